@@ -30,14 +30,15 @@ _T = TypeVar('_T')
 
 
 def aggregates_in_scope(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the aggregates that ``[kronos] aggregates`` names, and the pool of unassigned hosts if
-    it is included."""
+    """Return the names of the aggregates to balance. These are the aggregates that ``[kronos]
+    aggregates`` names and, with ``include_unassigned_hosts``, the pool of unassigned hosts."""
     pool = [UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
     return [*dict.fromkeys(conf.kronos.aggregates), *pool]
 
 
 def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
-    """Refuse options without any aggregate or host in scope.
+    """Raise an error if the options name no aggregate to balance and do not include the pool of
+    unassigned hosts.
 
     :raises ConfigurationError: there is nothing to plan for
     """
@@ -50,9 +51,9 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """One aggregate, or the pool of unassigned hosts, with its hosts (sorted by name), its
-    instances (sorted by uuid) and the request to plan for it. Where a move of an instance is
-    already planned in this cycle, the instance is on the destination of the move."""
+    """One aggregate, or the pool of unassigned hosts, in one evaluation. It has the hosts (sorted
+    by name), the instances (sorted by uuid) and the request to plan for. An instance that an
+    earlier plan of this cycle moves is listed on the destination of its move."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -61,13 +62,13 @@ class Scope:
 
     @property
     def available(self) -> 'np.ndarray':
-        """bool (H,): hosts that may take instances."""
+        """bool (H,): True for hosts that may take instances."""
         import numpy as np  # commands that only name aggregates do not need it
         return np.array([self.request.takes(host) for host in self.hosts], dtype=bool)
 
     @property
     def emptied(self) -> 'np.ndarray':
-        """bool (H,): the hosts that the plan is to empty."""
+        """bool (H,): True for hosts that the plan is to empty."""
         import numpy as np  # imported late, as above
         return np.array([self.request.empties(host) for host in self.hosts], dtype=bool)
 
@@ -84,10 +85,10 @@ class Scope:
 
 
 class ScopeIndex:
-    """Index of a snapshot: the hosts of each aggregate that have a supported hypervisor, the
-    instances of each host, and their moves and groups. It is made once a cycle, because a search of
-    the whole snapshot for each aggregate would take quadratic time.
-    """
+    """An index of a snapshot, for the selection of single aggregates. It has the hosts of each
+    aggregate that have a supported hypervisor, the instances of each host, and the moves and server
+    groups of these instances. The index is made once a cycle, because a search of the whole
+    snapshot for each aggregate would take quadratic time."""
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
         self._snapshot, self._request = snapshot, request
@@ -109,10 +110,10 @@ class ScopeIndex:
             self._instances[instance.uuid] = instance
 
     def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
-        """Return the hosts and instances of an aggregate.
+        """Return the Scope of an aggregate: its hosts and instances.
 
-        :param planned: the moves planned so far in this cycle; their instances are on the
-            destinations
+        :param planned: the moves planned so far in this cycle; an instance that one of these moves
+            moves is listed on the destination
         :raises ConfigurationError: there is no aggregate of that name
         """
         if name not in self._hosts:
@@ -129,9 +130,10 @@ class ScopeIndex:
             sorted((*stayed, *came), key=lambda instance: instance.uuid)))
 
     def around(self, scope: Scope) -> Snapshot:
-        """Return the part of the snapshot that concerns the hosts and instances of ``scope`` before
-        any move of this cycle. It has these hosts and instances, the moves in progress from or to
-        them with their instances, and their aggregates and server groups."""
+        """Return the part of the snapshot that concerns a scope, as it was before any move of this
+        cycle. The part has the hosts and instances of ``scope``, the moves in progress from or to
+        these hosts with the moved instances, and the aggregates and server groups of these hosts
+        and instances."""
         whole = self._snapshot
         uuids = {instance.uuid: None for instance in scope.instances}
         moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *scope.host_names))
@@ -155,17 +157,21 @@ def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
 
 def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
             names: Iterable[str]) -> tuple[_T, ...]:
-    """Return the ``values`` that have any of ``names``, in the same order."""
+    """Return the ``values`` that belong to any of ``names``, in their original order.
+
+    :param positions: {name: positions of the values that belong to the name}
+    """
     found = {position for name in names for position in positions.get(name, ())}
     return tuple(values[position] for position in sorted(found))
 
 
 def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
                    ) -> dict[str, frozenset[str]]:
-    """Return the units of aggregates that are planned, locked and cooled together.
+    """Return for each aggregate its unit: the aggregates that have to be planned together with it.
 
-    Two aggregates that have a host in common are one unit, and so are aggregates that are connected
-    through others. An aggregate without hosts, or one that is not known, is a unit of its own.
+    A unit is planned, locked and put into cooldown as a whole. Two aggregates that have a host in
+    common belong to one unit. Aggregates that are connected through other aggregates belong to one
+    unit as well. An aggregate that has no hosts or is not known is a unit of its own.
 
     :param hosts_of: names of the hosts of each aggregate
     :returns: {name: the names of its unit}

@@ -29,10 +29,10 @@ NO_GAIN = 'with the load of now, what is left of the plan gains too little for w
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The result of checking a plan again.
+    """The result of checking an older plan against the present state.
 
-    wrong : {order of a move: reason why the move may not be made any more}, with the moves that
-        depend on such a move
+    wrong : {order of a move: reason why the move may not be made any more}; moves that depend on
+        such a move are included
     waits_for : reason why the check is not possible now; '' if it was made
     void : reason why no move of the plan is to be started; '' if moves may be started
     """
@@ -43,8 +43,9 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check whether the moves of an older plan are still permitted, and whether the plan still
-    gains enough of what it promised."""
+    """Check an older plan against the present state. Its moves have to be permitted still, and the
+    plan has to bring a part (:data:`LEAST_GAIN`) of the decrease of the imbalance that it
+    promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -59,10 +60,11 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
-    """Compute the ProposalOutlook of the plan that waits for approval, and pass it to
-    ``look_ahead`` of the PlannerPorts.
+    """Compute the state that the plan waiting for approval would reach now. The result is passed to
+    ``look_ahead`` of the PlannerPorts as a ProposalOutlook. Without a waiting plan, nothing is
+    done.
 
-    :param before: the state at the beginning of both plans
+    :param before: the state before any move of the waiting plan or of the new plan
     :param after: the state at the end of the new plan
     """
     waits = given.history.proposals.get(case.name)
@@ -75,8 +77,9 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Find the moves of a plan that may not be made any more: they are not permitted in the order
-    of the plan, or no longer gain enough.
+    """Return the moves of a plan that may not be made any more, with the reasons. These are moves
+    that are not permitted in the order of the plan, moves off a host that would not become empty
+    any more, and moves that no longer gain enough. Moves that depend on such moves are included.
 
     :param state: state before any move; the check changes it
     :param capped: model of the state with the overload ceiling
@@ -95,11 +98,12 @@ def check_again(case: PlanningCase, state: State, capped: Model,
 
 def replay(case: PlanningCase, state: State, capped: Model,
            report: AggregateReport) -> tuple[dict[int, str], dict[int, Step]]:
-    """Make the moves of a plan that are still permitted, one after the other.
+    """Make the moves of a plan that are still permitted in a state, one after the other.
 
-    :param state: state before any move; the check changes it
+    :param state: state before any move; it is changed
     :param capped: model of the state with the overload ceiling
-    :returns: {order: reason} of the moves that are not permitted, and {order: Step} of the others
+    :returns: {order: reason} of the moves that are not permitted, and {order: Step} of the moves
+        that are permitted
     """
     wrong: dict[int, str] = {}
     steps = {}
@@ -135,8 +139,12 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the numbers (``order``) of the moves for spreading load that gain less than they cost:
-    no moves, the last moves of the plan, or all."""
+    """Return the orders of the last moves of a plan that gain less than they cost. The result may
+    be empty, or have all moves.
+
+    :param after: state after the moves
+    :param steps: {order: Step} of the moves that spread load
+    """
     before = after.copy()
     for step in reversed([*steps.values()]):
         before.move(step.vm, step.source)
@@ -152,24 +160,25 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Part of its gain by which a new plan must be better than a plan that waits for approval, to
-replace it. The gain is the decrease of the imbalance. Raised, operators are asked to approve plans
-that are far from the best; lowered, plans that wait are replaced because loads fluctuate. Chosen so
-that a host that comes back empty leads to a new plan, and a fluctuation of the size of a threshold
-does not; not measured."""
+"""Advantage that a new plan needs to replace a plan that waits for approval, as a part of its gain.
+The gain is the decrease of the imbalance by the new plan. Raised, operators are asked to approve
+plans that are far from the best; lowered, waiting plans are replaced because loads fluctuate.
+Chosen so that a host that comes back empty leads to a new plan, and a fluctuation of the size of a
+threshold does not; not measured."""
 
 LEAST_GAIN = 0.5
-"""Part of the promised decrease of the imbalance that an approved plan must still bring when it is
-started. Otherwise it is not started. Raised, more approved plans are not started; lowered, plans
-copy memory for little gain. Not measured."""
+"""Smallest part of the promised decrease of the imbalance with which an approved plan is started.
+An approved plan that brings less by now is not started. Raised, more approved plans are not
+started; lowered, plans copy memory for little gain. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProposalOutlook:
-    """The end state that a plan waiting for approval would reach now.
+    """The state that a plan waiting for approval would reach if it began now.
 
     combined : combined imbalance after the moves of the plan that are still permitted
-    unrelieved : names of hosts that are hot after the waiting plan, but not after a new plan
+    unrelieved : names of hosts that are hot (too loaded) after the waiting plan, but not after a
+        new plan
     """
 
     combined: float
@@ -178,8 +187,9 @@ class ProposalOutlook:
 
 def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
             marks: Marks, weights: np.ndarray) -> ProposalOutlook:
-    """Compute the end that a plan would reach from ``start``.
+    """Return the ProposalOutlook of a plan: the state that it would reach from ``start``.
 
+    :param report: the report with the plan
     :param case: PlanningCase
     :param capped: the model of ``start`` with the overload ceiling
     :param end: the state at the end of a new plan
@@ -195,8 +205,8 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
 
 
 def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport) -> str:
-    """Return why the result of a new evaluation replaces a plan that waits for approval; '' where
-    the plan stays.
+    """Return the reason why a new evaluation replaces a plan that waits for approval; '' where the
+    waiting plan stays.
 
     :param found: the end state of the waiting plan; None where the new evaluation made no plan
     :param level: automation level of the aggregate
@@ -221,8 +231,8 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return why the result of an evaluation for another purpose replaces a plan that waits for
-    approval; '' where the plan stays.
+    """Return the reason why an evaluation for another purpose, such as the repair of rules,
+    replaces a plan that waits for approval; '' where the waiting plan stays.
 
     :param level: automation level of the new plan
     """
@@ -236,10 +246,10 @@ def replaced_because(new: AggregateReport, level: str) -> str:
 
 
 def not_worth_starting(report: AggregateReport, before: float, after: float) -> str:
-    """Return why an approved plan that only spreads load is not started; '' where it may be
-    started, or also has other moves.
+    """Return the reason why an approved plan is no longer worth starting; '' where it may be
+    started. A plan with moves that do not spread load may always be started.
 
-    :param before: combined imbalance by now
+    :param before: combined imbalance now
     :param after: combined imbalance after the moves that are still permitted
     """
     promised_before, promised_after = report.combined_before, report.combined_after

@@ -16,11 +16,12 @@ from kronos_nova.policies.selection import Selections
 
 
 def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float) -> dict[str, str]:
-    """Return {uuid of a move: a text with the rule that it violates}.
+    """Return {uuid of a move: a text with the rule that the move violates}.
 
-    Rules that give way do not apply to moves that empty a host. Times in which servers may be moved
-    do not apply to moves that make room, because an operator requested these moves. Rules about
-    several servers are left to the next plan, because whether they hold depends on earlier moves.
+    Rules that may be broken to empty hosts do not apply to moves that empty a host. Times in which
+    servers may be moved do not apply to moves that make room, because an operator requested these
+    moves. Rules about several servers are not checked here, but by the next plan, because earlier
+    moves may make such a rule true or false.
 
     :param moves: moves that have not begun
     :param now: Unix seconds

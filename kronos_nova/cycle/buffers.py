@@ -1,5 +1,5 @@
-"""The room of buffers in an evaluation. No other moves are planned into this room, and room that
-was lost is made again by moves."""
+"""The room that buffers keep free for new servers, in one evaluation. Other moves are not planned
+into this room. Where room was lost, moves are planned that make it again."""
 
 import dataclasses
 from collections.abc import Collection
@@ -53,8 +53,8 @@ class KeptBuffers:
     maker: '_RoomMaker | None' = None
 
     def applied(self, reports: Iterable[AggregateReport]) -> tuple[AggregateReport, ...]:
-        """Return the reports of aggregates with the moves and warnings of their buffers. Moves that
-        make lost room again replace a plan that only spreads load."""
+        """Return the reports, to which the moves and warnings of each aggregate's buffers are
+        added. Moves that make lost room again replace a plan whose moves are chosen by load."""
         return tuple(map(self._with_buffers, reports))
 
     def _with_buffers(self, report: AggregateReport) -> AggregateReport:
@@ -74,13 +74,13 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Return whether a plan that makes room may replace the plan of a report, because that plan
-    only spreads load, or has no moves."""
+    """Return True if a plan that makes room may replace the plan of a report: the report has no
+    moves, or only moves that are chosen by load. Return False if the report has other moves."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 
 def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
-    """Return the report with a plan that makes room, in place of its own plan."""
+    """Return the report with ``moves``, which make room, in place of the moves that it has."""
     return dataclasses.replace(
         report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
         combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(
@@ -91,9 +91,10 @@ def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> 
 def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts, history: PlanningHistory,
                  inventory: InventorySource) -> KeptBuffers:
-    """Find the room of all buffers of the evaluated aggregates.
+    """Return the room of all buffers of the evaluated aggregates. A buffer of an aggregate that
+    does not exist is logged, and no room is kept for it.
 
-    :param snapshot: the cloud, in which held room counts as used
+    :param snapshot: the cloud, in which room held for new servers counts as used
     """
     names = {*options.scopes(tuple(each.name for each in snapshot.aggregates))}
     wanted = [each for each in policies.buffers if each.aggregate in names]
@@ -116,7 +117,9 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
 
 def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[Buffer, Shape]],
              options: EngineOptions, policies: PolicySet) -> tuple[Snapshot, list[BufferState]]:
-    """Find the room of buffers, where the mode of the policies needs it least."""
+    """Return the snapshot in which the room of buffers counts as used, and the state of each
+    buffer. In mode ``pack``, buffers keep room on the hosts with most free room; in mode
+    ``spread``, they keep equal parts of many hosts."""
     return buffers.reserve(snapshot, rules, known, options.packs_numa_cells,
                            policies.mode == 'pack')
 
@@ -135,8 +138,11 @@ def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: 
 
 def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
             ) -> tuple[list[tuple[Buffer, Shape]], dict[str, list[str]]]:
-    """Return the buffers with the shapes of their flavors, and warnings about buffers whose flavor
-    Nova does not have."""
+    """Return the buffers with the shapes of their flavors (the resources of one server), and
+    warnings about buffers whose flavor Nova does not have.
+
+    :returns: ([(buffer, shape)], {aggregate: warnings})
+    """
     found, warnings = [], dict[str, list[str]]()
     flavors = {each.name: each for each in inventory.read_flavors()} if any(
         not shapes.TEXT.fullmatch(each.flavor) for each in wanted) else {}
@@ -164,18 +170,20 @@ class _RoomMaker:
     history: PlanningHistory
 
     def must_wait(self, report: AggregateReport) -> bool:
-        """Return whether no room can be made in an aggregate in this evaluation."""
+        """Return True if no room can be made in an aggregate now: a plan is in progress, a cooldown
+        runs, or the report has a plan that must not be replaced. Return False otherwise."""
         return (report.name in self.history.under_way or not gives_way(report)
                 or self.history.aggregates.get(report.name, 0.0) > 0)
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
-        """Return moves after which more servers of a buffer fit; an empty tuple where none were
-        found. Where a plan for load moves servers off hosts anyway, the room is made on these
-        hosts, unless other moves for the room and the plan for load together copy less memory.
+        """Return moves after which more servers of a buffer fit; an empty tuple where no moves were
+        found. Where the report has a plan, moves off the source hosts of this plan are preferred,
+        because the plan is replaced. They must make as much room, and must not copy more memory
+        than unrestricted moves and the plan together.
 
         :param states: all buffers
-        :param report: the aggregate with the plan that spreads load
+        :param report: the report of the aggregate, with the plan that would be replaced
         """
         others = [(each.buffer, each.shape) for each in states if each is not state]
         cloud, _states = _reserve(self.snapshot, self.rules, others, self.options, self.policies)

@@ -23,23 +23,23 @@ from kronos_nova.room.loss_rule import LossRule
 from kronos_nova.room.losses import Loss
 
 TRIED = 3
-"""Maximum number of lost hosts or failure domains for which one evaluation searches moves that make
-room for their servers. Raised, evaluations of full clouds take longer; lowered, it takes more
-evaluations until such moves are found. Not measured: the limit bounds the time that full clouds
-take."""
+"""Maximum number of lost hosts or failure domains for which one evaluation searches moves. The
+moves make room in which all servers of the lost host or domain could restart. Raised, evaluations
+of full clouds take longer; lowered, it takes more evaluations until such moves are found. Not
+measured: the limit bounds the time that full clouds take."""
 
 
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,
                         policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
-    """Return the reports, some of them with another plan: one after which the loss of a host or
-    failure domain is covered again, as the options ``failover_hosts`` and ``failover_domains``
-    demand. Each such plan covers one loss and replaces a plan that only spreads load. The plan is a
-    repair, and has the automation level of repairs.
+    """Return the reports, some of them with a plan that covers the loss of a host or failure domain
+    again. After such a plan, all servers of this host or domain could restart elsewhere, as the
+    options ``failover_hosts`` and ``failover_domains`` demand. The plan replaces a plan whose moves
+    are chosen by load. Its purpose is repair, so that it has the automation level of repairs.
 
-    :param snapshot: the cloud, in which held room counts as used
-    :param taken: the cloud, in which the room of buffers counts as used too; servers of lost hosts
-        may use this room, moves may not
+    :param snapshot: the cloud, in which room held for new servers counts as used
+    :param taken: the cloud, in which the room of buffers counts as used in addition; servers of
+        lost hosts may use this room, moves may not
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
@@ -55,7 +55,9 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
-    """Return whether a plan that covers a loss may be made for an aggregate now."""
+    """Return True if a plan that covers a loss may be made for an aggregate now. Return False if
+    repairs are off or come after other moves, a plan is in progress, a cooldown runs, or the report
+    has a plan that must not be replaced."""
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):

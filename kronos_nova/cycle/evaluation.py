@@ -46,7 +46,7 @@ LOG = logging.getLogger(__name__)
 
 NO_FILTER = ('some nova-scheduler has no KronosFilter, or none reports, so that Nova may give the '
              'room to any server: enable the filter, or release the room and make it again')
-"""Text for an operator about held room that KronosFilter should keep free."""
+"""Text for an operator about room held for new servers that no KronosFilter keeps free."""
 
 
 class Cycle:
@@ -54,8 +54,8 @@ class Cycle:
 
     :param policies: PolicySet
     :param options: EngineOptions, which name the aggregates to evaluate
-    :param may_write: called before each write; False where the conductor that began the cycle is
-        gone, and nothing may be written
+    :param may_write: called before each write; returns False if the conductor that began the cycle
+        is gone, so that nothing may be written
     """
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet,
@@ -70,9 +70,10 @@ class Cycle:
         self.may_write = may_write
 
     def run(self) -> plans.CycleReport:
-        """Evaluate every aggregate of the options, and start their approved plans.
+        """Evaluate every aggregate of the options, and start the approved plans of these
+        aggregates.
 
-        A missing aggregate is reported, and the others are evaluated.
+        An aggregate that does not exist is reported; all other aggregates are evaluated.
 
         :returns: CycleReport
         :raises InventoryError: Nova or placement could not be read; nothing was planned
@@ -136,8 +137,8 @@ class Cycle:
 
     def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
                       now: datetime.datetime) -> None:
-        """End the holds (room kept for new servers) whose time is over or whose room is used, and
-        record the servers that use the others."""
+        """End the holds (room kept for new servers) that have expired or whose room is used up. For
+        each other hold, record the servers that use its room."""
         holds = self.cycle_ports.holds
         for each in holds.expire(now):
             LOG.info('Room %s for servers of flavor %s has expired, and is no longer kept',
@@ -150,8 +151,9 @@ class Cycle:
                 holds.note(each, used=used)
 
     def _kept_here(self, snapshot: Snapshot, options: EngineOptions) -> list[Hold]:
-        """Return the holds whose room is kept in the evaluated aggregates, and in aggregates that
-        no longer exist. Holds in other aggregates, whose hosts were not read, are left out."""
+        """Return the holds (room kept for new servers) of the evaluated aggregates, and of
+        aggregates that no longer exist. Holds in other aggregates, whose hosts were not read, are
+        left out."""
         known = {each.name for each in snapshot.aggregates}
         elsewhere = known - {*options.scopes(tuple(known))}
         return [each for each in self.cycle_ports.holds.in_states(hold.KEPT)
@@ -159,8 +161,9 @@ class Cycle:
 
     def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
                        lost: Mapping[str, str]) -> None:
-        """Record in each hold the reason why its servers cannot use the room, or why other servers
-        may use it; '' where there is none.
+        """Record in each hold (room kept for new servers) its present problem; '' where there is
+        none. A problem is a reason why the expected servers cannot use the room, or why other
+        servers may use it.
 
         :param lost: uuid of a hold to the reason why placement has no allocation for its room
         """
@@ -185,8 +188,8 @@ class Cycle:
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
-        """Return the reports with plans after which losses of hosts are covered again. If making
-        such plans fails, the reports are returned as they were."""
+        """Return the reports with plans after which servers of lost hosts could restart elsewhere
+        again. If an error prevents such plans, the reports are returned unchanged."""
         found = [report]
         persist.alone('planning moves after which a host may be lost', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
@@ -195,8 +198,8 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """Return the reports with slots, and with whether the loss of each host is covered. If
-        counting or judging fails, plans are not affected."""
+        """Return the reports with slots (how many more servers fit) and with the number of hosts
+        whose loss is covered. An error in this step does not affect plans."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:
@@ -210,7 +213,7 @@ class Cycle:
             for figures in [found.get(each.name, RoomFigures())]))
 
     def _with_held(self, snapshot: Snapshot, allocated: Collection[str]) -> Snapshot:
-        """Return the snapshot, in which held room counts as used.
+        """Return the snapshot, in which room held for new servers counts as used.
 
         :param allocated: consumers that had allocations when the cloud was read
         """
@@ -221,7 +224,8 @@ class Cycle:
 
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
-        """Make the allocations of holds in placement agree with the holds."""
+        """Make the allocations in placement agree with the holds (room kept for new servers). The
+        result describes the allocations that placement has then."""
         found = [SettledAllocations()]
         if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
             return found[-1]
@@ -242,8 +246,8 @@ class Cycle:
     @staticmethod
     def _whole_units(options: EngineOptions,
                      units: Mapping[str, frozenset[str]]) -> EngineOptions:
-        """Return the options without some of the aggregates that they name: those that share hosts
-        with an aggregate that they do not name. Another worker may be planning that aggregate."""
+        """Return the options without the aggregates that share hosts with an aggregate outside of
+        the options. Another worker may be planning that other aggregate."""
         names = options.aggregates
         if names is None:
             return options
@@ -258,7 +262,8 @@ class Cycle:
 
     def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
                            planner_ports: PlannerPorts) -> None:
-        """Choose the aggregate in which room is made for each server that found no host."""
+        """Choose, for each server that found no host, the aggregate in which room is made for
+        it."""
         wanted = [each for each in self.cycle_ports.holds.in_states((hold.REQUESTED,))
                   if each.aggregate == hold.ANY]
         if not wanted:
@@ -291,7 +296,8 @@ class Cycle:
         requester.persist(snapshot, aggregate, wanted, outcome)
 
     def _existing(self, seen: Observation, writer: ResultWriter) -> EngineOptions:
-        """Return the options without the aggregates that do not exist."""
+        """Return the options without the aggregates that do not exist. A result is recorded for
+        each missing aggregate."""
         names = self.options.aggregates
         known = {aggregate.name for aggregate in seen.snapshot.aggregates}
         for name in sorted(set(names or ()) - known):

@@ -62,8 +62,8 @@ from kronos_nova.policies import Policy
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """A move that could have been made instead of a planned one, in indexes of the problem.
-    ``combined_after`` is the combined imbalance after it."""
+    """A move that could have been made in place of a planned move. Its instance and destination are
+    indexes of the problem. ``combined_after`` is the combined imbalance after the move."""
 
     vm: int
     destination: int
@@ -75,9 +75,9 @@ def alternatives(state: State, steps: Iterable[tuple[str, Step]],
     """Yield for each step of a plan its best alternative: the other move that would have lowered
     the combined imbalance most. None where rules and policies permit no other move.
 
-    Where load is spread, alternatives move another server of the same host. In all other phases
-    they move the same server to another host; where its load is not known, the best one is the host
-    with most room.
+    Where a step spreads load, its alternatives are moves of all servers of its source host. In all
+    other phases, alternatives move the same server to another host. Where the load of the server is
+    not known, the best alternative is the host with most free room.
 
     :param state: the state before the first step; the steps are made in it
     :param steps: (phase, step)
@@ -114,9 +114,9 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Maximum number of instances for which a report of the mode ``pack`` explains why they stay. Those
-on the least loaded hosts come first, because ``pack`` would empty these hosts first. Raised, a
-report takes longer; lowered, fewer instances have an explanation. Not measured."""
+"""Maximum number of instances for which a report of the mode ``pack`` explains why they stay.
+Instances on the least loaded hosts come first, because ``pack`` would empty these hosts first.
+Raised, a report takes longer; lowered, fewer instances have an explanation. Not measured."""
 
 NEAREST = 16
 """Maximum number of destinations for which the constraints are evaluated to explain why an instance
@@ -124,7 +124,7 @@ stays. Raised, a report takes longer; lowered, the explanation considers fewer h
 measured."""
 
 PAIRS_AT_ONCE = 1_000_000
-"""Number of pairs of an instance and a host for which the constraints are evaluated in one call.
+"""Approximate number of pairs (instance, host) for which one call evaluates the constraints.
 Raised, a call takes more memory; lowered, there are more calls. Chosen because a million pairs take
 some MiB."""
 
@@ -147,8 +147,10 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
 
 def skips(reasons: dict[int, str], vms: tuple[str, ...],
           details: Mapping[str, str] = MappingProxyType({})) -> tuple[Skip, ...]:
-    """Group instances by the reason why they stay, in the order of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
+    """Return the instances that stay, grouped by the reason why they stay. The groups are in the
+    order of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
+
+    :param reasons: instance index to the reason
 
     :param details: uuid to an additional text about an instance
     """
@@ -163,8 +165,12 @@ def skips(reasons: dict[int, str], vms: tuple[str, ...],
 
 
 def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
-    """Return {instance index: why no planner moved it}, judged in the state at the end of the
-    plan."""
+    """Return {instance index: reason why no planner moved the instance}.
+
+    :param state: the state at the end of the plan
+    :param budget_left: number of further moves that the plan could have had
+    :param packs: True in mode ``pack``, False in mode ``spread``
+    """
     problem = state.problem
     candidates = np.flatnonzero(problem.movable & (state.vm_host == problem.vm_host))
     reasons = dict.fromkeys(candidates.tolist(), 'no_gain')
@@ -178,9 +184,10 @@ def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
 
 def not_evacuated(state: State, budget_left: int,
                   unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
-    """Return {instance index: why it stays} for instances on hosts that were to be emptied.
+    """Return {instance index: reason why the instance stays} for instances on hosts that were to be
+    emptied.
 
-    :param unplaced: instances for which the planner found no place
+    :param unplaced: instances for which the planner found no destination
     """
     found = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)}
     otherwise = 'budget' if budget_left <= 0 else 'no_gain'
@@ -207,11 +214,11 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
 
 def blocked(state: State, host: int, held: dict[int, str],
             unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
-    """Return {uuid of an instance: text about what blocks it} for the instances of a host that can
-    be moved to no other host.
+    """Return {uuid of an instance: text about what blocks it} for instances that cannot be moved
+    off ``host``.
 
     :param held: instance index to the reason why it may not be moved at all
-    :param unplaced: instances for which the planner found no place
+    :param unplaced: instances for which the planner found no destination
     """
     found = {}
     for vm in np.flatnonzero(state.vm_host == host).tolist():
@@ -227,7 +234,8 @@ def blocked(state: State, host: int, held: dict[int, str],
 
 def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray,
            accepted: np.ndarray) -> np.ndarray:
-    """Return the word of :data:`SKIP_REASONS` for each instance; '' if it could have been moved.
+    """Return for each instance the word of :data:`SKIP_REASONS` for why it stayed; '' if it could
+    have been moved.
 
     :param pairs: instances (n,) and hosts (m,)
     :param gains: bool (n, m), whether a move would gain something
@@ -246,8 +254,9 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return for each instance the most frequent reason why it may not go to its useful hosts,
-    among the first hosts that forbid the instance. None of the useful hosts permits it.
+    """Return for each instance the most frequent reason why its useful hosts refuse it. Useful
+    hosts are destinations by which the instance would lower the imbalance; all of them refuse the
+    instance. Only the first :data:`NEAREST` useful hosts of an instance are considered.
 
     :param useful: bool (n, m), the useful hosts of each instance
     """
@@ -265,8 +274,9 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
 
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield (instances, hosts, gains, accepted) of moves that could lower the combined imbalance:
-    off the most loaded hosts, and to the least loaded ones."""
+    """Yield (instances, hosts, gains, accepted) of moves that could lower the combined imbalance.
+    These are moves off the most loaded hosts to any host, and moves off all other hosts to the
+    least loaded hosts."""
     extremes = state.extremes()
     if extremes.is_balanced:
         return
@@ -283,8 +293,8 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield (instances, hosts, gains, accepted) of moves that could free hosts: instances on the
-    coldest hosts in use, and the fullest hosts as destinations."""
+    """Yield (instances, hosts, gains, accepted) of moves that could free hosts. These are moves off
+    the least loaded hosts in use to the most loaded hosts."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -297,13 +307,14 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 OTHERS = 3
 """Number of live migrations by others from which a report warns that another balancer may be at
-work. Counted are those within ``no_return_window`` of servers that Kronos has moved too. Raised,
-another balancer is reported later; lowered, an operator who moves two servers back counts as a
-balancer. Not measured."""
+work. Only migrations of servers that Kronos has moved as well are counted. They are counted within
+``no_return_window`` or ``server_grace``, whichever is longer. Raised, another balancer is reported
+later; lowered, an operator who moves two servers back counts as a balancer. Not measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
-    """Yield the warnings about thresholds that are below the noise of the imbalance."""
+    """Yield a warning for each policy whose threshold is below the noise of its imbalance. No
+    instance is moved for differences that may be noise."""
     for policy in policies:
         if noise.get(policy.name, 0.0) > policy.threshold:
             yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
@@ -312,8 +323,8 @@ def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Itera
 
 
 def left_above(before: State, outlook: Outlook) -> Iterator[str]:
-    """Yield the notes about policies that stay above their thresholds, with the reasons why no
-    instance is moved for them.
+    """Yield a note for each policy whose imbalance stays above its threshold. The note has the
+    reason why no instance is moved to lower the imbalance.
 
     :param before: the state of the measured load
     """
@@ -336,8 +347,8 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
 
 
 def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[str]:
-    """Yield the note that a plan is the first of several that are needed to reach the targets; no
-    note where one plan suffices.
+    """Yield a note if a plan is the first of several plans that are needed to reach the targets; no
+    note if one plan suffices.
 
     :param before: the state of the expected load before any move
     :param cooldown: seconds between two plans
@@ -364,8 +375,8 @@ def _hours(seconds: float) -> str:
 
 
 def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
-    """Yield the note about a plan that is shorter than its budget because further moves would begin
-    too late; no note for other plans."""
+    """Yield a note if a plan is shorter than its budget because further moves would begin too late;
+    no note for other plans."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
@@ -373,8 +384,8 @@ def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str
 
 
 def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
-    """Yield the warning about live migrations by others of servers that Kronos has moved: two
-    balancers of one cloud undo each other's work.
+    """Yield a warning if servers that Kronos has moved were also live-migrated by others. Another
+    balancer of the same cloud may be at work, and the two undo each other's moves.
 
     :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
     """
@@ -395,7 +406,8 @@ def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
 
 
 def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
-    """Yield the warnings about hot hosts that moving servers cannot cool.
+    """Yield warnings about hot (too loaded) hosts that moves cannot cool, because their servers
+    cause little of the load.
 
     :param excess: float64 (H, P), load of hosts above the mark, 0 or less where they are not hot
     :param policies: number of the problem's policies that are measured now, without forecasts
@@ -418,8 +430,8 @@ def stopped(seconds: float) -> str:
 
 
 def stranded(scope: Scope) -> Iterator[str]:
-    """Yield texts for an operator about servers on hosts that are down, which cannot be
-    migrated."""
+    """Yield texts for an operator about hosts that are down and have servers. These servers cannot
+    be migrated."""
     on_host = collections.Counter(instance.host for instance in scope.instances)
     for host in scope.hosts:
         service = host.service
@@ -431,10 +443,10 @@ def stranded(scope: Scope) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The findings about an aggregate before any move.
+    """The state of an aggregate before any move, and what has to be done in the aggregate.
 
-    before : the state before any move, by the measured load, with columns for the hours to come
-    due : the phases that have something to do
+    before : the state before any move, by the measured load, with columns for forecast hours
+    due : the phases of planning that have something to do
     """
 
     given: Inputs
@@ -446,7 +458,7 @@ class Findings:
 
     @property
     def noise(self) -> Mapping[str, float]:
-        """{policy: the part of its imbalance that is noise}, where it is known."""
+        """{policy: the part of its imbalance that is noise}, for policies whose noise is known."""
         outlook = self.case.outlook
         return {} if outlook is None else {
             policy.name: float(noise)
@@ -470,8 +482,8 @@ class Findings:
 
 
 def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
-    """Return the report of an aggregate whose load is not known, where disabled hosts are not
-    emptied either."""
+    """Return the report of an aggregate whose load is not known and in which nothing is moved.
+    Disabled hosts are not emptied either."""
     return _report(given, scope, load, plan.NO_DATA, warnings=tuple(stranded(scope)))
 
 
@@ -483,12 +495,12 @@ def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
 
 def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,
             checks: Checks) -> AggregateReport:
-    """Return the report of a plan: the reasons for its moves, the reasons why other instances stay,
-    and notes about what the plan does not achieve.
+    """Return the report of a plan. It has the reasons for the moves, the reasons why other
+    instances stay, and notes about targets that the plan does not reach.
 
     :param after: the state at the end of the plan, by the measured load
-    :param planned: the state before the plan, with the load for which the plan was made; the moves
-        are made in this state
+    :param planned: the state before the plan, with the load for which the plan was made; it is
+        changed, because the moves are made in it
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
@@ -515,8 +527,9 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
-    """Return {instance index: why it stays on a host that it has to leave}. Where Nova would refuse
-    every destination, the reason is that of the host that fails the fewest checks."""
+    """Return {instance index: reason why the instance stays on a host that it has to leave}. Where
+    Nova would refuse every destination, the reason of the destination that fails the fewest checks
+    is given."""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
                } if found.due.evacuate else {}
     return {**unplaced, **{
@@ -526,10 +539,11 @@ def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) ->
 
 def _skips(found: Findings, state: State, reasons: Mapping[int, str],
            kept_back: Mapping[int, str]) -> tuple[plan.Skip, ...]:
-    """Return the Skips: the instances that stayed, by reason, with texts about the rules that keep
-    them.
+    """Return the instances that stayed, grouped by reason, with texts about the rules that keep
+    them on their hosts.
 
-    :param kept_back: instance index to why it was left out of the plan, as in a TimelyPlan
+    :param kept_back: instance index to the reason why its move was left out of the plan, as in a
+        TimelyPlan
     """
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)
@@ -541,8 +555,8 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
 
 
 def _domains_of_rules(found, uuids):
-    """Return {uuid: sentences about the failure domains that the instance is in}, for the rules
-    about domains that keep it where it is."""
+    """Return {uuid: sentences about the failure domains of the instance}. There is one sentence for
+    each rule about failure domains that keeps the instance on its host."""
     said, selections = collections.defaultdict(list), found.given.rules.selections
     hosts = {host.name: host for host in found.given.snapshot.hosts} if uuids else {}
     for each in selections if uuids else ():
@@ -572,7 +586,7 @@ def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) 
 
 def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace],
              checks: Checks) -> dict[int, str]:
-    """Return {instance index: why it stays}."""
+    """Return {instance index: reason why the instance stays}."""
     case, chosen = found.case, timely.chosen
     reasons = case.held | _stayed(found, chosen, unplaced)
     refused = {refusal.instance_uuid for refusal in checks.precheck.refusals()}
@@ -585,7 +599,7 @@ def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace
 
 
 def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
-    """Return {instance index: why no planner moved it}."""
+    """Return {instance index: reason why no planner moved the instance}."""
     if found.due.why_no_more:
         problem = chosen.state.problem
         reasons = dict.fromkeys(np.flatnonzero(problem.movable).tolist(), found.due.why_no_more)
@@ -598,8 +612,10 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
 
 def _blocked_hosts(found: Findings, state: State,
                    unplaced: Mapping[int, NoPlace] = MappingProxyType({})) -> Iterator[str]:
-    """Yield the texts for an operator about hosts that are not emptied, judged in the state at the
-    end of the plan."""
+    """Yield texts for an operator about hosts that were to be emptied and are not.
+
+    :param state: the state at the end of the plan
+    """
     if not found.given.options.evacuate_disabled_hosts:
         return
     vms, holds = found.case.problem.vms, found.case.holds
@@ -684,8 +700,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
 
 def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
-    """Return the coverage and the age of a policy's samples, as values of fields of a PolicyReport
-    by name."""
+    """Return the fields ``coverage`` and ``sample_age`` of a policy's PolicyReport, by name."""
     found = load.answered.get(name, Answered())
     age = given.planner_ports.now - found.oldest
     return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}

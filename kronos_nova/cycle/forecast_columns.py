@@ -28,15 +28,15 @@ from kronos_nova.policies import Policy
 from kronos_nova.units import HOUR
 
 MOST_SERIES = 200_000
-"""Maximum number of series in an answer of Prometheus that has past or predicted loads; a larger
-answer is refused. Raised, a query that selects too many series takes more memory; lowered, large
-clouds have no forecast. Chosen as more than the servers of one Nova."""
+"""Maximum number of series in an answer of Prometheus with past or predicted loads. A larger answer
+is refused. Raised, a query that selects too many series takes more memory; lowered, large clouds
+have no forecast. Chosen to be more than the servers of one Nova deployment."""
 MOST_POINTS = 200_000
-"""Maximum number of points that one query of past loads requests from Prometheus; more points are
-requested by several queries. Raised, an answer takes more memory; lowered, there are more queries.
+"""Maximum number of points that one query of past loads requests from Prometheus. More points are
+requested in several queries. Raised, an answer takes more memory; lowered, there are more queries.
 Chosen because an answer of this size takes some 30 MiB."""
 PAUSE = 900.0
-"""Seconds after which a query of past loads is repeated that failed or had no data. Raised,
+"""Seconds until a query of past loads that failed or returned no data is sent again. Raised,
 forecasts are missing for longer after an outage of Prometheus; lowered, more evaluations wait for a
 Prometheus that does not answer. Not measured."""
 
@@ -44,8 +44,9 @@ Prometheus that does not answer. Not measured."""
 class HourlyHistory:
     """The hourly means of a query's series, by the value of a label.
 
-    Hours are counted from 1970. The first cycle of an hour queries only the hours that are missing,
-    later cycles query nothing. 30,000 series for 80 hours take some 10 MiB.
+    An hour is its number since 1970. The first cycle in an hour queries only the hours that are
+    missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take some 10
+    MiB.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class HourlyHistory:
 
     def read(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
              now: float) -> None:
-        """Read the hours that are missing, and drop all others.
+        """Read the hours that are missing, and drop all hours that are not in ``hours``.
 
         :param hours: sorted
         :raises MetricsError: some hours could not be read; the hours that were read are kept
@@ -84,7 +85,7 @@ class HourlyHistory:
         return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
 
     def matrix(self, hours: list[int]) -> np.ndarray:
-        """Return float64 (rows, len(hours)), NaN = not known."""
+        """Return float64 (rows, len(hours)): the hourly means of each series; NaN = not known."""
         found = np.full((len(self._rows), len(hours)), np.nan)
         for column, hour in enumerate(hours):
             values = self._hours.get(hour, ())
@@ -128,7 +129,7 @@ class HourlyHistory:
         self._hours.update(zip(run, table.T.copy(), strict=True))
 
     def _forget(self, hours: Collection[int]) -> None:
-        """Drop all hours except ``hours``, and the series that have no value in these."""
+        """Drop all hours except ``hours``, and the series that have no value in ``hours``."""
         kept = {hour: values for hour, values in self._hours.items() if hour in hours}
         known = np.zeros(len(self._rows), dtype=bool)
         for values in kept.values():
@@ -159,11 +160,11 @@ OTHER_UNIT = ('what it has for each hour of the last day is far off from what th
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
     """The forecast of one policy in an aggregate, as K additional columns of the problem.
-    ``is_faulty`` is true where a query has no answer, or an answer in another unit.
+    ``is_faulty`` is True if a query has no answer, or an answer in another unit.
 
-    names : names of the columns; empty where only the present load counts, and ``detail`` says why
-    weights, variances : float64 (V, K)
-    scores : float64 (H, K)
+    names : names of the columns; empty where the forecast is not used, for the reason in ``detail``
+    weights, variances : float64 (V, K), forecast weights of the instances, and their variances
+    scores : float64 (H, K), forecast scores of the hosts
     """
 
     judgement: forecast.Judgement
@@ -187,7 +188,7 @@ _Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
 class _Loads:
     """The series that a policy forecasts: the loads of N instances of a scope, or of its N hosts.
 
-    names : values of the history's label; None where several instances have the same
+    names : values of the history's label; None where several instances have the same value
     now : float64 (N,), present load in the unit of the history, NaN = not known
     unit : float64 (N,), weight of each instance, or score of each host, for a sample of 1
     """
@@ -200,8 +201,9 @@ class _Loads:
 
 
 def questions(policy: Policy) -> Iterator[MetricQuery]:
-    """Yield the queries of the forecast of a policy. Each has a series for every instance, or for
-    every host where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is False."""
+    """Yield the metric queries for the forecast of a policy. The answer to each query has a series
+    for every instance; if :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is False, for
+    every host."""
     if policy.forecast is None:
         return
     present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
@@ -213,7 +215,7 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
 
 
 class ForecastCache:
-    """The forecasts of loads, with a cache of the past loads that were read, for later cycles."""
+    """A maker of load forecasts that keeps the past loads it has read for later cycles."""
 
     def __init__(self) -> None:
         self._kept = {}
@@ -233,7 +235,8 @@ class ForecastCache:
         return found
 
     def _kept_for(self, policy: Policy) -> '_Kept':
-        """Return the cache of a policy, as long as its queries are the same."""
+        """Return the cache of a policy. The cache is empty if the queries of the policy have
+        changed."""
         queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
                    policy.imbalance_query, policy.host_label)
         kept = self._kept.get(policy.name)
@@ -251,7 +254,7 @@ class _Kept:
 
 
 class _Asked:
-    """The forecast of one policy in one cycle."""
+    """The making of one policy's forecast in one cycle."""
 
     def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
                  now: float) -> None:
@@ -365,7 +368,11 @@ class _Asked:
 
 
 def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
-    """Return the columns of policies whose forecasts are not used."""
+    """Return {name: ForecastColumns without columns} for the policies with a forecast, where no
+    forecast is used.
+
+    :param why: the reason, for reports
+    """
     return {policy.name: ForecastColumns(judgement=forecast.UNKNOWN, detail=why)
             for policy in policies if policy.forecast is not None}
 
@@ -402,7 +409,7 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
 
 
 def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[int]) -> np.ndarray:
-    """Return float64 (n, len(hours)): the values of the named series."""
+    """Return float64 (n, len(hours)): the values of the named series; NaN = not known."""
     found, rows = history.matrix(hours), history.rows(names)
     picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
     picked[rows < 0] = np.nan
@@ -418,7 +425,8 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
     columns of all later hours of a policy together have the same weight as its column of the
     present. So load that lasts counts more than load that ends soon.
 
-    :param with_variances: whether planning uses variances
+    :param with_variances: True to add the variances of forecasts, for planning that uses variances;
+        False to leave them out
     """
     found = [(number, forecasts[name]) for number, name in enumerate(problem.policies)
              if name in forecasts and forecasts[name].names]

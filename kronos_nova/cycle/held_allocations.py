@@ -1,8 +1,8 @@
-"""Allocations in placement that keep the room of holds: each evaluation makes, checks and removes
-them.
+"""Allocations in placement that keep room for new servers (holds). Each evaluation makes, checks
+and removes such allocations.
 
 The uuids of the consumers are recorded in the hold before an allocation is made, and until it is
-removed. So the next evaluation knows them even if a process dies in between.
+removed. So the next evaluation can find the allocations even if a process dies in between.
 """
 
 import collections
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True)
 class SettledAllocations:
-    """The allocations of open holds, as placement has them.
+    """The allocations that placement has for open holds (room kept for new servers).
 
     held : uuids of consumers with allocations
     problems : uuid of a hold to the reason why placement has no allocations for its room any more
@@ -39,8 +39,8 @@ class SettledAllocations:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HeldAllocations:
-    """The allocations in placement that keep room for new servers, which are made to agree with the
-    holds."""
+    """The allocations in placement that keep room for new servers. :meth:`settle` makes these
+    allocations agree with the recorded holds."""
 
     cycle_ports: CyclePorts
     allocations: RoomAllocations
@@ -49,8 +49,8 @@ class HeldAllocations:
         """Allocate the room of a new hold. The uuids of its consumers are recorded first.
 
         :param hosts: the host of each expected server
-        :returns: the hold with its consumers; None where it has ended meanwhile, or where placement
-            has no room any more, which is recorded in the hold
+        :returns: the hold with its consumers; None if the hold has ended meanwhile, or if placement
+            has no room any more; the latter is recorded in the hold
         :raises PlacementError: it is not known whether the room is allocated
         """
         consumers = {uuidutils.generate_uuid(): host for host in sorted(hosts)}
@@ -75,8 +75,10 @@ class HeldAllocations:
 
     def settle(self, snapshot: Snapshot, is_here: Callable[[Hold], bool],
                resume: Callable[[Hold], None]) -> SettledAllocations:
-        """Remove allocations of holds that have ended and of servers that have arrived, complete
-        holds that were interrupted, and restore allocations that others have removed.
+        """Make the allocations in placement agree with the holds (room kept for new servers).
+        Allocations of ended holds and of servers that have arrived are removed. Allocations that
+        others have removed are made again. The start of a hold that was interrupted is resumed if
+        all its room is allocated; otherwise its allocations are removed.
 
         :param is_here: whether the aggregate of a hold is evaluated now
         :param resume: called with each interrupted hold whose room is all allocated
@@ -105,10 +107,11 @@ class HeldAllocations:
         return found
 
     def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
-        """Make the missing allocations of a hold, so that each expected server that has not arrived
-        has an allocation.
+        """Make the allocations of a hold agree with its expected servers that have not arrived.
+        Surplus allocations are removed, and missing allocations are made.
 
-        :returns: the reason why some allocations are missing; '' where none is
+        :returns: the reason why missing allocations cannot be made; '' where they are made, or
+            where a host no longer exists
         """
         wanted = hold.left()
         extra = _beyond(hold.consumers, wanted, empty)
@@ -134,8 +137,8 @@ class HeldAllocations:
 
 def _beyond(consumers: Mapping[str, str], wanted: Mapping[str, int],
             empty: Collection[str]) -> set[str]:
-    """Return the uuids of the consumers of a hold that are no longer needed, because fewer servers
-    are still expected on their host. Consumers without allocations are chosen first."""
+    """Return the uuids of consumers of a hold that are no longer needed, because fewer servers are
+    still expected on the consumer's host. Consumers without allocations are chosen first."""
     kept: collections.Counter[str] = collections.Counter()
     extra = set()
     for uuid, host in sorted(consumers.items(), key=lambda each: (each[0] in empty, each)):

@@ -38,14 +38,15 @@ class PlannerPorts:
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
     dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
-    names_elsewhere : given an attribute and values of it, returns the values that instances outside
-        of the snapshot have too
+    names_elsewhere : called with an attribute and values of it; returns the values that instances
+        outside of the snapshot have as well
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
-        approval, if a new plan was made too
+        approval, where a new plan was made in addition
     forecast_cache : histories read for the forecasts of earlier cycles
-    loss_memory : placements of the servers of hosts that may be lost, from earlier cycles
+    loss_memory : hosts on which the servers of a lost host could restart, as found in earlier
+        cycles
     """
 
     source: MetricsSource
@@ -67,7 +68,7 @@ class PlannerPorts:
                       deadline=self.clock() + options.planning_time_limit)
 
     def measurements(self, snapshot: Snapshot, options: EngineOptions) -> Measurements:
-        """Make the Measurements of one evaluation."""
+        """Return the Measurements (answers to queries, and loads) that one evaluation shares."""
         return Measurements.of_cloud(self.source, snapshot, options.accept_partial_metrics,
                                      self.names_elsewhere)
 
@@ -97,7 +98,7 @@ class Inputs:
                planner_ports: PlannerPorts, history: PlanningHistory,
                measurements: Measurements, pace: 'Pace',
                request: PlanRequest = BALANCING) -> 'Inputs':
-        """Make the inputs, with the index of aggregates and the rules of constraints."""
+        """Make the inputs, with the index of aggregates and the rules for constraints."""
         return cls(
             snapshot=snapshot, policies=policies, options=options, planner_ports=planner_ports,
             history=dataclasses.replace(history, endless=pace.endless()),
@@ -119,7 +120,8 @@ class Inputs:
 
     @property
     def is_restrained(self) -> bool:
-        """Return whether moves are chosen by the load that is likely to last."""
+        """Return True if moves are chosen by the load that is likely to last; False if they are
+        chosen by the measured load."""
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def limits(self) -> Limits:

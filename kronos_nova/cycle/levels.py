@@ -1,4 +1,4 @@
-"""The automation levels that nova.conf sets."""
+"""The automation levels that nova.conf sets for aggregates."""
 
 from oslo_config import cfg
 

@@ -1,5 +1,5 @@
-"""The rule that a plan leaves every loss of a host or failure domain covered that was covered
-before: its servers can restart elsewhere."""
+"""The rule that no plan uncovers the loss of a host or failure domain. A loss is covered if all
+servers of the lost host or domain can restart elsewhere."""
 
 import dataclasses
 from collections.abc import Collection
@@ -21,23 +21,23 @@ from kronos_nova.room import loss_rule
 from kronos_nova.room.loss_rule import LossRule
 
 SHARE = 0.5
-"""Part of ``planning_time_limit`` for checking that servers of a lost host can still restart after
-a plan. A plan whose check does not end in time is dropped. Raised, evaluations may take longer;
-lowered, more plans of large clouds are dropped. Chosen because 1,000 hosts take 0.8 seconds where
-the results of an earlier check are known, and 2.4 seconds the first time (``python -m bench
-failover``)."""
+"""Part of ``planning_time_limit`` that the check of a plan against losses of hosts may take. It
+checks that the servers of a lost host can still restart after the plan. A plan whose check does not
+end in time is dropped. Raised, evaluations may take longer; lowered, more plans of large clouds are
+dropped. Chosen because 1,000 hosts take 0.8 seconds where the results of an earlier check are
+known, and 2.4 seconds the first time (``python -m bench failover``)."""
 
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts) -> LossRule | None:
-    """Make the rule for one plan. The time for its checks begins now. None where neither
-    ``failover_hosts`` nor ``failover_domains`` is set."""
+    """Return the rule for one plan; None if neither ``failover_hosts`` nor ``failover_domains`` is
+    set. The time for the checks of the rule begins now."""
     return LossRules(snapshot, policies, options, planner_ports).begin()
 
 
 class LossRules:
-    """The rules for the plans of one evaluation. The rule for a plan is about the cloud after all
-    plans made before it."""
+    """The rules for the plans of one evaluation. The rule for a plan takes the moves of all earlier
+    plans as made."""
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts):
@@ -47,8 +47,8 @@ class LossRules:
         self._moves: list[PlannedMove] = []
 
     def begin(self) -> LossRule | None:
-        """Return the rule for the next plan. The time for its checks begins now. None where no
-        option asks for a rule."""
+        """Return the rule for the next plan; None if neither ``failover_hosts`` nor
+        ``failover_domains`` is set. The time for the checks of the rule begins now."""
         options, clock = self._options, self._planner_ports.clock
         if not (options.failover_hosts or options.failover_domains):
             return None
@@ -66,13 +66,13 @@ class LossRules:
         return self._rule
 
     def add(self, moves: Iterable[PlannedMove]) -> None:
-        """Count the moves of a plan as made."""
+        """Add the moves of a plan. The rules for later plans count these moves as made."""
         self._moves += moves
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """Return {order of a move that has to be left out for the rule: reason}; empty without a
-    rule."""
+    """Return {order of a move that would violate the rule: reason}; empty if there is no rule.
+    Without these moves the plan obeys the rule."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 
@@ -96,12 +96,12 @@ def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
 def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable[PlannedMove],
                      policies: PolicySet, options: EngineOptions,
                      planner_ports: PlannerPorts) -> list[str]:
-    """Return the names of the hosts and failure domains whose loss is covered now, but would no
-    longer be covered once ``hosts`` are empty and take no servers. Empty where neither
-    ``failover_hosts`` nor ``failover_domains`` is set.
+    """Return the names of the hosts and failure domains whose loss would no longer be covered once
+    ``hosts`` are empty and take no servers. Only losses that are covered now are considered. The
+    result is empty if neither ``failover_hosts`` nor ``failover_domains`` is set.
 
     :param hosts: names of the hosts that are emptied
-    :param moves: the moves that empty them
+    :param moves: the moves that empty ``hosts``
     """
     closed = dataclasses.replace(snapshot, hosts=tuple(
         dataclasses.replace(host, service=dataclasses.replace(host.service, status='disabled'))

@@ -1,4 +1,5 @@
-"""Judgement of which losses of hosts are covered, within a part of each evaluation's time."""
+"""The check of which losses of hosts are covered, within a part of each evaluation's time. A loss
+is covered if all servers of the lost host could restart elsewhere."""
 
 import collections
 import dataclasses
@@ -28,30 +29,30 @@ from kronos_nova.room.losses import LossMemory
 from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
-"""Seconds that the first check of failed hosts after a start may take. It checks for each host
+"""Seconds that the first check of losses of hosts after a start may take. It checks for each host
 whether its servers would restart elsewhere. Raised, the first evaluation may take longer; lowered,
 more hosts of large clouds are left for the next evaluations. Chosen as twice the 2.4 seconds that
 1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds that one evaluation may use to check whether the servers of failed hosts would
-restart. Each evaluation adds to this time until it suffices for a check. Raised, a single
-evaluation may take longer; lowered, more clouds are checked in parts, because a whole check takes
-longer. Chosen as four times :data:`FIRST_SECONDS`."""
+"""Maximum seconds that one evaluation may use to check losses of hosts. The time for a check is
+collected over several evaluations, up to this maximum. Raised, a single evaluation may take longer;
+lowered, more clouds are checked in parts, because a whole check takes longer. Chosen as four times
+:data:`FIRST_SECONDS`."""
 LEAST_SECONDS = 0.05
-"""Least number of seconds that each evaluation adds to the time for the next check of failed hosts.
-Raised, evaluations of small clouds may take longer; lowered, the results of small clouds are older.
-Chosen because the check of 40 hosts with 1,200 servers takes this time."""
+"""Least number of seconds that each evaluation adds to the time for the next check of losses of
+hosts. Raised, evaluations of small clouds may take longer; lowered, small clouds are checked less
+often. Chosen because the check of 40 hosts with 1,200 servers takes this time."""
 SAVED = 1.25
-"""Seconds saved up for the next check of failed hosts, as a factor of the last check's duration.
-Each evaluation saves up some time. The surplus is used to check whether servers also restart in the
-order in which Nova restarts them. Raised, checks are rarer, and this order is checked for more
-hosts; lowered, checks are more frequent, and this order is checked for fewer hosts. Not
+"""Time to collect before the next check of losses of hosts, as a multiple of the last check's
+duration. Each evaluation adds some time. The surplus is used to check whether servers also restart
+in the order in which Nova restarts them. Raised, checks are rarer, and this order is checked for
+more hosts; lowered, checks are more frequent, and this order is checked for fewer hosts. Not
 measured."""
 COLD = 3.0
-"""Factor by which the first check of failed hosts takes longer than the next ones, which reuse its
-results. Raised, the second check begins sooner, and its time may not suffice for all hosts;
-lowered, the second check begins later. Measured: 2.4 and 0.75 seconds for 1,000 hosts (``python -m
-bench failover``)."""
+"""Duration of the first check of losses of hosts, as a multiple of a later check. Later checks are
+faster because they reuse earlier results. Raised, the second check begins sooner, and its time may
+not suffice for all hosts; lowered, the second check begins later. Measured: 2.4 and 0.75 seconds
+for 1,000 hosts (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts how many more servers would fit (slots).
 Raised, the Prometheus exporter has more series, and evaluations take longer; lowered, operators can
@@ -60,16 +61,19 @@ watch fewer flavors. Chosen so that an aggregate has as many series of slots as 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomFigures:
-    """The verdicts on the losses of an aggregate, and its slots of the flavors that
-    ``slot_flavors`` names."""
+    """The results of :class:`LossJudge` for one aggregate.
+
+    losses : which losses of hosts and failure domains are covered, by level of failure domains
+    slots : how many more servers fit, for each flavor that ``slot_flavors`` names
+    """
 
     losses: tuple[LossReport, ...] = ()
     slots: tuple[SlotReport, ...] = ()
 
 
 class LossJudge:
-    """The judge of which losses of hosts and failure domains are covered in each aggregate. It
-    keeps the verdicts for later evaluations.
+    """A checker of which losses of hosts and failure domains are covered in each aggregate. The
+    results are kept for later evaluations.
 
     rule_memory : placements that are kept for the rule of :mod:`kronos_nova.cycle.loss_rule`
     """
@@ -84,11 +88,11 @@ class LossJudge:
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
                 options: EngineOptions, planner_ports: PlannerPorts, seconds: float,
                 inventory: InventorySource) -> Mapping[str, RoomFigures]:
-        """Return {aggregate: its RoomFigures}, with the verdicts whether servers restart elsewhere
-        when hosts fail.
+        """Return {aggregate: its RoomFigures}. The figures show whether servers would restart
+        elsewhere if their hosts failed.
 
-        Each evaluation adds to the time that may be spent on judging. Until this time suffices for
-        all aggregates, the verdicts of an earlier evaluation are returned.
+        Each evaluation adds to the time that checks may take. Until this time suffices for all
+        aggregates, the results of an earlier evaluation are returned.
 
         :param names: names of the aggregates
         :param seconds: duration of the evaluation so far
@@ -137,8 +141,8 @@ class LossJudge:
                found: Mapping[str, Mapping[Loss, JudgedLoss]], options: EngineOptions,
                inventory: InventorySource, left: Callable[[], float]
                ) -> dict[str, tuple[SlotReport, ...]]:
-        """Return {aggregate: slots of the flavors that ``slot_flavors`` names}; empty where it
-        names none."""
+        """Return {aggregate: slots (how many more servers fit) of the flavors that ``slot_flavors``
+        names}; empty if the option names no flavor."""
         names = options.slot_flavors[:MOST_FLAVORS]
         wanted = slot_figures.shapes_of(names, inventory) if names else []
         if not wanted:
@@ -150,8 +154,8 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """Divide the time until the deadline into equal parts. Returns a function that returns the
-    seconds left of the first part."""
+    """Return a function that returns the seconds left of one share of the time. The time until the
+    deadline is divided into ``parts`` equal shares, and the first share begins now."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()
@@ -159,7 +163,8 @@ def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[
 
 def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
              now: float) -> Iterator[LossReport]:
-    """Yield one report for each level of failure domains, that of single hosts first."""
+    """Yield one report for each level of failure domains. The report about single hosts is
+    first."""
     levels: dict[str, list[JudgedLoss]] = {losses.HOST: []}
     for each in found:
         levels.setdefault(each.loss.level, []).append(each)
@@ -178,9 +183,9 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """Return a rank of a loss by its verdict; a larger rank is worse. A loss whose servers provably
-    do not fit elsewhere ranks above all others. Otherwise the loss with more servers without a
-    place ranks higher."""
+    """Return the rank of a loss; a larger rank is worse. A loss whose servers provably do not fit
+    elsewhere ranks above all others. Among the rest, the loss with more servers that cannot restart
+    ranks higher."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

@@ -1,4 +1,4 @@
-"""Metrics of one evaluation: each query is sent once, each aggregate is measured once."""
+"""The metrics of one evaluation. Each query is sent once, and each aggregate is measured once."""
 
 import collections
 import dataclasses
@@ -40,16 +40,17 @@ FRACTION = host_readings.Range(0.0, 1.0)
 NOT_NEGATIVE = host_readings.Range(0.0, float('inf'))
 
 UUID = 'uuid'
-"""The label type whose names are unique in the cloud."""
+"""Label type (attribute of instances) whose values are unique in the cloud."""
 
 NamesElsewhere = Callable[[str, Collection[str]], set[str]]
 
 Profile = tuple[dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]
-"""(samples of a profile by the value of its label, warnings)"""
+"""({value of a label: samples of a profile}, warnings). A profile has the load of each instance."""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return no names, because the snapshot has the whole cloud."""
+    """Return an empty set: no instance outside of the snapshot has any of ``names``, because the
+    snapshot has the whole cloud."""
     return set()
 
 
@@ -60,11 +61,11 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 class MetricsReader:
     """A reader of a metrics source that keeps each answer, so that no query is sent twice.
 
-    :param instances: instances of the snapshot; a series is not used where several instances have
-        its name
+    :param instances: instances of the snapshot; a series is not used if several instances have the
+        name in its label
     :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
-    :param accepts_partial: whether answers with a warning of the source, such as a missing part,
-        are used
+    :param accepts_partial: True to use answers with a warning of the source, such as that a part is
+        missing; False to refuse such answers
     :param hosts: names of all hosts of the snapshot; see
         :func:`kronos_nova.load.instance_weights.by_label`
     """
@@ -81,8 +82,8 @@ class MetricsReader:
         self._shared: dict[str, set[str]] = {}
 
     def profile(self, policy: Policy) -> Profile:
-        """Return the profile of a policy by the value of its label, and warnings. Without a usable
-        answer the profile is empty."""
+        """Return the samples of a policy's profile (load per instance) by the value of their label,
+        and warnings. The samples are empty if there is no usable answer."""
         if policy.name not in self._profiles:
             # The answer itself is not kept, because it has all labels of a series for each
             # instance.
@@ -103,7 +104,10 @@ class MetricsReader:
         return self._profiles[policy.name]
 
     def shared_names(self, label_type: str) -> set[str]:
-        """Return the names, of a label type, that several instances of the cloud have."""
+        """Return the values of an instance attribute that several instances of the cloud have.
+
+        :param label_type: the attribute, such as ``uuid``
+        """
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)
             shared = {name for name, count in counts.items() if count > 1}
@@ -113,7 +117,7 @@ class MetricsReader:
         return self._shared[label_type]
 
     def vector(self, policy: Policy, kind: str) -> Vector:
-        """Return the answer to a policy's query; an empty one where the policy has no query of that
+        """Return the answer to a policy's query; an empty answer if the policy has no query of that
         kind.
 
         :raises MetricsError: there is no usable answer
@@ -130,7 +134,7 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """Return the answer to a query, which may belong to a policy or not. The answer is kept, so
+        """Return the answer to a query of a policy, or to another query. The answer is kept, so
         that the query is sent once.
 
         :raises MetricsError: there is no usable answer
@@ -161,8 +165,11 @@ class MetricsReader:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answered:
-    """The quality of the answer to a policy's imbalance query, whether or not it was used; see
-    :class:`kronos_nova.load.Readings`."""
+    """The quality of the answer to a policy's imbalance query, even of an answer that is not used.
+
+    coverage : fraction of the available hosts that have a sample
+    oldest : Unix seconds of the oldest of these samples; NaN = there is none
+    """
 
     coverage: float = 0.0
     oldest: float = float('nan')
@@ -170,11 +177,11 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGuard:
-    """A policy whose scores are known but whose profile is not believed. The policy does not count
-    in imbalances, but it keeps full hosts from becoming fuller.
+    """A policy whose scores of hosts are known, but whose profile (load per instance) is not
+    believed. The policy does not count in imbalances, but it keeps full hosts from becoming fuller.
 
     scores : float64 (H,), NaN = not measured
-    weights : float64 (V,), the most that an instance may use
+    weights : float64 (V,), the most that each instance may use, by its flavor
     host_scale : float64 (H,), the score that an instance with a weight of 1 adds to each host
     """
 
@@ -194,9 +201,8 @@ class Load:
     """The load of the hosts and instances of one aggregate.
 
     policies : policies with data
-    no_data : name of each other policy to the reason why it has none
-    guards : ScoreGuards for the policies in ``no_data`` whose scores are known and whose profile is
-        not
+    no_data : name of each policy without data to the reason
+    guards : ScoreGuards of the policies in ``no_data`` whose scores of hosts are known
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
     host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
     measured : bool (H,), whether the figures of all policies are known
@@ -229,9 +235,10 @@ class Occupied:
 
     available : bool (H,), hosts that may be destinations
     vm_host : intp (V,)
-    resting : bool (V,), instances in a move, or moved a short time ago
+    resting : bool (V,), instances that are moving, were moved a short time ago, or may not be moved
+        because of earlier moves
     is_new : bool (V,), instances too young for monitoring to have their rates
-    doubted : (policy, host) of scores that failed in the evaluation before
+    doubted : (policy, host) of scores that failed a check in the evaluation before
     """
 
     hosts: tuple[Host, ...]
@@ -245,8 +252,8 @@ class Occupied:
 
 def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
             available: np.ndarray, rules: host_readings.ScoringRules) -> Load:
-    """Return the Load with the scores of hosts by every policy; weights of instances are added by
-    :func:`weigh`."""
+    """Return the Load with the scores of hosts by every policy. The weights of instances are
+    missing; :func:`weigh` adds them."""
     good, no_data, warnings, answered = [], {}, [], {}
     for policy in policies:
         try:
@@ -295,8 +302,9 @@ class _Weighed:
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
           rules: belief.BeliefRules) -> Load:
-    """Add the weights of instances. Leave out hosts whose figures contradict Nova, or the figures
-    of the hosts' servers. Leave out policies whose profile does not fit their scores."""
+    """Return the Load with the weights of instances. Hosts are left out if their figures contradict
+    Nova or the figures of their servers. Policies are left out if their profile (load per instance)
+    does not fit their scores (load per host)."""
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)
@@ -365,8 +373,8 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 
 def guard_of(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
-    """Make a ScoreGuard that takes the weights of instances from their flavors; None where it is
-    not known which resource the policy is about."""
+    """Return a ScoreGuard with weights of instances from their flavors; None if it is not known
+    which resource the policy measures."""
     resource = host_sizes.resource(policy)
     return ScoreGuard(
         policy=policy.name, scores=scores,
@@ -380,8 +388,8 @@ def _void(occupied: Occupied, problem: str) -> _Weighed:
 
 
 def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndarray:
-    """Return bool (V,): instances without a series of which a policy's profile counts as
-    incomplete."""
+    """Return bool (V,): the instances that should have a series in a policy's profile (load per
+    instance). If such an instance has none, the profile counts as incomplete."""
     shared = feed.shared_names(policy.vm_profile_label_type)
     return ~(occupied.resting | occupied.is_new) & np.array(
         [each.status == 'ACTIVE' and each.task_state is None
@@ -390,8 +398,8 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Yield texts for an operator on how to match the series of a policy with Nova's hosts, where
-    they do not match."""
+    """Yield texts for an operator about series of a policy that match none of Nova's hosts. The
+    texts propose how to make them match."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:
@@ -403,7 +411,7 @@ def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> It
 
 def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], available: np.ndarray,
               rules: host_readings.ScoringRules) -> Iterator[host_readings.Readings]:
-    """Yield the scores of hosts, their capacity values and their sizes."""
+    """Yield three readings of each host: its score, its capacity value and its size."""
     def read(kind: str, allowed: host_readings.Range) -> host_readings.Readings:
         vector = feed.vector(policy, kind)
         found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)
@@ -424,15 +432,16 @@ def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], avail
 
 
 def _remedy(vector: Vector, host_label: str, hosts: np.ndarray) -> Iterator[str]:
-    """Yield a text about the change by which more series would match the hosts, if one is found."""
+    """Yield a text about the change by which more series would match the hosts; nothing if no such
+    change is found."""
     proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
     if proposal:
         yield f'{proposal.matches} would match with {proposal.remedy(host_label)}'
 
 
 class Measurements:
-    """Answers and loads that drains, the check of approved plans and planning share in one
-    evaluation. Queries are sent when a figure is first needed.
+    """Answers and loads of one evaluation. Drains, the check of approved plans and planning share
+    them. A query is sent when a figure is first needed.
 
     reader : MetricsReader
     """
@@ -446,7 +455,7 @@ class Measurements:
     @classmethod
     def of_cloud(cls, source: MetricsSource, snapshot: Snapshot, accepts_partial: bool,
                  names_elsewhere: NamesElsewhere) -> 'Measurements':
-        """Make the measurements of a snapshot's hosts and instances."""
+        """Return the Measurements of a snapshot's hosts and instances."""
         return cls(MetricsReader(source, snapshot.instances, accepts_partial, names_elsewhere,
                                  [host.name for host in snapshot.hosts]))
 
@@ -456,7 +465,7 @@ class Measurements:
         the load before its end.
 
         :param name: name of the aggregate
-        :param measure: measures the load, where it is not known
+        :param measure: measures the load; called only if the load is not known yet
         """
         key = (name, tuple(host.name for host in occupied.hosts),
                tuple(instance.uuid for instance in occupied.instances),
@@ -467,7 +476,7 @@ class Measurements:
 
 
 def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
-    """Return the load of an aggregate. Within an evaluation it is measured only once."""
+    """Return the load of an aggregate. It is measured only once in an evaluation."""
     options, now = given.options, given.planner_ports.now
     age = options.max_sample_age
     rules = host_readings.ScoringRules(
@@ -500,7 +509,7 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGuests:
-    """Measured figures about moves.
+    """Measured figures from which the durations of moves are predicted.
 
     dirty : uuid of an instance to the MiB a second that it writes
     used : uuid to the MiB of memory to copy
@@ -526,9 +535,9 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
 
 
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
-    """Run the configured queries for figures about moves. Where a query has no answer, the figures
-    learnt from past moves are used. Impossible figures are ignored: negative or infinite ones,
-    figures that are given twice, and links without bandwidth."""
+    """Run the configured queries for figures about moves. If a query has no answer, the figures
+    learnt from past moves are used later. Impossible figures are ignored: negative or infinite
+    figures, several figures for one name, and links without bandwidth."""
     found: dict[str, dict[str, float]] = {kind: {} for kind in metrics.OF_MIGRATION}
     warnings = []
     for query in migration_queries(queries):
@@ -546,8 +555,8 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
 
 
 def _mib(samples: Mapping[str, Sequence[metrics.Sample]], least: float) -> dict[str, float]:
-    """Return {name: MiB} of samples in bytes, without names that have several samples or an
-    impossible one.
+    """Return {name: MiB} of samples in bytes. Names that have several samples or an impossible
+    sample are left out.
 
     :param least: bytes below which a figure cannot be true
     """

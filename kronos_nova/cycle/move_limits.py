@@ -1,5 +1,5 @@
-"""Limits on the number of moves of an instance, of a project's instances, and because of one
-instance's load."""
+"""Limits on the number of moves: of one instance, of a project's instances, and of moves that one
+instance's load causes."""
 
 import collections
 import dataclasses
@@ -20,8 +20,8 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies.selection import Selections
 
 MOST_NAMED = 3
-"""Maximum number of projects that the reason of a move names as those that benefit from it. Raised,
-reasons are longer; lowered, an operator learns of fewer projects. Chosen to fit into a line."""
+"""Maximum number of projects that a move names as its beneficiaries. Raised, reports are longer;
+lowered, an operator learns of fewer projects. Chosen to fit into a line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class MoveLimits:
     per_project_and_day : moves of a project's instances in a day
     per_instance_and_week : moves of one instance in a week
     per_instance_and_day : moves of one instance in a day
-    per_cause_and_day : moves in a day that the load of one instance causes, of other instances
+    per_cause_and_day : moves in a day of other instances that the load of one instance causes
     """
 
     per_project: int = 0
@@ -44,12 +44,13 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Return whether any limit depends on earlier moves."""
+        """Return True if a limit on moves of a project or because of one instance needs the moves
+        of the last day; False otherwise. Limits on moves of one instance are not considered."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 
 class RemainingMoveLimits:
-    """The part of the limits that is not used up, while one aggregate is planned.
+    """The rest of the limits on moves that is not used up yet, while one aggregate is planned.
 
     Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
     instance with the largest load on the host; a move of this instance itself has no cause. Once a
@@ -78,15 +79,15 @@ class RemainingMoveLimits:
                                if 0 < options.per_cause_and_day <= moved}
 
     def add_owners(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves, each with the project of its instance, the instance whose load caused
-        it, and the projects that benefit."""
+        """Return the moves with three additional facts: the project of the moved instance, the
+        instance whose load caused the move, and the projects that benefit."""
         return tuple(dataclasses.replace(
             move, project_id=self._project[move.instance_uuid], caused_by=self._cause(move),
             benefits=self._benefits(move)) for move in moves)
 
     def _benefits(self, move: PlannedMove) -> tuple[str, ...]:
-        """Return the projects that benefit from a move: those with most load on the host that it
-        relieves, without the load of the moved server."""
+        """Return the projects that benefit from a move, at most :data:`MOST_NAMED`. These are the
+        projects with most load on the relieved host, not counting the moved server."""
         if move.phase not in (SPREAD, RELIEVE):
             return ()
         there = np.flatnonzero(self._problem.vm_host == self._problem.hosts.index(move.source))
@@ -98,8 +99,8 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the numbers (``order``) of the moves that exceed a limit. From then on, no moves
-        are planned of the projects and instances whose limits were reached."""
+        """Return the orders of the moves that exceed a limit. Each limit that these moves exceed
+        counts as used up from then on."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()
@@ -123,8 +124,8 @@ class RemainingMoveLimits:
         return frozenset(passed)
 
     def compile(self) -> tuple[AllowedHosts, ...]:
-        """Compile the rule that instances do not move when a limit on their moves is used up. The
-        rule yields where hosts are emptied."""
+        """Return the constraint that instances do not move if a limit on their moves is used up;
+        empty if no limit is used up. The constraint does not apply to moves that empty hosts."""
         problem = self._problem
         by_project = np.array([self._project[uuid] in self._closed_projects
                                for uuid in problem.vms], dtype=bool)

@@ -1,5 +1,4 @@
-"""Reading of the cloud, and of the history of evaluations and moves on which the next plan
-depends."""
+"""Reading of the cloud, and of the past evaluations and moves on which the next plan depends."""
 
 import dataclasses
 import datetime
@@ -24,7 +23,8 @@ from kronos_nova.policies import PolicySet
 
 UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
              plans.EXECUTING: 'is being carried out'}
-"""Words for a plan during which its aggregate is not planned again, by its state."""
+"""{state of a plan: text about it}, for plans that are approved or in progress. Until such a plan
+has ended, its aggregate is not planned again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Observation:
         return {server.uuid: server.display_name for server in self.snapshot.instances}
 
     def with_moves(self, cycle_ports: CyclePorts) -> 'Observation':
-        """Return a copy with the moves that are in progress now."""
+        """Return a copy of the Observation with the moves that are in progress now."""
         return dataclasses.replace(self, snapshot=self.snapshot.with_moves_under_way(
             cycle_ports.journal.moves_under_way()))
 
@@ -73,7 +73,8 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
 
 def _units(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
            snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return {aggregate: the aggregates that share hosts with it} of all planned aggregates."""
+    """Return for each planned aggregate the aggregates that share hosts with it, itself
+    included."""
     switches, levels = cycle_ports.switches.read(), rules.automation
     names = {name for name in rules.in_scope
              if switches.planning_level(name, levels) != automation.OFF}
@@ -127,7 +128,7 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
 def homes(cycle_ports: CyclePorts, seen: Observation,
           now: datetime.datetime) -> without_moves.Homes:
-    """Read the hosts on which servers would be without the moves of the last weeks."""
+    """Return the hosts on which servers would be now without the moves of the last weeks."""
     past = cycle_ports.journal.completed_since(now - plans.REPLAYED, seen.scopes)
     return without_moves.homes(
         (without_moves.CompletedMove(**row._mapping) for row in past),
@@ -135,8 +136,8 @@ def homes(cycle_ports: CyclePorts, seen: Observation,
 
 
 def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:
-    """Return the live migrations that ended since a time. Migrations that Kronos requested have
-    ``is_own``, those that emptied a host ``has_emptied``."""
+    """Return the live migrations that ended since a time. ``is_own`` is True for migrations that
+    Kronos requested, ``has_emptied`` for migrations that emptied a host."""
     emptied = cycle_ports.journal.emptied_since(since)
     own = cycle_ports.journal.requested_since(since - DAY)    # no move takes a day
     return tuple(
@@ -148,6 +149,6 @@ def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[Past
 
 def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """Return {aggregate: most seconds left of a cooldown of any aggregate that shares hosts with
-    it}."""
+    """Return for each aggregate the longest remaining cooldown, in seconds, of the aggregates that
+    share hosts with it, itself included."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

@@ -26,12 +26,12 @@ from kronos_nova.units import DAY
 class PaceOptions:
     """Options about when moves begin and how long they take.
 
-    caps : limits on concurrent moves of ``[kronos_executor]``, with those of drains
-    link : MiB a second of each host's link; None: as fast as one migration
+    caps : limits on concurrent moves that ``[kronos_executor]`` sets, and limits of drains
+    link : MiB a second of each host's link; None: the speed of one migration
     stream : maximum MiB a second of one migration; None: learnt from past moves
     downtime : seconds for which a guest may be stopped
     copies_local_disks : whether instances have disks that are copied
-    forces : whether Nova is asked to complete a migration by force that takes too long
+    forces : True if Nova is asked to complete migrations by force that take too long
     stale_plan_age : seconds after which a move that has not begun is given up
     due : host to the seconds within which it has to be empty
     """
@@ -70,11 +70,12 @@ def _mib_per_second(mbps: int) -> float | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The options of ``[kronos]`` that affect a plan, with their names and units, and those of
-    ``[kronos_executor]`` that determine its duration (``pace``).
+    """The options that affect a plan. The fields have the names and units of options of
+    ``[kronos]``. The field ``pace`` has the options of ``[kronos_executor]`` that determine the
+    duration of a plan.
 
     aggregates : names; None for all aggregates
-    budget : maximum number of moves of a plan; None for that of the policies file
+    budget : maximum number of moves of a plan; None for the number in the policies file
     max_sample_age : seconds; None accepts samples of any age
     soft_groups_yield : set by drains; there is no such option of ``[kronos]``
     repair_order : aggregate to one of TOGETHER, FIRST, LAST and NEVER of
@@ -129,12 +130,13 @@ class EngineOptions:
         return of_policies if self.budget is None else self.budget
 
     def planner(self, mode: str) -> str:
-        """Return the name of the planner for policies of a mode."""
+        """Return the name of the planner for policies of ``mode``."""
         return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the scopes to plan, in order: the configured aggregates, or ``names`` where none
-        is configured, and then the pool of unassigned hosts where it is included."""
+        """Return the scopes (aggregates or the pool) to plan, in order. These are the configured
+        aggregates, or ``names`` if no aggregates are configured, and then the pool of unassigned
+        hosts if it is included."""
         wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
 
@@ -155,21 +157,22 @@ class EngineOptions:
 
 
 def no_return_window(conf: cfg.ConfigOpts) -> int:
-    """Return the seconds during which an instance is not moved back; with restraint, at least a
-    day."""
+    """Return the seconds during which an instance is not moved back to its former host. With
+    restraint, the result is at least a day."""
     group = conf.kronos
     return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 
 
 def packs_numa_cells(conf: cfg.ConfigOpts) -> bool:
-    """Return whether Nova fills the NUMA cells of a host one after the other. Where Nova's options
-    are not known, its default applies, which is False."""
+    """Return True if Nova fills the NUMA cells of a host one after the other. Return False if it
+    does not, or if Nova's options are not known."""
     compute = getattr(conf, 'compute', None)
     return bool(getattr(compute, 'packing_host_numa_cells_allocation_strategy', False))
 
 
 def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
-    """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called.
+    """Return the EngineOptions from a ``ConfigOpts`` on which
+    :func:`kronos_nova.conf.register_opts` was called.
 
     :raises ConfigurationError: a value is wrong in a way that oslo.config does not check
     """

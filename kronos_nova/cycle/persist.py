@@ -1,4 +1,4 @@
-"""The record of the reports and plans of an evaluation, and the start of plans."""
+"""The recording of an evaluation's reports and plans, and the start of plans."""
 
 import collections
 import dataclasses
@@ -32,24 +32,23 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 LONGEST_LINE = 2000
-"""Maximum number of characters of a line of a report in the log. Tenants choose the names in it, so
-that it must have a limit. Raised, a line may fill a screen; lowered, lines are cut more often. Not
-measured."""
+"""Maximum number of characters of a line of a report in the log. Tenants choose the names in such a
+line, so that its length must have a limit. Raised, a line may fill a screen; lowered, lines are cut
+more often. Not measured."""
 
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
 
 WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
-"""{outcome of an evaluation: its words in the log}, for the outcomes whose names are not clear
-there."""
+"""{outcome of an evaluation: words for the log}, for outcomes whose names alone are not clear."""
 
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
                   snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Return the (policy, host) pairs whose scores are doubted after this evaluation: scores that
-    fail the checks of :mod:`kronos_nova.load.belief` now, and scores that failed before and could
-    not be judged now.
+    """Return the (policy, host) pairs whose scores are doubted after this evaluation. These are
+    scores that fail the checks of :mod:`kronos_nova.load.belief` now, and scores that failed before
+    and could not be checked now.
 
     :param before: the result after the evaluation before
     """
@@ -235,7 +234,8 @@ class ResultWriter:
 
 
 def alone(what: str, work: Callable[[], object]) -> None:
-    """Do ``work``. An unexpected error is logged and not raised, so that the cycle continues.
+    """Call ``work``. An unexpected error is logged and not raised, so that the cycle continues.
+    Errors of Kronos and of the database are raised.
 
     :param what: name of the work, for the log
     """
@@ -264,9 +264,10 @@ def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) ->
 
 
 def log(report: plans.AggregateReport, is_news: bool = True) -> None:
-    """Log a report line by line, each cut and sanitized, because tenants choose names in it.
+    """Log a report. Each line is cut and sanitized, because tenants choose names in it.
 
-    :param is_news: whether the outcome differs from that of the evaluation before
+    :param is_news: True if the outcome differs from the outcome of the evaluation before, so that
+        the first line is logged at level INFO
     """
     summary, *details = describe(report)
     LOG.log(logging.INFO if is_news else logging.DEBUG, '%s',
@@ -279,8 +280,8 @@ def log(report: plans.AggregateReport, is_news: bool = True) -> None:
 
 
 def _figures(report: plans.AggregateReport) -> str:
-    """Return a text about the effect of a plan on each policy's imbalance. For a plan that only
-    repairs, policies may not be measured."""
+    """Return a text about the effect of a plan on each policy's imbalance. It says so if nothing is
+    measured, as may be for a plan that only repairs."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
                       f'(threshold {p.threshold:.3f})' for p in report.policies
                       if p.imbalance_after is not None)
@@ -304,8 +305,8 @@ def describe(report: plans.AggregateReport) -> Iterator[str]:
 
 
 def describe_scores(report: plans.AggregateReport) -> Iterator[str]:
-    """Yield the scores of every host as log lines, with the host's place between the least and the
-    most loaded one (0 to 1)."""
+    """Yield the scores of every host as log lines. A line also has the score as a number between 0
+    (least loaded host) and 1 (most loaded host)."""
     for policy in report.policies:
         scores = [score for score in report.host_scores if score.policy == policy.name]
         places = normalised(np.array([score.value for score in scores]))

@@ -1,5 +1,4 @@
-"""The ports of an evaluation (databases and services that it uses), and the rules about its
-plans."""
+"""The databases and services that an evaluation uses (its ports), and the rules for its plans."""
 
 import dataclasses
 import datetime
@@ -44,7 +43,8 @@ class CyclePorts:
     history : returns the successful live migrations of the cloud that ended since a time
     dry_run : asks Nova or placement whether moves would be permitted
     forecast_cache : histories read for the forecasts of earlier cycles
-    loss_judge : judges losses of hosts, with the verdicts of earlier cycles
+    loss_judge : checks whether servers of lost hosts could restart; has the results of earlier
+        cycles
     schedulers : reports of nova-scheduler's workers on whether they have KronosFilter
     room_allocations : keeps room by allocations in placement; None without access to placement,
         where only KronosFilter keeps room
@@ -75,8 +75,10 @@ class CyclePorts:
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others: Any) -> 'CyclePorts':
-        """Make the CyclePorts: the stores in the control database, and ``others`` as they are
-        given."""
+        """Return CyclePorts with the stores of the control database.
+
+        :param others: all other ports, by name
+        """
         kept: dict[str, Any] = {
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
@@ -89,7 +91,7 @@ class CyclePorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRules:
-    """Rules about plans after planning; durations in seconds.
+    """Rules for plans after they are made, such as cooldowns. Durations are in seconds.
 
     automation : automation levels that nova.conf sets
     in_scope : names of all aggregates that any process plans

@@ -1,4 +1,4 @@
-"""Requests to Nova's scheduler about the moves of a plan before they are made, with a cache of the
+"""The check of a plan's moves by Nova's scheduler before the moves are made, with a cache of the
 answers."""
 
 import collections
@@ -32,17 +32,18 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Number of hosts that Nova's scheduler must refuse for an instance until no other host is tried.
+"""Number of hosts that Nova's scheduler refuses for an instance before no other host is tried.
 Raised, each instance costs more requests to the scheduler; lowered, an instance stays because of a
 few unusual hosts. Chosen because a filter that refuses an instance for pinned CPUs, a device or an
 image mostly refuses it for every host; not measured."""
 
 FEW_HOSTS = 10
-"""Largest number of possible destinations of an instance of which Nova's scheduler must refuse all.
-Only then the instance is left in place for some time. With more destinations, :data:`ENOUGH`
-refusals suffice. Raised, an instance that no host takes costs more requests to the scheduler;
-lowered, an instance that only few hosts can hold is left in place before the right host was tried.
-Chosen as the number of hosts of a rack that have a certain device; not measured."""
+"""Largest number of possible destinations of an instance at which all destinations are tried. The
+instance is left in place for some time only if Nova's scheduler has refused all of them. With more
+destinations, :data:`ENOUGH` refusals suffice. Raised, an instance that no host takes costs more
+requests to the scheduler; lowered, an instance that only few hosts can hold is left in place before
+the right host was tried. Chosen as the number of hosts of a rack that have a certain device; not
+measured."""
 
 PLANNING_SHARE = 0.6
 """Part of ``planning_time_limit`` that the search for a plan may use. The rest is for requests to
@@ -55,16 +56,15 @@ NO_ANSWER = Verdict(unasked='an earlier question had no answer')
 
 
 class Precheck:
-    """The check of an aggregate's moves by Nova's scheduler, whose answers are kept while the
+    """The check of an aggregate's moves by Nova's scheduler. The answers are kept while the
     aggregate is planned again.
 
-    A refusal of a host holds for all instances of a kind, which are those of one project with equal
-    flavors, images, requirements, allocations and server groups.
+    A refusal of a host applies to all instances of a kind. Instances are of one kind if they have
+    the same project and equal flavors, images, requirements, allocations and server groups.
 
     :param model: the model of the aggregate, whose rules limit the possible destinations
     :param is_over: returns whether the time for requests is over
-    :param refused_lately: instance uuid to destination to error, of moves that Nova refused to
-        begin
+    :param refused_lately: {instance uuid: {destination: error}} of moves that Nova refused to begin
     """
 
     def __init__(self, dry_run: DryRun, snapshot: Snapshot, model: Model,
@@ -92,8 +92,8 @@ class Precheck:
                 if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Ask the scheduler about each move that it has not judged yet. The earlier moves of the
-        plan count as made.
+        """Return the moves of a plan that the scheduler refuses. It is asked about each move for
+        which no answer is kept. The earlier moves of the plan count as made.
 
         :param moves: in the order of the plan
         :returns: the numbers (``order``) of the refused moves
@@ -108,9 +108,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the Before of a move: the effect of earlier moves of the plan on the destination
-        of this move. Instances that arrive at the destination always count. Instances that leave
-        the destination count only if the move waits for them."""
+        """Return the effect of earlier moves of the plan on the destination of a move. Instances
+        that arrive at the destination always count. Instances that leave the destination count only
+        if the move waits for them."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -161,7 +161,7 @@ class Precheck:
         return verdict
 
     def _kind(self, uuid: str) -> Hashable:
-        """Return a key that is equal for instances which the scheduler treats alike."""
+        """Return a key that is equal for all instances that the scheduler treats alike."""
         each = self._instances[uuid]
         return (each.project_id, each.vcpus, each.memory_mb, each.disk_gb, each.flavor,
                 _items(each.flavor_extra_specs), each.image and each.image.id,
@@ -170,9 +170,13 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return whether the scheduler has refused so many hosts for instances of this kind that
-        the instance is not tried for some time. The number of refusals depends on the host of the
-        instance, so other instances of the kind may still be tried."""
+        """Return True if the scheduler has refused so many hosts that the instance is not tried for
+        some time; False otherwise. Refusals count for all instances of the kind. The number of
+        refusals that is needed depends on the host of the instance, so that other instances of the
+        kind may still be tried.
+
+        :param hosts: {refused host: reason} for the kind of the instance
+        """
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:
@@ -192,8 +196,9 @@ class Precheck:
         return self._limits[key]
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
-        """Return {(instance, host): reason} of the pairs to be avoided: refused hosts for all
-        instances of the kind, and every host for an instance that was refused often enough."""
+        """Return {(instance, host): reason} of the moves that a plan must avoid. These are moves to
+        hosts that were refused for an instance of the same kind, and all moves of an instance for
+        which enough hosts were refused."""
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
@@ -207,9 +212,9 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return the refusals by instance, each with all hosts that refused its kind. The instances
-        are those that were refused, and all other movable instances of a kind that was refused
-        often enough."""
+        """Return one Refusal for each refused instance, with all hosts that were refused for
+        instances of its kind. If enough hosts were refused for a kind, its other movable instances
+        also count as refused."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
@@ -238,8 +243,8 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan. Where the scheduler was not asked about a move, the text in
-        its ``reason`` is extended by that."""
+        """Return the moves of the plan. If the scheduler was not asked about a move, or only about
+        a part of its requirements, the ``reason`` of the move says so."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -255,13 +260,18 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return whether an answer of the scheduler for one state is valid for another state: the same
-    instances have left, and no more instances of the kind have arrived."""
+    """Return True if the scheduler's answer for one state is valid for another state: the same
+    instances have left the host, and no more instances of the kind have arrived. Return False
+    otherwise.
+
+    :param asked: the state of the answer
+    :param before: the other state
+    """
     return asked.leaving == before.leaving and asked.alike >= before.alike
 
 
 def _last(hosts: Mapping[str, str]) -> str:
-    """Return the reason why the last of some hosts was refused."""
+    """Return the reason for the refusal of the last of some hosts."""
     return list(hosts.values())[-1]
 
 
@@ -279,8 +289,10 @@ class Checks:
     @classmethod
     def from_case(cls, given: Inputs, case: PlanningCase, model: Model,
                   limits: Limits) -> 'Checks':
-        """Make the checks of an aggregate. ``limits`` has the deadline of requests to the
-        scheduler."""
+        """Make the checks of an aggregate.
+
+        :param limits: has the deadline of requests to the scheduler
+        """
         return cls(Precheck(given.planner_ports.dry_run, case.around, model,
                             lambda: limits.is_past, given.history.refused_hosts),
                    RemainingMoveLimits(given.options.move_limits, case.problem,
@@ -291,7 +303,7 @@ class Checks:
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
     """Make a plan and ask the scheduler about its moves. Refused moves are forbidden, and planning
-    continues, until no move is refused. All rounds and requests share one deadline."""
+    continues, until no move is refused. All searches and requests share one deadline."""
     chosen = None
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
@@ -309,8 +321,8 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
 
 
 def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) -> Model:
-    """Return the model in which refused pairs of instance and host are forbidden, and instances of
-    the plan so far do not move again."""
+    """Return the model for the next search. Moves that were refused are forbidden, and instances
+    that the plan moves already do not move again."""
     problem, vetoes = model.problem, dict(checks.precheck.vetoes())
     for _phase, step in chosen.steps if chosen else ():
         vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
@@ -321,8 +333,8 @@ def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) 
 
 
 def _to_plan(given: Inputs, limits: Limits) -> Limits:
-    """Return the Limits of one round of planning, whose deadline leaves a part of the remaining
-    time for requests to the scheduler."""
+    """Return the Limits of one search for a plan. Its deadline leaves a part of the remaining time
+    for requests to the scheduler."""
     if given.planner_ports.dry_run is not_asked:
         return limits
     now = limits.clock()

@@ -1,4 +1,4 @@
-"""Prices: the gain that a move must have to be worth its cost."""
+"""The prices of moves: a move has to gain at least its price."""
 
 import collections
 import dataclasses
@@ -36,24 +36,22 @@ and copy .61 times the GiB, of plans in which moves cost nothing. With 20 hosts 
 of PlanetLab, and without :data:`SEEN`, plans with 2 core-hours have 246 hot minutes and copy 626
 GiB; plans with 6 have 252 and copy 1,282."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds of known load with which moving an instance costs twice what it costs with a long
-history. The second value is the lower bound of these seconds for any instance. The shorter the load
-of an instance is known, the more its move costs, because its gain may be chance. Raised, fewer
-instances are moved whose loads are hardly known; lowered, more of them are moved. Measured by
-``bench days`` on the day 20110412 of PlanetLab, against costs that do not depend on this time: with
-20 hosts, .71 of the memory is copied and there are .83 of the hot minutes; with 100 hosts, .88 and
-.98."""
+"""Seconds of known load at which moving an instance costs twice as much as with a long history. The
+second value is the lower bound of these seconds for any instance. The shorter the load of an
+instance is known, the more its move costs, because its gain may be chance. Raised, fewer instances
+are moved whose loads are hardly known; lowered, more of them are moved. Measured by ``bench days``
+on the day 20110412 of PlanetLab, against costs that do not depend on this time: with 20 hosts, .71
+of the memory is copied and there are .83 of the hot minutes; with 100 hosts, .88 and .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
-    """The least decrease of the combined imbalance that a move must reach. It is the sum of an
-    amount for the move, and amounts for each GiB of memory that the move copies, for each minute
-    that it is expected to take, and for each past failure of a move of the instance or between the
-    two hosts.
-    """
+    """The least decrease of the combined imbalance that a move must bring. It is the sum of four
+    amounts: one for the move, one for each GiB of memory that the move copies, one for each minute
+    of its expected duration, and one for each past failure of a move of the instance or between the
+    two hosts."""
 
     per_move: float = 0.0
     per_gib: float = 0.0
@@ -61,7 +59,8 @@ class MinGain:
     per_failure: float = 0.0
 
     def of_sizes(self, memory_mb: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the price of moves of instances of these sizes."""
+        """Return float64 (n,): the price of moving instances of these sizes, without durations and
+        failures."""
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
 
@@ -78,8 +77,9 @@ class ExpectedDurations(Protocol):
 def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
            pace: ExpectedDurations, soft_group_cost: float | None = None,
            preferences: Preferences | None = None) -> Prices:
-    """Compute the prices of moves: of each instance, by its size, expected duration and failures;
-    of each pair of hosts, by the additional duration and the failures between them."""
+    """Return the prices of moves. The price of an instance depends on its size, expected duration
+    and past failures. The price of a pair of hosts depends on the additional duration and the past
+    failures of moves between the two hosts."""
     failures = _failures(tries)
     seconds = np.array([pace.seconds(uuid) if min_gain.per_minute else 0.0 for uuid in problem.vms])
     vms = min_gain.of_sizes(problem.memory_mb) + (
@@ -108,11 +108,11 @@ def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str,
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
                 load_stats: Mapping[str, LoadStats]) -> CopyPrices:
-    """Return the prices of optional moves: the least decrease of the expected number of full hosts
-    that copying an instance must bring, times ``amount``.
+    """Return a function that gives the prices of optional moves. A price is the least decrease of
+    the expected number of full hosts that copying an instance must bring, times ``amount``.
 
-    A copy takes a core of both hosts for its duration. A full host takes :data:`FULL_HOST` from its
-    servers until it is no longer full. The price is higher for an instance known for a short time,
+    A copy takes a core of each of two hosts for its duration. A full host takes :data:`FULL_HOST`
+    core-hours from its servers. The price is higher for an instance that is known for a short time,
     because its statistics are mostly chance.
 
     :param load_stats: policy to the statistics of the instances' loads
@@ -132,8 +132,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
     """Return the longest beginning of a plan whose steps together gain at least the price of their
     moves, and make no policy worse.
 
-    The other steps are undone in ``after``. They gain least, because a planner orders its moves by
-    gain.
+    All later steps are undone in ``after``. These steps gain least, because a planner orders its
+    moves by gain.
 
     :param before: the state before the plan; it is settled, so that prices count from there
     """
@@ -146,8 +146,12 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of ``steps`` that still gains its price from the state
-    ``before``. The steps spread load, and were chosen together with others or at another time."""
+    """Return the longest beginning of ``steps`` that still gains its price.
+
+    :param before: the state before the steps
+    :param steps: steps that spread load; they were chosen at another time, or together with other
+        steps
+    """
     before = before.copy()
     before.settle()
     if before.is_balanced:
@@ -191,12 +195,13 @@ class Gain:
 
 
 def is_restrained(problem: Problem) -> bool:
-    """Return whether the loads of a problem are likely loads with variances, and not measured
-    loads."""
+    """Return True if the loads of a problem are likely loads with variances; False if they are
+    measured loads."""
     return problem.variances is not None
 
 
 def spoils_nothing(before: State, after: State) -> bool:
-    """Return whether no policy is worse than before and above its threshold."""
+    """Return True if every policy is at or below its threshold or no worse than before; False if a
+    policy above its threshold is worse than before."""
     old, new = before.imbalances(), after.imbalances()
     return not ((new > old + TOLERANCE) & (new > before.problem.thresholds + TOLERANCE)).any()

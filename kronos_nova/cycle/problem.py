@@ -58,7 +58,8 @@ class MovesInFlight:
         self._taken = collections.Counter()
 
     def place(self, instance: Instance) -> Instance:
-        """Return the instance on the host where the plans so far move it."""
+        """Return the instance with the host to which the plans so far move it. An instance that
+        they do not move is returned unchanged."""
         if instance.uuid not in self.moved:
             return instance
         return dataclasses.replace(instance, host=self.moved[instance.uuid])
@@ -153,8 +154,8 @@ class PlanningCase:
         return self.ahead if self.outlook is None else self.outlook.problem
 
     def held_because(self, vm: int) -> str:
-        """Return the text why an instance may not be moved; empty on a host that live migration
-        cannot leave."""
+        """Return a text with the reason why an instance may not be moved; '' if it is on a host
+        that live migrations cannot leave."""
         return eligibility.in_words(self.instances[vm], self.held[vm])
 
 
@@ -212,7 +213,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
     """Make the arrays of an aggregate's problem, by the measured load.
 
     :param selections: the rules of operators, with the servers that they select
-    :param by_rules: uuid to the rule for which an instance is not moved now
+    :param by_rules: {uuid: rule that keeps the instance from being moved now}
     :returns: (the Problem, ``held`` of :class:`PlanningCase`)
     """
     policies, vm_host = load.policies, scope.vm_host
@@ -259,8 +260,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 
 def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
           in_flight: MovesInFlight) -> dict[str, Any]:
-    """Return the fields of a problem about allocations. Moves planned earlier in this cycle count
-    at their destinations, and still on their sources."""
+    """Return the fields of a problem about allocations. An instance that this cycle has planned to
+    move counts on its destination, and still on its source."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
@@ -278,8 +279,9 @@ def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
 
 def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
            in_flight: MovesInFlight) -> Cells | None:
-    """Return the NUMA cells of an aggregate, in which moves planned earlier in this cycle count;
-    None where no instance has NUMA cells."""
+    """Return the NUMA cells of an aggregate; None if no instance has NUMA cells, or no host reports
+    its cells. An instance that this cycle has planned to move counts on its destination, and still
+    on its source."""
     if not any(instance.cells for instance in scope.instances):
         return None
     return model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
@@ -287,8 +289,8 @@ def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
 
 
 def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
-    """Return {index of an instance: index of its destination} of the instances that are migrating.
-    A destination outside of the scope is None."""
+    """Return {index of an instance: index of its destination} for instances that are migrating. The
+    index is None if the destination is outside of the scope."""
     if not snapshot.moves_under_way:
         return {}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
@@ -300,10 +302,9 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
-    migrating into the scope. The source of the instance is outside of the scope, and its size is
-    not known. So a sample that is a fraction of the source is used as a fraction of the
-    destination. An instance without a sample has no load, because the fallback would be a share of
-    the source."""
+    migrating into the scope. The source is outside of the scope, and the size of the source is not
+    known. So a sample that is a fraction of the source is used as a fraction of the destination. An
+    instance without a sample has no load, because the fallback would be a share of the source."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -325,8 +326,8 @@ def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
 
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
-    """Return intp (P,): the number of available hosts that each policy leaves out of its imbalance
-    at each end; None where no policy leaves hosts out."""
+    """Return intp (P,): the number of the most loaded hosts, and of the least loaded hosts, that
+    each policy leaves out of its imbalance; None if no policy leaves hosts out."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 
@@ -342,8 +343,8 @@ def _or_inf(value: float | None) -> float:
 
 
 def _unknown(weights: np.ndarray) -> np.ndarray:
-    """Return bool (V,): instances whose weight is not known in at least one policy; all where there
-    is no policy."""
+    """Return bool (V,): instances whose weight is not known in at least one policy. Without a
+    policy, these are all instances."""
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 

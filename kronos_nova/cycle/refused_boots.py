@@ -1,4 +1,4 @@
-"""The choice of an aggregate in which room is made for servers for which Nova found no host."""
+"""The choice of an aggregate in which room is made for new servers that found no host in Nova."""
 
 import dataclasses
 import datetime
@@ -17,7 +17,7 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 TRIED = 3
-"""Maximum number of requests for room, the newest ones, for which one evaluation searches moves.
+"""Maximum number of requests for room for which one evaluation searches moves, the newest first.
 Kronos makes such a request when Nova finds no host for a new server. Raised, evaluations take
 longer where many flavors find no host; lowered, fewer requests are fulfilled. Chosen because a
 search in 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
@@ -26,12 +26,12 @@ search in 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
                       defaults: automation.Defaults, names: Iterable[str], snapshot: Snapshot,
                       planner_ports: PlannerPorts) -> None:
-    """Choose the aggregate of each request for room that has none: the first aggregate in which
-    moves make this room. At the level ``auto`` the moves begin with the next evaluation; at other
-    levels an operator has to approve them.
+    """Choose an aggregate for each of the newest :data:`TRIED` requests for room. The first
+    aggregate in which moves make the room is chosen. At the level ``auto`` the moves begin with the
+    next evaluation; at other levels an operator has to approve them.
 
-    An aggregate that has the room already is not chosen, because the servers found no host there
-    for another reason.
+    An aggregate that has the room already is not chosen. The servers found no host there for
+    another reason than missing room.
 
     :param wanted: the requests, the oldest first
     :param names: names of the evaluated aggregates

@@ -20,19 +20,20 @@ SHUTOFF = 'SHUTOFF'
 
 
 class PlanRequest(Protocol):
-    """The purpose of a plan."""
+    """The protocol of requests for a plan. A request has the purpose of the plan."""
 
     def takes(self, host: Host) -> bool:
-        """Return whether the host may be a destination, and counts in an imbalance."""
+        """Return True if the host may be a destination and counts in imbalances; False
+        otherwise."""
 
     def empties(self, host: Host) -> bool:
-        """Return whether the host is to be emptied."""
+        """Return True if the plan is to empty the host; False otherwise."""
 
     def statuses(self, instance: Instance) -> tuple[str, ...]:
-        """Return Nova's statuses in which the instance may be moved."""
+        """Return the statuses, as Nova names them, in which the instance may be moved."""
 
     def may_stop(self, instance: Instance) -> bool:
-        """Return whether the instance may be stopped in order to be moved."""
+        """Return True if the instance may be stopped in order to move it; False otherwise."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,11 +58,11 @@ BALANCING = BalanceRequest()
 
 
 class Requester(Protocol):
-    """The protocol of a planner of operators' requests in some aggregates, which are then not
-    balanced. One is made for each evaluation."""
+    """The protocol of planners for requests of operators, such as drains. Aggregates with such
+    requests are not balanced in the same evaluation. One Requester is made for each evaluation."""
 
     def wanted(self, aggregates: Collection[str]) -> Mapping[str, Sequence[Any]]:
-        """Return the pending requests of the given aggregates, by aggregate."""
+        """Return {aggregate: its pending requests}, for the given aggregates."""
 
     def plan(self, snapshot: Snapshot, planner_ports: Any, measurements: Any, aggregate: str,
              wanted: Sequence[Any]) -> Any:

@@ -1,5 +1,5 @@
-"""Restraint (``[kronos] restraint``): plans for the load that is likely in the next half hour,
-which stop at the target.
+"""Restraint (``[kronos] restraint``): plans for the load that is likely in the next half hour. Such
+a plan stops when it reaches its target.
 
 Moves are needed or optional. While a policy is above its threshold by more than noise, the cheapest
 moves to its target are made, and single moves need not pay. All other moves are optional: each
@@ -66,8 +66,8 @@ class Outlook:
 
 
 def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
-    """Return {policy: load statistics of the instances}: those of ``known``, updated with the
-    measured loads of a problem.
+    """Return {policy: load statistics of the instances}. The statistics are ``known``, updated with
+    the measured loads of a problem.
 
     :param now: Unix seconds
     """
@@ -78,9 +78,9 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """Return the Outlook, whose problem has the expected loads of instances and hosts.
 
-    Some loads are not replaced by expected loads, and stay as measured: the part of a host's load
-    that its instances do not cause, the columns of forecasts, instances that are not known in every
-    policy, and instances in a move, whose load counts at their destination.
+    Some loads stay as measured: the part of a host's load that its instances do not cause, the
+    columns of forecasts, instances that are not known in every policy, and instances in a move,
+    whose load counts at their destination.
 
     :param far: distance into the future, as a multiple of about half an hour
     """

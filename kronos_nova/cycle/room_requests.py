@@ -1,4 +1,5 @@
-"""Requests for room: each evaluation plans moves that make the room, and records its progress."""
+"""Requests for room for new servers. Each evaluation plans moves that make the room, and records
+the progress of the requests."""
 
 import collections
 import dataclasses
@@ -39,15 +40,16 @@ from kronos_nova.room.making import RoomPlan
 LOG = logging.getLogger(__name__)
 
 REFUSALS = 5
-"""Maximum number of plans that one evaluation makes for a request for room. Each is made without
-the moves that Nova's scheduler refused before. Raised, room is found more often where few hosts
-take a server, with more requests to the scheduler; lowered, the request waits for the next
+"""Maximum number of plans that one evaluation makes for a request for room. Each plan is made
+without the moves that Nova's scheduler refused before. Raised, room is found more often where few
+hosts take a server, with more requests to the scheduler; lowered, the request waits for the next
 evaluation sooner. Chosen as the maximum number of plans for balancing load; not measured."""
 
 
 class RoomRequests:
-    """The Requester that plans requested room, and records plans and progress in the holds. In each
-    aggregate one hold is planned at a time."""
+    """The Requester that plans moves for requested room. It records plans and progress in the hold
+    (the record of room for new servers) of each request. In each aggregate one hold is planned at a
+    time."""
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet, options: EngineOptions,
                  rules: CycleRules, utcnow: Callable[[], datetime.datetime]):
@@ -77,11 +79,18 @@ class RoomRequests:
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: Sequence[Hold]) -> RoomPlan:
-        """Plan the room of an aggregate's oldest hold."""
+        """Return the moves that make the room of the oldest request in an aggregate.
+
+        :param wanted: the holds (records of the requests), the oldest first
+        """
         return self.planned_room(wanted[0], snapshot, planner_ports)
 
     def planned_room(self, hold: Hold, snapshot: Snapshot, planner_ports: PlannerPorts) -> RoomPlan:
-        """Plan the room of a hold, by moves that the scheduler does not refuse."""
+        """Return the moves that make the room of a request, without moves that Nova's scheduler
+        refuses. If the room cannot be made, ``missing`` of the result has the reason.
+
+        :param hold: the record of the request
+        """
         _keeper, problem = self._keeper_of(hold)
         if problem:
             return RoomPlan(moves=(), hosts=(), missing=(problem,), is_proven=False)
@@ -104,8 +113,8 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan. If its moves would leave fewer losses of hosts covered, and the hold is
-        not forced, the plan is returned without moves."""
+        """Return the plan. If its moves would uncover the loss of a host (servers could no longer
+        restart elsewhere) and the request is not forced, the plan is returned without moves."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))
@@ -116,8 +125,8 @@ class RoomRequests:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
                 outcome: RoomPlan) -> None:
-        """Record the result for a hold: the plan that makes its room, that the room exists, or why
-        it cannot be made."""
+        """Record the result of planning a request: the plan that makes the room, the existence of
+        the room, or the reason why the room cannot be made."""
         hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
         # Servers that arrived while moves were in progress use a part of the room.
         places = dict(sorted((collections.Counter(outcome.hosts)
@@ -151,7 +160,7 @@ class RoomRequests:
 
     def _begin_keeping(self, hold: Hold, hosts: Sequence[str], places: Mapping[str, int],
               snapshot: Snapshot) -> None:
-        """Begin to keep the room of a hold, once the servers fit."""
+        """Begin to keep the room of a request, which exists now."""
         keeper, _problem = self._keeper_of(hold)
         allocations = self._allocations()
         if keeper != states.ALLOCATIONS or allocations is None:
@@ -182,8 +191,8 @@ class RoomRequests:
             lambda each: self._resume(each, snapshot)) if allocations else SettledAllocations()
 
     def _resume(self, hold: Hold, snapshot: Snapshot) -> None:
-        """Record that a hold's room is kept. An earlier evaluation allocated the room and was
-        interrupted before it recorded that."""
+        """Record that a hold's room is kept. An earlier evaluation allocated the room, and was
+        interrupted before it could record this."""
         places = collections.Counter(hold.consumers.values()) + collections.Counter(
             hold.used.values())
         self.enter_held(hold, dict(sorted(places.items())), snapshot, states.ALLOCATIONS)
@@ -192,7 +201,7 @@ class RoomRequests:
                    keeper: str) -> bool:
         """Record that the room of a hold exists and is kept by ``keeper``.
 
-        :returns: whether it was recorded; False where the hold has ended in the meantime
+        :returns: True if this was recorded; False if the hold has ended in the meantime
         """
         is_entered = self.cycle_ports.holds.enter(
             hold, states.HELD, hosts=dict(places), problem='', keeper=keeper,
@@ -240,7 +249,7 @@ class RoomRequests:
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:
-    """Return the part of the snapshot with the hosts on which the room of a hold may be."""
+    """Return the part of the snapshot with the hosts on which the room of a request may be."""
     inside = making.within(snapshot, hold.aggregate)
     if not hold.availability_zone:
         return inside

@@ -1,4 +1,4 @@
-"""Instances that rules of operators do not permit to move now, to any destination."""
+"""Rules of operators by which instances must not be moved now, to any destination."""
 
 import dataclasses
 import datetime
@@ -41,7 +41,9 @@ def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: flo
 
 
 def _hold(rule: OperatorRule, aggregate: str, now: float) -> RuleHold | None:
-    """Return the hold of a rule on its servers now; None if they may be moved."""
+    """Return the RuleHold by which a rule keeps its servers from being moved now; None if it does
+    not. For a rule that limits the number of moves, the caller checks whether the number is used
+    up."""
     if rule.never_move:
         return RuleHold(rule.yields, f'rule {rule.name} never moves it')
     if rule.max_moves is not None:

@@ -34,29 +34,30 @@ from kronos_nova.units import MIB_PER_GIB
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
 """Numbers (no unit) by which the moves of a plan are sorted by purpose. Each is added to the load
 of the move's source, and the moves with the highest sums start first. Fixed: a load in this sum is
-at most 1, so that the moves of one purpose start before those of the next."""
+at most 1, so that all moves of one purpose start before the moves of the next purpose."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans that one evaluation tries until all moves can start in time. Each plan
-has another number of moves. Moves that would start too late depend on loads that are out of date
-then. Raised, an evaluation takes longer; lowered, more plans are used without their late moves.
-Chosen above two, which are mostly enough; more are needed only where many moves wait for each other
-on one host."""
+"""Maximum number of plans that one evaluation tries until all moves of a plan can start in time.
+The plans differ in their number of moves. A move that would start too late was chosen by a load
+that is out of date then. Raised, an evaluation takes longer; lowered, more plans are used without
+their late moves. Chosen above two, which are mostly enough; more are needed only where many moves
+wait for each other on one host."""
 SURE = 0.98
-"""Share of the moves that could start in time in one plan that the next plan may have. It applies
-from the third plan on. Raised to 1, one or two moves are late again, because the next plan has
-other moves; lowered, time is left unused. Not measured."""
+"""Budget of the next plan that is tried, as a part of the number of moves that could start in time.
+The part is below 1, because the next plan has other moves, which may take longer. Raised, the next
+plan more often has moves that start too late; lowered, time is left unused. Not measured."""
 LARGER = 1.04
-"""Least factor by which the number of permitted moves must grow for another search. Such a search
-is made where a plan leaves time unused. Raised, more moves that could start in time are left out;
+"""Least factor by which the number of moves must grow to be worth another search. Such a search is
+made where a plan leaves time unused. Raised, more moves that could start in time are left out;
 lowered, searches are made for a few moves more. Not measured."""
 SAMPLED = 256
-"""Number of instances whose migration times are predicted to estimate how many moves fit into a
-time. Raised, the estimate takes longer; lowered, it is less exact. Not measured."""
+"""Approximate number of instances by which the number of moves that fit into a time is estimated.
+The durations of the migrations of these instances are predicted. Raised, the estimate takes longer;
+lowered, it is less exact. Not measured."""
 AMPLE = 2.0
-"""Factor of the estimated number of moves that fit into the time, for the first plan. Raised, the
-first plan has more moves that cannot start in time, and another plan is made; lowered, plans of
-short moves leave time unused. Not measured."""
+"""Budget of the first plan that is tried, as a multiple of the moves that are estimated to fit.
+Raised, the first plan has more moves that cannot start in time, and another plan is made; lowered,
+plans of short moves leave time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan whose start times are predicted. The moves of a longer plan
 start in the order in which they were found. Raised, computing the times takes longer, with the
@@ -65,7 +66,7 @@ night."""
 
 
 class Pace:
-    """The schedule of plans: when each move starts and how long it takes.
+    """A predictor of when each move of a plan starts, and how long it takes.
 
     :param tries: past moves of Kronos, from which durations are learnt
     :param snapshot: the cloud, with its moves in progress
@@ -86,20 +87,20 @@ class Pace:
             and self._instances[move.instance_uuid].task_state == MIGRATING]
 
     def endless(self) -> frozenset[str]:
-        """Return the uuids of the instances whose live migration would not converge; empty where
-        ``timeout_action`` forces migrations to complete."""
+        """Return the uuids of the instances whose live migration would not converge. The result is
+        empty if ``timeout_action`` forces migrations to complete."""
         if self._options.forces:
             return frozenset()
         return self._history.endless(map(self._guest, self._instances))
 
     def seconds(self, uuid: str) -> float:
-        """Return the expected seconds of a move of an instance, between hosts without past
+        """Return the expected seconds of a move of an instance, between two hosts without past
         moves."""
         return self._history.seconds(self._guest(uuid))
 
     def most_moves(self) -> int:
-        """Return an upper estimate of the number of moves that can begin before a plan is too
-        old."""
+        """Return an upper estimate of the number of moves that can begin within
+        ``stale_plan_age``."""
         uuids = sorted(self._instances)[::max(1, len(self._instances) // SAMPLED)]
         if not uuids or not np.isfinite(self._options.stale_plan_age):
             return sys.maxsize
@@ -107,7 +108,8 @@ class Pace:
         return int(AMPLE * self._options.caps.total * (1 + self._options.stale_plan_age / typical))
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the factor by which moves between two hosts take longer than between others."""
+        """Return the factor by which moves between two hosts take longer than moves between other
+        hosts."""
         return self._history.slowness(source, destination)
 
     def paced(self, moves: Sequence[PlannedMove],
@@ -130,8 +132,8 @@ class Pace:
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
 
     def mark_endless(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of a plan. Where a migration is not expected to converge, the text in
-        the ``reason`` of the move is extended by that."""
+        """Return the moves of a plan. If a migration is not expected to converge, the ``reason`` of
+        the move says so."""
         return tuple(map(self._doubted, moves))
 
     def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
@@ -141,8 +143,8 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """Return the factor by which the number of moves of a plan could grow while all still begin
-        in time; 1 where all moves begin at once."""
+        """Return the factor by which the number of moves of a plan could grow while all moves still
+        begin in time; 1 if all moves begin at once."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
@@ -186,7 +188,7 @@ class Pace:
         return job.copy.forecast(self._bandwidth(job))
 
     def _bandwidth(self, job: Job) -> float:
-        """Return the MiB a second of a move while no other runs."""
+        """Return the MiB a second that a move copies while no other move runs."""
         return min(self._links.stream, self._links.of_host(job.source),
                    self._links.of_host(job.destination))
 
@@ -196,9 +198,9 @@ class TimelyPlan:
     """A plan whose moves begin in time.
 
     moves : the moves with their times, by :meth:`Pace.paced`
-    is_short : whether fewer moves than the budget could begin in time
-    kept_back : {index of an instance: text about a loss}, of instances that were left out of the
-        plan because the loss would no longer be covered
+    is_short : True if fewer moves than the budget could begin in time
+    kept_back : {index of an instance that was left out of the plan: text about the loss of a host
+        or failure domain that its move would uncover}
     """
 
     chosen: Chosen
@@ -211,11 +213,11 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
            limits: Limits) -> TimelyPlan:
     """Return a plan whose moves can all begin within ``stale_plan_age``.
 
-    A plan is made for a budget of moves, and its moves are scheduled. Where some moves begin too
-    late, they are not simply dropped, because the other moves of the plan may be of no use without
-    them. Instead another plan is made for as many moves as there was time for. Where this plan
-    leaves time unused, a plan for a larger budget is tried. The best of the plans whose moves all
-    begin in time is returned.
+    A plan is made for a budget of moves, and its moves are scheduled. Moves that begin too late are
+    not simply dropped, because the other moves of the plan may be of no use without them. Instead
+    another plan is made, for as many moves as could begin in time. If this plan leaves time unused,
+    a plan for a larger budget is tried. The best of the plans whose moves all begin in time is
+    returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 
@@ -251,8 +253,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A plan for a budget of moves, the moves with their times, and the numbers (``order``) of the
-    late moves."""
+    """A plan for a budget of moves. It has the moves with their times, and the orders of the late
+    moves."""
 
     budget: int
     chosen: Chosen
@@ -261,8 +263,8 @@ class _Scheduled:
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """(whether the plan spreads no load, combined imbalance at its end if it does, minus the
-        number of moves). A smaller rank is better."""
+        """(True if the plan spreads no load, combined imbalance at its end if it spreads load,
+        minus the number of moves). A smaller rank is better."""
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
         end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
         return not spreads, end, -len(self.moves)

@@ -1,4 +1,4 @@
-"""Slots in evaluations: the number of further servers of some flavors that fit."""
+"""The slots of flavors in evaluations: how many more servers of each flavor fit."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ LOG = logging.getLogger(__name__)
 
 
 def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
-    """Return the shapes of ``[kronos] slot_flavors``. A name that is neither a flavor nor a valid
-    shape is left out and logged."""
+    """Return the shapes (resources of one server) that ``[kronos] slot_flavors`` names. A name that
+    is neither a flavor nor a valid shape is left out and logged."""
     try:
         known = {each.name: each for each in inventory.read_flavors()} if any(
             not shapes.TEXT.fullmatch(name) for name in names) else {}
@@ -38,11 +38,12 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
 
 def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
-    """Return a SlotReport for each flavor: the slots of an aggregate now, and the slots after the
-    worst loss of one host, which leaves the fewest slots.
+    """Return a SlotReport for each flavor, with two numbers of slots (how many more servers fit).
+    One is the number in an aggregate now, the other the number after the loss of the host that
+    leaves the fewest slots.
 
-    :param judged: the judged losses of its hosts
-    :param left: returns the seconds that are left; once there are none, slots after losses are not
+    :param judged: the checked losses of the aggregate's hosts
+    :param left: returns the seconds that are left; if none are left, slots after losses are not
         counted
     """
     hosts = [each.verdict for each in judged if each.loss.level == HOST]

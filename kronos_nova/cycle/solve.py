@@ -1,5 +1,5 @@
-"""Planning of one aggregate: all planners that are due run one after the other, within one budget
-of moves."""
+"""The planning of one aggregate. The planners of all due phases run one after the other, within one
+budget of moves."""
 
 import collections
 import dataclasses
@@ -50,15 +50,15 @@ from kronos_nova.planners.rule_repair import RuleRepair
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DuePhases:
-    """The phases that are due in an aggregate, which decide which planners run.
+    """The phases of planning that are due in an aggregate. The planners of these phases run.
 
-    relieve : the marks, where a host is above one; None otherwise
-    lower_risk : whether restraint is set and a host is full now or in an hour to come
+    relieve : the marks above which hosts are hot, if a host is above a mark; None otherwise
+    lower_risk : True if restraint is set, and a host is full now or in a forecast hour
     copy_prices : with restraint, the savings that optional moves must reach
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why hosts are emptied and nothing else is done; '' if more may be done
-    is_own_heat : whether every policy is within its threshold if hosts do not count whose load
-        their servers do not cause
+    is_own_heat : True if every policy is within its threshold apart from hosts whose load their
+        servers do not cause
     """
 
     evacuate: bool
@@ -82,8 +82,8 @@ class DuePhases:
             may_balance=False, why_no_more=why)
 
     def parts(self, order: str) -> tuple[tuple[str, 'DuePhases'], ...]:
-        """Return (purpose, due phases) of each plan to try, in turn. The first one with moves is
-        used.
+        """Return (purpose, due phases) of each plan to try, in the order in which plans are tried.
+        The first plan that has moves is used.
 
         :param order: order of rule repairs, a constant of :mod:`kronos_nova.objects.automation`
         """
@@ -101,17 +101,17 @@ class DuePhases:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no phase is due."""
+        """Return True if no phase is due; False if a phase is due."""
         return not (self.evacuate or self.repair or self.repair_rules or self.goes_by_load)
 
     @property
     def goes_by_load(self) -> bool:
-        """Return whether a phase is due because of load."""
+        """Return True if a phase is due because of load; False if there is no such phase."""
         return bool(self.balance or self.relieve or self.lower_risk)
 
     @property
     def must_wait(self) -> bool:
-        """Return whether balancing is the only due phase, and may not run yet."""
+        """Return True if balancing is the only due phase and may not run yet; False otherwise."""
         return self.balance and not (
             self.may_balance or self.evacuate or self.repair or self.repair_rules
             or self.relieve or self.lower_risk)
@@ -119,8 +119,8 @@ class DuePhases:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The result of planning: ``steps`` are (phase, step) of all phases, ``state`` is the state
-    after them."""
+    """The result of planning. ``steps`` are (phase, step) of all phases; ``state`` is the state
+    after the steps."""
 
     state: State
     steps: tuple[tuple[str, Step], ...]
@@ -149,7 +149,7 @@ class Chosen:
 
 
 def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) -> str:
-    """Return the text about the moves that a step helps only together with; '' where it helps
+    """Return a text that names the moves without which a step does not help; '' if the step helps
     alone."""
     if step.joint is None:
         return ''
@@ -163,9 +163,8 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
     """Return the phases that are due in an aggregate. Where load is not known, only emptying
     disabled hosts is due.
 
-    :param name: of the aggregate
-    :param before: the state before any move, by the measured load with columns for the hours to
-        come
+    :param name: name of the aggregate
+    :param before: the state before any move, by the measured load, with columns for forecast hours
     """
     options, mode, model = given.options, given.policies.mode, before.model
     found = DuePhases(
@@ -187,7 +186,7 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
 
 
 def waits_for(given: Inputs, name: str, due: DuePhases) -> str:
-    """Return the reason why the due phases of an aggregate have to wait; '' if they do not."""
+    """Return the reason why the due phases of an aggregate have to wait; '' if they may run."""
     history, windows, now = given.history, given.options.windows, given.planner_ports.now
     if name in history.under_way:
         return history.under_way[name]
@@ -238,7 +237,8 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
-    """Return the plan with the moves that spread load in an order in which it may be stopped early.
+    """Return the plan with its moves that spread load in another order. In this order the plan
+    helps even if it is stopped early.
 
     :param model: the model by which the plan was made, without the rules against refused moves
     """
@@ -277,8 +277,8 @@ def _as_from_now(model: Model, state: State) -> Model:
 
 
 def _without_own_heat(state: State) -> State:
-    """Return the state under rules by which instances stay on hosts that are loaded without their
-    servers."""
+    """Return the state under additional rules: instances stay on hosts whose load their servers do
+    not cause."""
     kept = hot_hosts.instances_to_keep(state)
     if not kept.any():
         return state
@@ -289,7 +289,8 @@ def _without_own_heat(state: State) -> State:
 
 
 def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -> Chosen:
-    """Return the Chosen plan, in which each step has its dependencies."""
+    """Return the steps as a Chosen plan, in which each step names the earlier steps on which it
+    depends."""
     needed = dependencies([step for _, step in steps], _before(state.model, limits))
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
@@ -304,9 +305,9 @@ def _before(model: Model, limits: Limits) -> State:
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the model whose rules apply to the moves of a phase. The overload ceiling does not
-    apply when packing, for which each policy has its own limit of a host's load. The ceiling gives
-    way where a host is emptied.
+    """Return the model whose rules apply to the moves of a phase. The overload ceiling applies in
+    no phase that packs hosts or empties them: for packing, each policy has its own limit of a
+    host's load.
 
     :param capped: the model with the overload ceiling
     """
@@ -314,14 +315,14 @@ def rules_of(phase: str, model: Model, capped: Model) -> Model:
 
 
 def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
-    """Return the plan without the ``refused`` moves, and without the moves that only help together
-    with them.
+    """Return the plan without the ``refused`` moves, and without moves that only help together with
+    a refused move.
 
-    Moves that depend on a left out move, or have no room without it, are left out too. So are
-    packing moves off a host that no longer becomes empty. Of the remaining moves that spread load,
-    those that no longer gain their price are left out.
+    Moves that depend on a left out move, or have no room without it, are left out as well. Packing
+    moves are left out if their source no longer becomes empty. Moves that spread load are left out
+    if they no longer gain their price.
 
-    :param refused: numbers (``order``) of the moves, counted from 1
+    :param refused: orders of the moves, counted from 1
     """
     model, gone = chosen.state.model, frozenset(refused)
     while True:
@@ -366,7 +367,7 @@ def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]
 
 
 def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
-    """Return the steps without those that spread the load and gain too little alone."""
+    """Return the steps without the last steps that spread load and no longer gain their price."""
     before = State(model)
     for phase, step in steps:
         if phase != SPREAD:
@@ -385,9 +386,9 @@ def _may_spread(problem: Problem, due: DuePhases) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Method:
-    """A part of a plan.
+    """A planner of one phase, and the condition under which it runs.
 
-    applies_to : (problem, due phases) to whether the planner has anything to do
+    applies_to : called with (problem, due phases); returns True if the planner has anything to do
     planner : makes the planner from (due phases, name of the planner that balances, options)
     """
 

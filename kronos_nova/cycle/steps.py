@@ -1,4 +1,4 @@
-"""Planning of all aggregates in an evaluation, each through the same steps."""
+"""The planning of all aggregates in an evaluation. Each aggregate goes through the same steps."""
 
 import dataclasses
 import functools
@@ -48,8 +48,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
     * ``history`` has the cooldowns and quarantines (seconds left). An aggregate in cooldown is
       reported and not planned; an instance in cooldown or quarantine stays on its host.
-    * ``options.aggregates`` names the aggregates to plan. The caller leaves out those whose
-      automation level is ``off``, or that another worker has locked.
+    * ``options.aggregates`` names the aggregates to plan. The caller leaves out aggregates whose
+      automation level is ``off``, and aggregates that another worker has locked.
     * ``planner_ports.dry_run`` asks Nova's scheduler, or placement, about every move of a plan, in
       order. A refused pair of instance and host is forbidden, and planning continues until no move
       is refused.
@@ -57,8 +57,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     ``measurements`` are shared with the rest of the evaluation; by default new ones. ``request``
     determines the hosts that are emptied, and the servers that may be moved.
 
-    An aggregate that cannot be planned has the outcome ``failed`` with the reason; the others are
-    planned all the same.
+    An aggregate that cannot be planned has the outcome ``failed`` with the reason; all other
+    aggregates are planned.
 
     Where aggregates share hosts, each is planned from the end state of the aggregate planned
     before. The result does not depend on the order of the input. It depends on the clock only if
@@ -95,7 +95,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                 measurements: Measurements | None = None) -> approval.Checked:
     """Check an older plan against the present cloud, by the same rules and loads as planning.
 
-    :param measurements: as of :func:`plan_cycle`
+    :param measurements: as for :func:`plan_cycle`
     """
     line = Line(snapshot, policies, options, planner_ports, history, measurements)
     scope = line.scope(report.name)
@@ -135,7 +135,8 @@ class Line:
 
     @functools.cached_property
     def _loss_rules(self) -> loss_rule.LossRules:
-        """The rules that plans leave all covered losses of hosts covered."""
+        """The rules that no plan uncovers the loss of a host. All servers of a lost host have to be
+        able to restart elsewhere."""
         given = self.given
         return loss_rule.LossRules(given.snapshot, given.policies, given.options,
                                    given.planner_ports)
@@ -184,7 +185,7 @@ class Line:
         return reports.get(automation.BALANCE) or reports[automation.REPAIR]
 
     def _plan_part(self, found: explain.Findings, model: Model) -> AggregateReport:
-        """Plan the due phases of an aggregate, and return the report."""
+        """Plan the phases that are due in an aggregate, and return the report."""
         given, scope, load, case, before, due = (
             found.given, found.scope, found.load, found.case, found.before, found.due)
         if due.is_idle:  # an aggregate without data is not reported as balanced

@@ -1,8 +1,8 @@
 """The load of a cloud after hypothetical changes, and the plan that would follow.
 
 A server of a lost host brings its load to the host on which it restarts. A new host begins with the
-load of its model host, without that of the model's servers. New servers add no load, because none
-is known.
+load of its model host without the load of the servers there. New servers add no load, because their
+load is not known.
 """
 
 import dataclasses
@@ -87,8 +87,9 @@ class Supposed:
 
 def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts, history: PlanningHistory) -> Supposed:
-    """Measure the present cloud, and plan the changed cloud with the present load, without
-    cooldowns and waits. Nova's scheduler is not asked, because it does not know the changed cloud.
+    """Return the loads of the present cloud, and the plan that would follow in the changed cloud.
+    The plan is made with the present loads of servers, without forecasts, cooldowns and waits.
+    Nova's scheduler is not asked, because it does not know the changed cloud.
 
     :param snapshot: the present cloud
     :param history: the planning history, whose cooldowns and waits are ignored
@@ -115,7 +116,7 @@ def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options:
 
 
 class SupposedMeasurements(Measurements):
-    """The loads of a changed cloud, computed from those of the present cloud.
+    """The loads of a changed cloud, computed from the loads of the present cloud.
 
     :param present: the present aggregates by name
     """

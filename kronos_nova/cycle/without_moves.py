@@ -1,4 +1,4 @@
-"""Estimate of the contention that there would be without the moves that Kronos made for load.
+"""The estimate of the contention that there would be without the moves that Kronos made for load.
 
 The scores of hosts are computed with each server on the host on which Kronos found it. Servers have
 their present loads, because the demand of a server does not depend on the moves.
@@ -56,7 +56,8 @@ def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention 
     """Return the contention that there would be with each server on the host on which it would be
     without the moves; None where no host is measured.
 
-    A server counts as being on its present host where the other host is not up or has no score.
+    A server counts as being on its present host if its host without the moves is not available or
+    has no score.
     """
     if not load.policies or load.weights is None:
         return None
