@@ -1,5 +1,5 @@
-"""Buffers, which always keep room for a number of new servers: the hosts with this room, and moves
-that make it again where it was lost."""
+"""Buffers, which always keep room for a number of new servers. The module finds the hosts with this
+room, and moves that make lost room again."""
 
 import collections
 import dataclasses
@@ -25,7 +25,7 @@ class BufferState:
     """A buffer and the room found for it in a cloud.
 
     wanted : number of new servers that should fit
-    hosts : {host: number of these servers for which it has room}; the sum is below ``wanted`` where
+    hosts : {host: number of new servers for which it keeps room}; the sum is below ``wanted`` if
         room is lost
     """
 
@@ -36,7 +36,7 @@ class BufferState:
 
     @property
     def found(self) -> int:
-        """The number of the wanted servers that fit."""
+        """The number of wanted servers that fit."""
         return sum(self.hosts.values())
 
     @property
@@ -46,15 +46,15 @@ class BufferState:
 
 def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[Buffer, Shape]],
             packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
-    """Find the room of buffers and count it as used.
+    """Return the cloud in which the room of buffers counts as used, and the states of the buffers.
 
-    Load can only be moved to the room of a host that buffers do not keep. So the room of a buffer
-    is spread over many hosts in equal parts. Where load is packed, the room is kept on the hosts
-    with most room instead, because packing empties these.
+    Moves for load cannot use room that buffers keep. So a buffer keeps equal parts of many hosts.
+    Where load is packed, it keeps room on the hosts with most free room instead, because packing
+    empties these hosts.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
-    :param packs: whether Nova fills NUMA cells in use first
-    :param packs_load: whether load is packed on few hosts
+    :param packs: True if Nova fills NUMA cells that are in use first
+    :param packs_load: True if load is packed on few hosts
     :returns: (snapshot in which this room counts as used, states of the buffers in the same order)
     """
     states = []
@@ -74,11 +74,11 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
 def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits: Limits,
          pinned: Collection[str],
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan | None:
-    """Plan moves after which more of the wanted servers of a buffer fit, all of them if the budget
-    of moves suffices. None where no such moves are found.
+    """Return moves after which more servers of a buffer fit; None if no such moves are found. All
+    wanted servers fit if the budget of moves suffices.
 
     :param snapshot: the cloud, in which the room of other buffers counts as used
-    :param loads: as of :func:`~kronos_nova.room.making.plan`
+    :param loads: as for :func:`~kronos_nova.room.making.plan`
     """
     inside = making.within(snapshot, state.buffer.aggregate)
     # The policies file may want any number, but moves make room for no more servers than fit on
@@ -99,11 +99,11 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
 
 
 def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
-    """Return {host: number of servers whose room is kept there}. The hosts with most room come
+    """Return {host: number of servers whose room is kept there}. The hosts with most room are used
     first.
 
     :param by_host: {host: number of servers for which it has room}
-    :param count: number of servers in all, at most as many as there is room for
+    :param count: number of servers in all; there has to be room for so many
     """
     places = {}
     for host, slots in sorted(by_host.items(), key=lambda each: (-each[1], each[0])):
@@ -114,13 +114,13 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
-    """Return {host: number of servers whose room is kept there}. Each server gets room on the host
-    of which the smallest part is then kept. Of equal hosts it is the one with least room, which can
-    take least load anyway.
+    """Return {host: number of servers whose room is kept there}. Servers get room one after the
+    other, each on the host of which the smallest part is kept then. Among equal hosts, the host
+    with least room is used, because it can take least load anyway.
 
     :param by_host: {host: number of servers for which it has room}
-    :param empty: host to the number of servers that would fit if it had none
-    :param count: as of :func:`_roomiest_first`
+    :param empty: {host: number of servers that would fit if the host were empty}
+    :param count: as for :func:`_roomiest_first`
     """
     places = collections.Counter[str]()
     heap = [(1 / empty[host], slots, host) for host, slots in by_host.items() if slots]

@@ -22,9 +22,9 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Number of additional servers for which the integer program looks for room, for each move that the
-plan may have. Raised, plans take longer; lowered, moves that make room for several servers are
-missed. Chosen because few moves make room for more than two; not measured."""
+"""Number of additional servers, per permitted move, for which the integer program searches room.
+Raised, plans take longer; lowered, moves that make room for several servers are missed. Chosen
+because few moves make room for more than two; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Defragmented:
     """A plan that joins fragments of free room.
 
     moves : the moves, in an order in which they are possible
-    before, after : slots before and after the moves
+    before, after : slots (how many more servers fit) before and after the moves
     """
 
     moves: tuple[RoomMove, ...]
@@ -42,8 +42,8 @@ class Defragmented:
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '') -> Defragmented:
-    """Plan at most ``limits.budget`` moves after which more servers of a shape fit. The plan is
-    empty where no moves lead to more slots.
+    """Return a plan of at most ``limits.budget`` moves after which more servers of a shape fit. The
+    plan is empty if no moves are found that make room for more servers.
 
     :param pinned: uuids of servers that do not move
     """
@@ -64,8 +64,8 @@ def _slots(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, project_id:
 
 def after(snapshot: Snapshot, moves: Iterable[RoomMove | PlannedMove],
           rules: ConstraintRules) -> Snapshot:
-    """Return the cloud after moves, one for each server, in the NUMA cells that Nova would
-    choose."""
+    """Return the cloud after moves, at most one of each server. The moved servers are in the NUMA
+    cells that Nova would choose."""
     at = {host.name: number for number, host in enumerate(snapshot.hosts)}
     here = [each for each in snapshot.instances if each.host in at]
     vms = {each.uuid: number for number, each in enumerate(here)}

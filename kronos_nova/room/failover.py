@@ -39,8 +39,8 @@ from kronos_nova.room import nova_order
 from kronos_nova.room import whole
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Verdicts on a loss, in this order: a placement of all lost servers was found; it is proven that
-there is no such placement; none was found, and there may be one."""
+"""Verdicts on a loss of hosts, in this order: a placement of all lost servers was found; it is
+proven that there is no such placement; no placement was found, but there may be one."""
 
 EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
@@ -50,22 +50,22 @@ NODES = 2_000
 of a lost host can restart. Raised, the check of a full cloud takes longer; lowered, more checks end
 without a result. Not measured."""
 SECONDS = 10.0
-"""Maximum seconds of the integer program that checks restarts of a lost host's servers. They count
-on an idle machine, and limit checks whose branch-and-bound nodes are slow. Raised, more of these
-checks have a result; lowered, more end without one. Not measured: other checks are limited by
-:data:`NODES` first."""
+"""Maximum seconds of one integer program that checks restarts of a lost host's servers. This limit
+matters only for checks whose branch-and-bound nodes are slow. Raised, more of these checks have a
+result; lowered, more of these checks end without a result. Not measured: other checks are limited
+by :data:`NODES` first."""
 
 
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to restart servers. The next
-one is tried where Nova would choose other NUMA cells than the last one. Raised, a check takes
-longer where cells are nearly full; lowered, more checks end without a result there. Not
+solution is tried if the last one does not fit into the NUMA cells that Nova would choose. Raised, a
+check takes longer where cells are nearly full; lowered, more checks end without a result there. Not
 measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossVerdict:
-    """The verdict on the loss of hosts.
+    """The result of a check of whether the servers of lost hosts restart elsewhere.
 
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`
@@ -81,14 +81,14 @@ class LossVerdict:
 
 
 class Failover:
-    """The judgement of losses of a model's hosts: whether their servers can restart elsewhere.
+    """A checker of whether the servers of lost hosts can restart elsewhere.
 
-    Only those rules of the model apply that Nova's scheduler has too. Reserved room, and rules that
-    give way where a host is emptied, are ignored.
+    Only rules of the model apply that Nova's scheduler has as well. Reserved room is ignored, and
+    so are rules that do not apply to moves off a host that is emptied.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
-        """:param instances: instances of the model; others are ignored"""
+        """:param instances: instances of the model; all other instances are ignored"""
         rules = [rule for rule in model.for_emptying.rules if not isinstance(rule, ReservedRoom)]
         groups = [rule for rule in rules if isinstance(rule, GroupPolicy)]
         anti = model.memberships.anti
@@ -132,10 +132,13 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return whether a move of the server can only affect losses of its source and its
-        destination, and losses whose servers restart on the destination. A move may affect other
-        losses too where hosts share providers, where a rule depends on other hosts, and where
-        groups keep servers together or apart by failure domains."""
+        """Return True if a move of the server can only affect losses of its source and its
+        destination, and losses whose servers restart on the destination.
+
+        Return False if the move may affect other losses as well. This is possible where hosts share
+        providers, where a rule depends on other hosts, and where groups keep servers together or
+        apart by failure domains.
+        """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
             return False
@@ -144,7 +147,7 @@ class Failover:
 
     def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None,
               seconds: float = SECONDS) -> LossVerdict:
-        """Judge the loss of some hosts.
+        """Check whether the servers of lost hosts can restart elsewhere.
 
         :param lost: indexes of the hosts that fail together
         :param known: an earlier placement for the same loss, which is used if it is still valid
@@ -164,15 +167,15 @@ class Failover:
                 else self._proved(lost, vms, hosts, permitted, min(seconds, SECONDS)))
 
     def _refused(self, vms: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} of the instances that Nova does not evacuate whatever room
-        there is."""
+        """Return {instance: reason} of the instances that Nova does not evacuate, no matter how
+        much room there is."""
         statuses = ((vm, self._instances[self.problem.vms[vm]].status) for vm in vms.tolist())
         return {vm: f'Nova evacuates no server that is {status}' for vm, status in statuses
                 if status not in EVACUATED}
 
     def place_most(self, lost: Sequence[int]) -> dict[str, str]:
-        """Return {uuid: host} for those servers of lost hosts that fit if the largest are placed
-        first."""
+        """Return {uuid: host} of the servers of lost hosts that find a host if the largest servers
+        are placed first."""
         vms, hosts, permitted = self._question(lost)
         permitted[np.isin(vms, list(self._refused(vms)))] = False
         placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
@@ -187,8 +190,8 @@ class Failover:
         return vms, hosts, self._permitted(vms, hosts, self._together(vms, lost))
 
     def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
-        """Return whether all servers of the lost hosts restart if Nova's scheduler chooses their
-        hosts one after the other."""
+        """Return True if all servers of the lost hosts restart when Nova's scheduler chooses their
+        destinations one after the other; False otherwise."""
         vms, hosts, permitted = self._question(lost)
         for group, inside in self._kept_together(vms):
             if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
@@ -223,8 +226,9 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Return the rules for groups that are kept together: their members restart in the place
-        with most remaining members, or anywhere without such a place."""
+        """Return the rules for server groups that are kept together. Lost members restart in the
+        place (host or failure domain) with most remaining members; in a group without remaining
+        members they may restart anywhere."""
         found = []
         every = np.arange(len(self.problem.hosts))
         for group, inside in self._kept_together(vms):
@@ -243,15 +247,16 @@ class Failover:
                 f'{self.problem.hosts[host]}')
 
     def _kept_together(self, vms: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (group, positions of its members) of each group that is kept together."""
+        """Yield (group, positions of its members in ``vms``) of each server group that is kept
+        together."""
         position, groups = self.model.memberships.expand(vms)
         for group in np.unique(groups[self._is_together[groups]]).tolist():
             yield group, position[groups == group]
 
     def _permitted(self, vms: np.ndarray, hosts: np.ndarray,
                    together: Iterable[Rule]) -> np.ndarray:
-        """Return bool (v, h): hosts that each instance may go to by all rules except those about
-        room and groups that are kept apart."""
+        """Return bool (v, h): hosts that each instance may go to by the rules. Rules about room,
+        and rules that keep groups apart, are not considered."""
         permitted = np.ones((len(vms), len(hosts)), dtype=bool)
         for rule in (*self._others, *together):
             if not isinstance(rule, Room):
@@ -263,8 +268,8 @@ class Failover:
         """Place instances, the largest first, each on the host with least room left. Returns
         {instance: host}.
 
-        :param is_partial: whether instances without a place are left out; otherwise None is
-            returned
+        :param is_partial: True to leave out instances that find no host; False to return None in
+            this case
         """
         free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
         use = self._cell_use()
@@ -296,14 +301,14 @@ class Failover:
         return self.state.cells.copy() if counts and self.state.cells is not None else None
 
     def _fit_cells(self, use: CellUse, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): hosts with cells for each of some instances."""
+        """Return bool (h,): hosts whose NUMA cells have room for any one of some instances."""
         fits = use.fits(np.unique(use.cells.kind[vms]))
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield sets of positions of instances that have to go to one host together, the largest
-        set by the sum of needs first. Members of groups that are kept together form a set; every
-        other instance is a set of its own."""
+        """Yield sets of instances (positions) that have to go to one host together. The members of
+        a group that is kept together form a set; every other instance is a set of its own. The set
+        with the largest sum of needs comes first."""
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
             item[np.isin(item, item[inside])] = item[inside].min()
@@ -315,8 +320,8 @@ class Failover:
                 yield np.array([first]) if alone[first] else np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
-        """Return whether all rules except those about groups permit a placement, one instance after
-        the other."""
+        """Return True if the rules permit a placement in which instances are placed one after the
+        other; False otherwise. Rules about server groups are not considered."""
         trial = self.state.under(_with(self.model, tuple(self._others)))
         for vm, host in placed.items():
             if not trial.delta((vm, host)).feasible:
@@ -351,10 +356,10 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} where sums of room prove that not all instances can be placed.
-        The result has the instances that find no host even alone. If there is no such instance, and
-        all instances together need more than is free, the result has all instances. Empty where
-        sums prove nothing."""
+        """Return {instance: reason} if sums of room prove that not all instances can be placed;
+        empty if they prove nothing. The result has the instances that find no host even alone. If
+        there is no such instance, and all instances together need more than is free, the result has
+        all instances."""
         if self.problem.provider is not None:
             return {}
         problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
@@ -380,8 +385,8 @@ class Failover:
 
     def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray, seconds: float) -> LossVerdict:
-        """Judge a loss by an integer program. Instances that have to go to one host together count
-        as one instance there."""
+        """Return the verdict on a loss from an integer program. Instances that have to go to one
+        host together count as one instance in the program."""
         items = list(self._items(vms, np.ones(self._free.shape[1])))
         first = np.sort(vms[[item[0] for item in items]])
         state = self._merged(vms, hosts, permitted, items)
@@ -413,10 +418,10 @@ class Failover:
             'no place was found within the work of one check; there may be one'))
 
     def _first_refused(self, chosen: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
-        """Return (instance, host) of the first placement of an integer program that does not fit
-        into the NUMA cells that Nova chooses; None where all fit.
+        """Return (instance, host) of the first placement that does not fit into the NUMA cells that
+        Nova chooses; None if all placements fit. The placements are from an integer program.
 
-        :param chosen: {instance: (the first of the instances that go to one host together, that
+        :param chosen: {instance: (the first of the instances that go to one host together, their
             host)}
         """
         use = self._cell_use()
@@ -447,39 +452,41 @@ class Failover:
 
 
 def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
-    """Make the Failover of the hosts of a cloud."""
+    """Make a Failover for the hosts of a cloud."""
     return Failover(whole.model_of(snapshot, rules), snapshot.instances)
 
 
 class _GroupRooms:
-    """For each group that is kept apart, the number of further members that each host may take."""
+    """The number of further members that each host may take, for each server group that is kept
+    apart."""
 
     def __init__(self, failover: Failover, hosts: np.ndarray):
         self._failover, self._hosts = failover, hosts
         self._room: dict[int, np.ndarray] = {}
 
     def allow(self, vms: np.ndarray) -> np.ndarray:
-        """Return bool (h,): hosts that some instances may go to together."""
+        """Return bool (h,): hosts that may take all of some instances together."""
         allowed = np.ones(len(self._hosts), dtype=bool)
         for group, count in self._groups(vms):
             allowed &= self._room[group] >= count
         return allowed
 
     def occupy(self, vms: np.ndarray, host: int) -> None:
-        """Count instances that were placed on a host.
+        """Count instances as placed on a host.
 
-        :param host: position of the host in the hosts
+        :param host: position of the host in the ``hosts`` of the object
         """
         for group, count in self._groups(vms):
             self._room[group][host] -= count
 
     def groups_of(self, vms: np.ndarray) -> list[int]:
-        """Return the groups of instances that are kept apart."""
+        """Return the server groups of some instances, if the members of the group are kept
+        apart."""
         return [group for group, _count in self._groups(vms)]
 
     def _groups(self, vms: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Yield (group, number of its members among the instances) of each group that is kept
-        apart."""
+        """Yield (group, number of its members among the instances) of each server group that is
+        kept apart."""
         members, found = self._failover.model.memberships, self._failover
         if not found._is_grouped[vms].any():
             return

@@ -1,4 +1,5 @@
-"""Held room: the cloud in which held room counts as used, and the servers that use it."""
+"""Room held for new servers: the cloud in which this room counts as used, and the servers that use
+it."""
 
 import collections
 import dataclasses
@@ -20,10 +21,10 @@ from kronos_nova.room import whole
 
 def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
               allocated: Collection[str] | None = None) -> Snapshot:
-    """Return the cloud with the room of holds counted as used: resources, and NUMA cells as Nova
-    would choose them. NUMA cells that a hold needs and that are not free yet are not counted.
+    """Return the cloud in which the room of holds (room kept for new servers) counts as used. The
+    NUMA cells that Nova would choose are counted as well, if they are free.
 
-    :param packs: whether Nova fills NUMA cells in use first
+    :param packs: True if Nova fills NUMA cells that are in use first
     :param allocated: consumers of holds whose allocations are included in the use of the snapshot's
         hosts; None for all
     """
@@ -39,10 +40,10 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
 
 def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
                packs: bool = False) -> Snapshot:
-    """Return the cloud, in which room for servers of a shape counts as used.
+    """Return the cloud in which room for servers of a shape counts as used.
 
-    :param places: host to the number of servers
-    :param packs: as of :func:`with_held`
+    :param places: {host: number of servers}
+    :param packs: as for :func:`with_held`
     """
     index = {host.name: number for number, host in enumerate(snapshot.hosts)}
     taken = [shapes.instance(shape, f'{shapes.NEW}{host}/{number}', host, '')
@@ -58,8 +59,8 @@ def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
 
 
 def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
-    """Return the host with less room: amounts are added to its use, or to its reserved amounts
-    where the use is the sum of its instances."""
+    """Return the host with less room. The amounts are added to its use, or to its reserved amounts
+    if its use is computed from its instances."""
     if host.used is not None:
         return whole.with_used(host, amounts)
     return dataclasses.replace(host, inventory={
@@ -69,9 +70,9 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
-    """Return {uuid of a server that uses the room of a hold: host}. Each host has at most as many
-    of these servers as the hold has room there. A server counts even after it has left the host or
-    was deleted, because its room is not kept again."""
+    """Return {uuid of a server that uses the room of a hold: host}. On each host, no more servers
+    count than the hold has room for there. A server counts even after it has left the host or was
+    deleted, because its room is not kept again."""
     used, left = dict(hold.used), hold.left()
     for each in sorted(snapshot.instances, key=lambda each: each.uuid):
         flavor = each.flavor.name if each.flavor else ''
@@ -83,7 +84,7 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 
 
 def problem_of(hold: Hold, snapshot: Snapshot) -> str:
-    """Return why new servers cannot use all of the room of a hold at present; '' where they can.
+    """Return the reason why new servers cannot use all of a hold's room now; '' if they can.
 
     :param snapshot: the cloud, with the hosts of the hold's aggregate if it still exists
     """
@@ -99,9 +100,9 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of the servers that cannot count as users of a hold's room, because they are
-    older than the room: the servers recorded so far, and all servers of the hold's flavor that are
-    on its hosts now and do not use the room."""
+    """Return the uuids of servers that cannot count as users of a hold's room, because they are
+    older than the room. These are the servers recorded so far, and all servers of the hold's flavor
+    that are on ``hosts`` now and do not use the room."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

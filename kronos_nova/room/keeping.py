@@ -1,4 +1,4 @@
-"""The choice of how room is kept from other servers, which depends on the flavor."""
+"""The choice of the mechanism that keeps room for new servers free of other servers."""
 
 import re
 
@@ -7,20 +7,23 @@ from kronos_nova.objects.hold import FILTER
 from kronos_nova.objects.shape import Shape
 
 COUNTED = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
-"""Resource classes that nova-scheduler counts for each host, so that KronosFilter can keep them."""
+"""Resource classes that nova-scheduler counts for each host. KronosFilter can keep amounts of these
+classes free."""
 ALIAS, PROFILE = 'pci_passthrough:alias', 'accel:device_profile'
-"""Extra specs for devices that are not requested from placement by the flavor."""
+"""Extra specs that request devices outside of the flavor's request to placement. Room with such
+devices cannot be kept."""
 GROUPED = re.compile(r'resources[a-zA-Z0-9_-]{1,64}:[A-Z0-9_]+')
 """Pattern of extra specs that request resources from placement in named request groups."""
 
 
 def keeper_of(shape: Shape, is_filtered: bool) -> tuple[str, str]:
-    """Return the mechanism that keeps room for servers of a shape, or the reason why none can.
+    """Return the mechanism that keeps room for servers of a shape free, or the reason why no
+    mechanism can.
 
     Allocations keep all amounts, such as VGPUs and custom classes, but no NUMA cells. KronosFilter
     keeps NUMA cells, but only the amounts that nova-scheduler counts.
 
-    :param is_filtered: whether KronosFilter is enabled in nova-scheduler
+    :param is_filtered: True if KronosFilter is enabled in every nova-scheduler
     :returns: (keeper, ''), or ('', problem and remedy)
     """
     for key in (ALIAS, PROFILE):

@@ -1,4 +1,5 @@
-"""The rule that a loss which was covered before moves is still covered after them."""
+"""The rule that moves do not uncover losses of hosts. A loss is covered if all servers of the lost
+hosts restart elsewhere."""
 
 import copy
 import itertools
@@ -25,16 +26,15 @@ from kronos_nova.room.losses import LossMemory
 
 
 class LossRule:
-    """The search for the losses of hosts that are covered after given moves. A loss is covered if
-    all servers of the lost hosts restart elsewhere.
+    """A checker of which losses of hosts are covered after given moves. A loss is covered if all
+    servers of the lost hosts restart elsewhere.
 
     :param snapshot: the cloud before any move
     :param rules: rules for servers that restart elsewhere
-    :param hosts: number of hosts whose common loss is to be covered; 0 for none
-    :param domains: number of failure domains of one level whose common loss is to be covered; 0 for
-        none
+    :param hosts: number of hosts that may be lost together; 0 for none
+    :param domains: number of failure domains of one level that may be lost together; 0 for none
     :param memory: placements of earlier evaluations
-    :param left: returns the seconds that are left; once there are none, no further loss counts as
+    :param left: returns the seconds that are left; if none are left, no further loss counts as
         covered
     """
 
@@ -54,13 +54,13 @@ class LossRule:
                 among: Sequence[Loss] | None = None) -> list[Loss]:
         """Return the losses that are proven to be covered after moves.
 
-        :param among: the losses that are judged; None for all
+        :param among: the losses to check; None for all
         """
         return [loss for loss, each in self._judged([*moves], among).items() if _is_covered(each)]
 
     def uncovered(self) -> list[Loss]:
         """Return the losses that are not covered before any move, or for which this is not known.
-        The losses with the most servers that find no host come first. Losses that were not judged
+        The losses with the most servers that find no host come first. Losses that were not checked
         in time are left out."""
         found = [(len(each.verdict.left), loss) for loss, each in self._judged([], None).items()
                  if each.verdict is not None and not _is_covered(each)]
@@ -70,7 +70,7 @@ class LossRule:
         """Return the rule for the cloud after moves. A loss that is not covered before the moves
         counts as not covered after them.
 
-        :param left: as of the class
+        :param left: as for the class
         """
         other = copy.copy(self)
         other._left, other._latest = left, ([], {})
@@ -101,8 +101,9 @@ class LossRule:
         return found
 
     def _unchanged(self, moves: Iterable[PlannedMove]) -> dict[Loss, JudgedLoss]:
-        """Return the covered losses whose placements moves cannot make invalid. No server leaves or
-        reaches the lost hosts, and none reaches a host of the placement."""
+        """Return the covered losses that certainly stay covered after moves. For such a loss, no
+        move begins or ends on a lost host, and no move ends on a host on which lost servers
+        restart."""
         judge, reached = self._judge, {move.destination for move in moves}
         if judge is None or not all(judge.is_local(move.instance_uuid) for move in moves):
             return {}
@@ -121,12 +122,11 @@ def _is_covered(judged: JudgedLoss) -> bool:
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
-    """Choose moves to leave out of a plan, so that every loss that is covered before the plan is
-    covered after it.
+    """Return the moves to leave out of a plan, so that every loss that is covered before the plan
+    is covered after it.
 
-    A loss of hosts is covered where their servers restart elsewhere. Moves that empty disabled
-    hosts are never left out, even if they leave a loss uncovered. Only the losses that are covered
-    after these moves alone are protected.
+    A loss is covered if all servers of the lost hosts restart elsewhere. Moves that empty disabled
+    hosts are never left out. A loss that these moves alone uncover is not protected.
 
     :param moves: moves of a plan, in its order
     :returns: {order of a move that is left out: text about the loss that it would uncover}
@@ -155,13 +155,13 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
 
 
 def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss]) -> list[Loss]:
-    """Return those of the losses ``before`` that are no longer covered after moves."""
+    """Return the losses in ``before`` that are not covered after moves."""
     after = {*rule.fitting(moves, before)}
     return [loss for loss in before if loss not in after]
 
 
 def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMove]:
-    """Return a move, the moves that help only together with it, and the moves that wait for any of
+    """Return a move, the moves that help only together with it, and the moves that wait for one of
     these moves."""
     out = {each.order for each in moves if each.order == move.order or (
         move.group is not None and each.group == move.group)}
@@ -177,8 +177,8 @@ def _last_of_each(moves: Iterable[PlannedMove]) -> list[PlannedMove]:
 
 
 def _together(single: Sequence[Loss], hosts: int, domains: int) -> Iterator[Loss]:
-    """Yield the common losses of up to ``hosts`` hosts, and of up to ``domains`` failure domains of
-    a level."""
+    """Yield the losses of up to ``hosts`` hosts together, and of up to ``domains`` failure domains
+    of one level together."""
     levels: dict[str, list[Loss]] = {}
     for loss in single:
         levels.setdefault(loss.level, []).append(loss)

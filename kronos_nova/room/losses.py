@@ -1,4 +1,5 @@
-"""Losses of single hosts and of failure domains, and judgement of whether they are covered."""
+"""Losses of single hosts and of failure domains, and the check of whether lost servers can
+restart."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from kronos_nova.room.failover import Failover
 from kronos_nova.room.failover import LossVerdict
 
 HOST = ''
-"""The level of a loss of one host."""
+"""Level of the loss of a single host, in place of a level of failure domains."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,8 @@ class Loss:
     """Hosts that fail together.
 
     level : a level of failure domains, or :data:`HOST`
-    name : name of the host, or of the domain preceded by the larger ones around it
+    name : name of the host, or of the failure domain after the names of the larger domains around
+        it
     hosts : names of the hosts
     """
 
@@ -33,11 +35,11 @@ class Loss:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedLoss:
-    """A loss and its verdict.
+    """A loss and the result of its check.
 
-    verdict : None where there was no time to judge the loss
-    in_order : whether all servers also restart if Nova chooses their hosts one after the other;
-        None where that was not judged
+    verdict : result of the check; None if there was no time for it
+    in_order : True if all servers also restart when Nova chooses their hosts one after the other;
+        None if this was not checked
     """
 
     loss: Loss
@@ -47,10 +49,13 @@ class JudgedLoss:
 
 @dataclasses.dataclass(slots=True)
 class LossMemory:
-    """The placements found in earlier rounds of judging, and the round in which each loss was last
-    judged.
+    """The results of earlier checks of losses. A placement that is still valid need not be searched
+    again.
 
-    A known placement that is still valid need not be searched again.
+    placements : {lost hosts: {uuid of a server: host on which it restarts}}
+    judged : {lost hosts: number of the round in which the loss was last checked}
+    ordered : {lost hosts: number of the round in which restarts in Nova's order were last checked}
+    rounds : number of rounds; each call of :func:`judged` is one
     """
 
     placements: dict[tuple[str, ...], Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -59,7 +64,7 @@ class LossMemory:
     rounds: int = 0
 
     def forget_but(self, losses: Iterable[Loss]) -> None:
-        """Drop the results of all other losses."""
+        """Drop the results of all losses except ``losses``."""
         kept = {loss.hosts for loss in losses}
         for table in (self.placements, self.judged, self.ordered):
             for hosts in table.keys() - kept:
@@ -90,10 +95,10 @@ def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
 
 def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
            left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Judge losses until the time is over. Hosts come before failure domains, and of each the
-    losses whose last judgement is the oldest come first.
+    """Check whether lost servers can restart, for one loss after the other until the time is over.
+    The losses whose last check is the oldest come first, and among equally old ones single hosts.
 
-    :param memory: results of earlier rounds, to which those of this round are added
+    :param memory: results of earlier rounds, to which the results of this round are added
     :param left: returns the seconds that are left
     :returns: the results in the order of ``losses``
     """
@@ -114,8 +119,8 @@ def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
 
 def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
             left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Judge for covered losses whether all servers also restart in Nova's order. Parameters are as
-    of :func:`judged`."""
+    """Return the results with ``in_order`` of covered losses: whether all servers also restart in
+    Nova's order. The parameters are as for :func:`judged`."""
     found = dict(losses)
     for loss in _longest_first([loss for loss, each in losses.items()
                                 if each.verdict and each.verdict.verdict == FITS], memory.ordered):

@@ -50,7 +50,7 @@ class RoomPlan:
     moves : the moves, in an order in which they are possible
     hosts : the host of each new server that finds room
     missing : reasons why other new servers find no room, each once
-    is_proven : whether it is proven that no plan makes room for more of the new servers
+    is_proven : True if it is proven that no plan makes room for more of the new servers
     """
 
     moves: tuple[RoomMove, ...]
@@ -67,12 +67,12 @@ class RoomPlan:
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '',
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan:
-    """Plan room for new servers in one cell. The cell in which most of the new servers find room is
-    chosen; of equal cells, the one with the least memory to copy.
+    """Return a plan that makes room for new servers in one Nova cell. The cell in which most of the
+    new servers find room is chosen; among equal cells, the cell with the least memory to copy.
 
     :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move
-    :param loads: host to its load; servers move to the hosts with the least load
+    :param loads: {host: its load}; servers move to the hosts with the least load
     """
     found = [_plan(snapshot, cell, rules, shape, count, dataclasses.replace(limits, unplaced={}),
                    pinned, project_id, loads)
@@ -125,7 +125,7 @@ def moves_of(problem: Problem, steps: Iterable[Step],
     """Return the moves of existing servers in a plan. Steps of imaginary servers, which only take
     room, are left out.
 
-    :param only_thought_of: uuids of existing servers whose moves are left out, too
+    :param only_thought_of: uuids of existing servers whose moves are left out as well
     """
     steps = tuple(steps)
     real = [number for number, step in enumerate(steps)

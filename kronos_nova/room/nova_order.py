@@ -1,11 +1,11 @@
 """Restarts of a lost host's servers as Masakari requests them, with hosts that Nova's scheduler
 chooses one after the other.
 
-Masakari evacuates the servers of a failed host without naming destinations: those with the metadata
-``HA_Enabled`` first, then in the order in which Nova lists them, the newest first
-(``masakari.engine.drivers.taskflow.host_failure``). The scheduler chooses the host with the highest
-sum of weights (``nova.scheduler.weights``). Here only the weights of free memory, VCPUs and disk
-count, with Nova's default multipliers.
+Masakari evacuates the servers of a failed host without naming destinations. Servers with the
+metadata ``HA_Enabled`` come first; otherwise the order is that in which Nova lists servers, the
+newest first (``masakari.engine.drivers.taskflow.host_failure``). The scheduler chooses the host
+with the highest sum of weights (``nova.scheduler.weights``). Here only the weights of free memory,
+VCPUs and disk count, with Nova's default multipliers.
 
 A group that is kept together restarts only if it has members on other hosts, because to Nova the
 other members are still on the failed host (``nova.scheduler.utils.setup_instance_group``).
@@ -23,7 +23,7 @@ from kronos_nova.objects.snapshot import Instance
 WEIGHED = ('VCPU', 'MEMORY_MB', 'DISK_GB')
 """Resource classes whose free amounts Nova's scheduler weighs."""
 HA_ENABLED = 'HA_Enabled'
-"""Key of the server metadata by which Masakari chooses servers."""
+"""Key of the server metadata by which Masakari evacuates servers first."""
 
 
 def in_order(instances: Sequence[Instance]) -> list[int]:
@@ -37,8 +37,8 @@ def in_order(instances: Sequence[Instance]) -> list[int]:
 
 def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes: Sequence[str],
              may: Callable[[int, Mapping[int, int]], np.ndarray]) -> dict[int, int] | None:
-    """Place instances as the scheduler would. Returns {position: host}; None where an instance may
-    find no host.
+    """Place instances one after the other, as Nova's scheduler would. Returns {position: host};
+    None if an instance may find no host.
 
     One placement suffices where each instance has more possible hosts than instances are placed
     before it. Otherwise the instances must find hosts both with and without the weight of

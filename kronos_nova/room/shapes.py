@@ -15,8 +15,8 @@ from kronos_nova.objects.snapshot import Service
 from kronos_nova.objects.snapshot import Snapshot
 
 NEW = '\0new '
-"""Prefix of the names of hosts and instances that stand for new servers. NUL, because no host can
-have such a name."""
+"""Prefix of the names of hosts and instances that stand for new servers. It begins with NUL,
+because no real host can have such a name."""
 TEXT = re.compile(r'([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?')
 """Pattern of a size: VCPUs, MiB of memory and optionally GiB of disk. Nine digits are a PiB of
 memory, and fit into the arrays of the model."""
@@ -55,7 +55,7 @@ def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
 
 
 def is_new(uuid: str) -> bool:
-    """Return whether an instance is an imaginary new server."""
+    """Return True if an instance is an imaginary new server; False if it exists."""
     return uuid.startswith(NEW)
 
 
@@ -65,7 +65,7 @@ def _host(cell: str) -> Host:
 
 
 def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
-    """Make a new server on a host."""
+    """Make an imaginary new server on a host."""
     return Instance(
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
@@ -75,9 +75,10 @@ def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
 
 
 def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:
-    """Return the shapes of some names, each of a flavor or a text as of :func:`parse`.
+    """Return the shape for each name. A name is the name of a flavor, or a text as for
+    :func:`parse`.
 
-    :raises RequestRefused: a name is neither
+    :raises RequestRefused: a name is neither a flavor nor such a text
     """
     known = {flavor.name: flavor for flavor in flavors}
     return [known.get(name) or parse(name) for name in names]

@@ -1,4 +1,4 @@
-"""Slots: the number of further servers of a shape that fit."""
+"""Slots: how many more servers of a shape fit."""
 
 import copy
 import dataclasses
@@ -22,8 +22,8 @@ from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
 CPUS = frozenset(('VCPU', 'PCPU'))
-"""Resource classes of CPUs; the part of them that no further server can use is reported as the
-fragment rate."""
+"""Resource classes of CPUs. The part of the free CPUs that no further server can use is reported as
+the fragment rate."""
 CELLS = 'NUMA cells'
 """Value of ``short`` where hosts have enough resources, but no NUMA cells with enough of them."""
 
@@ -61,7 +61,7 @@ class SlotCounter:
     """A counter of slots (further servers that fit) in one cloud.
 
     free : float64 (H + S, C), free amounts of each provider of the problem
-    cells : use of NUMA cells; None where no server needs any
+    cells : use of NUMA cells; None if no server needs NUMA cells
     """
 
     def __init__(self, snapshot: Snapshot, rules: ConstraintRules, wanted: Sequence[Shape],
@@ -101,8 +101,8 @@ class SlotCounter:
         return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
-        """Return bool (H,): hosts to which the rules allow at least one of some instances, whatever
-        room they have."""
+        """Return bool (H,): hosts to which the rules allow at least one of some instances. Rules
+        about room are not considered."""
         every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
         for vm in vms:
             may = self.problem.available.copy()
@@ -113,7 +113,7 @@ class SlotCounter:
         return found
 
     def slots(self, shape: int) -> Slots:
-        """Return the Slots of a shape.
+        """Return the Slots of a shape: how many more servers fit, and why no more fit.
 
         :param shape: position of the shape in the list
         """
@@ -145,16 +145,16 @@ class SlotCounter:
                          hosts.tolist(), counts.tolist(), strict=True)})
 
     def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of servers of a shape that the NUMA cells of hosts hold;
-        inf where no cells are needed."""
+        """Return float64 (h,): the number of servers of a shape for which the NUMA cells of hosts
+        have room; inf if no cells are needed."""
         if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
             return np.full(len(hosts), np.inf)
         kind = int(self.cells.cells.kind[self._new[shape][0]])
         return self.cells.slots(kind, hosts) if kind else np.full(len(hosts), np.inf)
 
     def spread(self, shape: int, count: int) -> list[str]:
-        """Return the hosts of new servers of a shape. Each server is placed on the host with most
-        slots left. The list is shorter than ``count`` where not all fit."""
+        """Return the hosts on which new servers of a shape are placed. Each server is placed on the
+        host with most slots left. The list is shorter than ``count`` if not all servers fit."""
         found = self.slots(shape)
         left, hosts = dict(found.by_host), []
         for _number in range(min(count, found.total)):
@@ -163,7 +163,8 @@ class SlotCounter:
         return hosts
 
     def without(self, shape: int, verdict: LossVerdict) -> int:
-        """Return the slots of a shape after hosts have failed and their servers have restarted."""
+        """Return the number of slots of a shape after hosts have failed and their servers have
+        restarted."""
         free, counts, cells = self.free, self._counts, self.cells
         self.free, self._counts = free.copy(), counts.copy()
         self._counts[[self._host[name] for name in verdict.lost]] = False
@@ -184,9 +185,9 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
     """Return the number of servers that fit if each sharing provider limits the sum over its hosts.
 
     :param counts: float64 (h,), number of servers that fit by the hosts' own room
-    :param rows: intp (h,), for each host the provider of a resource class; fit : float64 (h,),
-        number of servers for which this provider has room
-    :param own: bool (h,), whether the provider is the host itself
+    :param rows: intp (h,), for each host the provider of a resource class
+    :param fit: float64 (h,), for each host the number of servers for which this provider has room
+    :param own: bool (h,), True if this provider is the host itself
     """
     total = float(counts[own].sum())
     for row in np.unique(rows[~own]):
@@ -196,8 +197,8 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
 
 
 def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
-    """Return the fewest slots of each shape that are left after hosts have failed and their servers
-    have restarted; None where not all servers restart.
+    """Return the smallest number of slots of each shape after hosts have failed and their servers
+    have restarted; None if not all servers restart.
 
     :param verdicts: verdicts on each set of hosts that may fail
     """

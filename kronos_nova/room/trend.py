@@ -11,10 +11,10 @@ LEAST_DAYS = 7
 of slots (further servers that fit). Raised, the prediction is reported later; lowered, a weekend
 counts as a trend. Chosen as a week."""
 SURE = 2.0
-"""Least slope of a trend that is reported, as a factor of its standard error. The trend is that of
-slots (further servers that fit). Raised, fewer trends are reported; lowered, changes by chance are
-reported as trends. Chosen so that for a cloud without a trend, one is reported in one of twenty
-cases."""
+"""Least slope of the trend of slots that is reported, as a multiple of the slope's standard error.
+Slots are the number of further servers that fit. Raised, fewer trends are reported; lowered,
+changes by chance are reported as trends. Chosen so that for a cloud without a trend, one is
+reported in one of twenty cases."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class Trend:
 
 
 def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
-    """Return the trend of slots, by a straight line through their daily means. None where fewer
-    than :data:`LEAST_DAYS` days are known, or where it is not certain that slots decrease.
+    """Return the trend of slots, by a straight line through their daily means. The result is None
+    if fewer than :data:`LEAST_DAYS` days are known, or if it is not certain that slots decrease.
 
     :param points: (time in days, slots)
     """

@@ -1,4 +1,4 @@
-"""The cloud after hypothetical changes: other allocation ratios, new hosts, lost hosts, new
+"""The cloud after hypothetical changes: other allocation ratios, new hosts, lost hosts and new
 servers."""
 
 import dataclasses
@@ -35,7 +35,7 @@ Chosen as one more than the largest number of four digits."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Hypothetical changes of a cloud, which are made in this order.
+    """Hypothetical changes of a cloud. They are made in the order of the fields.
 
     ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
     add : texts such as ``2:like=compute1``: two new empty hosts like compute1
@@ -51,7 +51,7 @@ class Changes:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The cloud after hypothetical changes, and their outcome.
+    """The cloud after hypothetical changes, and the outcome of the changes.
 
     snapshot : the cloud after the changes
     left : {uuid of a server of a lost host that does not restart: reason}
@@ -130,7 +130,8 @@ def _with_ratio(snapshot: Snapshot, text: str) -> Snapshot:
 
 
 def _with_hosts(snapshot: Snapshot, text: str) -> tuple[Snapshot, dict[str, str]]:
-    """Return the cloud with new hosts, and {name of a new host: name of its model}."""
+    """Return the cloud with new hosts, and {name of a new host: name of the host that it is
+    like}."""
     found = _parsed(ADDED, text, 'add', 'COUNT:like=HOST')
     count, model = int(found[1]), _named(snapshot, found[2])
     known = {host.name for host in snapshot.hosts}
@@ -158,9 +159,9 @@ def _named(snapshot: Snapshot, name: str) -> Host:
 
 
 def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
-    """Return the names of hosts, with failure domains replaced by their hosts.
+    """Return the names of hosts. Each failure domain in ``names`` is replaced by its hosts.
 
-    :raises HostNotFound: there is no such host, or no host of a domain
+    :raises HostNotFound: a name is neither a host nor a failure domain with hosts
     """
     found: dict[str, None] = {}
     for name in names:
@@ -171,8 +172,8 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
 
 def _without(snapshot: Snapshot, rules: ConstraintRules,
              names: Iterable[str]) -> tuple[Snapshot, dict[str, str], dict[str, str]]:
-    """Return the cloud without some hosts, whose servers have restarted on others. Where not all
-    fit, the largest are placed first.
+    """Return the cloud without some hosts, whose servers have restarted on other hosts. If not all
+    servers fit, the largest are placed first.
 
     :returns: (the cloud, ``left``, ``restarted``) of :class:`Changed`
     """

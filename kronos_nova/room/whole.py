@@ -1,4 +1,4 @@
-"""The model of a whole cloud by allocations, without load."""
+"""The model of a whole cloud, made from allocations and not from load."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
-"""Name of the only policy. Its score is the used part of a host's capacity, in the resource class
-in which this part is largest."""
+"""Name of the only policy of the model. Its score is the used part of a host's capacity, in the
+resource class in which this part is largest."""
 
 
 def model_of(snapshot: Snapshot, rules: ConstraintRules,
              emptied: Sequence[str] = (), pinned: Sequence[str] = (),
              loads: Mapping[str, float] = MappingProxyType({})) -> Model:
-    """Make the model of all supported hosts and their instances. Soft server groups give way,
-    because Nova starts a server even on a host that violates a soft group. Of the rules of
-    operators, only rules that name hosts apply.
+    """Make the model of all supported hosts and their instances. Soft server groups may be
+    violated, because Nova starts a server even on a host that violates a soft group. Of the rules
+    of operators, only rules that name hosts apply.
 
     :param emptied: names of hosts that all instances have to leave
     :param pinned: uuids of instances that do not move
@@ -77,8 +77,8 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
 
 
 def with_used(host: Host, amounts: Mapping[str, int], sign: int = 1) -> Host:
-    """Return the host with amounts added to its use, or with ``sign`` -1 subtracted, if its use is
-    known."""
+    """Return the host with changed use: the amounts are added, or subtracted if ``sign`` is -1. A
+    host whose use is not known is returned unchanged."""
     if host.used is None:
         return host
     used = dict(host.used)
