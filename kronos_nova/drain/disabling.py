@@ -20,9 +20,10 @@ from kronos_nova.executor.ports import ExecutorPorts
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 15
-"""Seconds between two checks of whether a host that is being emptied is still disabled, and still
-empty. Raised, servers are moved off for longer after an operator has enabled the host; lowered,
-Nova has more requests, which may go on for days. Not measured."""
+"""Seconds between two checks of the host of a drain. A check finds whether the host is still
+disabled and, once it was emptied, still empty. Raised, servers are moved off for longer after an
+operator has enabled the host; lowered, Nova has more requests, which may go on for days. Not
+measured."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""
@@ -32,11 +33,11 @@ UNCONFIRMED = 'VERIFY_RESIZE'
 such a server."""
 
 WHO = 'the drain service'
-"""Name that the journal shows as the author where this service ends moves."""
+"""Name of the author that the journal shows for moves that this service ends."""
 
 PREFIX = 'kronos drain'
-"""Beginning of the disabled reason of services that Kronos disables, by which it recognises
-them."""
+"""Beginning of the disabled reason of services that Kronos disables. Kronos recognises these
+services by it."""
 
 
 HA_REASONS = ('Masakari', 'instanceha')
@@ -46,10 +47,10 @@ HA_REASONS = ('Masakari', 'instanceha')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Timer:
-    """A deadline of a drain, converted once into the monotonic clock of this process.
+    """The deadline of a drain, converted once into the monotonic clock of this process.
 
-    deadline : time that the drain has
-    ends_at : the same time in seconds of the monotonic clock
+    deadline : the deadline as UTC time
+    ends_at : the deadline in seconds of the monotonic clock
     """
 
     deadline: datetime.datetime
@@ -154,9 +155,9 @@ class DrainService:
 
     def _see_what_is_left_of_it(self, drain: drains.Drain) -> None:
         """Check a disabled host, at most every :data:`LOOK_AGAIN_SECONDS`. If an operator has
-        enabled it by hand, the drain ends. If an empty host has servers again, such as after a
-        reverted cold migration, the drain continues. If only servers to be stopped are left, they
-        are stopped."""
+        enabled the host by hand, the drain ends. If an empty host has servers again, such as after
+        a reverted cold migration, the drain continues. If only servers that are to be stopped are
+        left, they are stopped."""
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
         if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return
@@ -200,7 +201,7 @@ class DrainService:
     def _start_again(self, drain: drains.Drain) -> bool:
         """Start the servers that a drain has stopped, on the hosts on which they are now.
 
-        :returns: whether none is left to be started
+        :returns: True if no server is left to be started; False otherwise
         """
         known = self.drains.get(drain.uuid).stopped
         if not known:
@@ -273,8 +274,8 @@ class DrainService:
     def _open(self, drain: drains.Drain) -> None:
         """Enable a host that a drain disabled. The host stays disabled if an operator has disabled
         it for another reason since the drain began. The host is enabled if a service for high
-        availability has disabled it since then, because such a service regards a reboot during a
-        drain as a failure and replaces the disabled reason."""
+        availability has disabled it since then. Such a service regards a reboot during a drain as a
+        failure, and replaces the disabled reason."""
         self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:

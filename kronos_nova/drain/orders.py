@@ -41,8 +41,8 @@ Checked = tuple[str, list[drains.Drain], planning.DrainPlan]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The options of a request to drain hosts. ``who`` is the operator; the other fields are those
-    of :class:`kronos_nova.drain.states.Drain`."""
+    """The options of a request to drain hosts. ``who`` is the operator; all other fields are as in
+    :class:`kronos_nova.drain.states.Drain`."""
 
     who: str
     reason: str = ''
@@ -63,7 +63,7 @@ class Wish:
 
 
 class Checker:
-    """The check whether some hosts can all be emptied together, with a plan of the moves.
+    """A checker of whether some hosts can all be emptied together. It makes a plan of the moves.
 
     :param read: function that reads the present cloud and returns a Snapshot
     :param planner_ports: function that makes the PlannerPorts
@@ -78,11 +78,11 @@ class Checker:
 
     def check(self, wanted: Iterable[drains.Drain],
               snapshot: Snapshot | None = None) -> tuple[Snapshot, list[Checked]]:
-        """Plan some drains without requesting them, and return (Snapshot, [(aggregate, its Drains,
-        DrainPlan), ...]).
+        """Return the plans of some drains, without requesting the drains.
 
         :param wanted: the drains, whose aggregates are not yet set
-        :param snapshot: present cloud; with None it is read
+        :param snapshot: present cloud; None to read it
+        :returns: (Snapshot, [(aggregate, its Drains, DrainPlan), ...])
         :raises NotInScope: a host is in no aggregate that Kronos plans
         :raises PoliciesUnreadable: the policies file cannot be read
         """
@@ -107,9 +107,10 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return a sentence that names the hosts whose loss is covered now and would not be covered
-        after the drains, for which the drains need ``force``. '' where there are no such hosts, or
-        where no option requires that losses are covered.
+        """Return a sentence about hosts whose loss is covered now, but would not be covered after
+        the drains; '' if there are no such hosts. The loss of a host is covered if its servers can
+        all restart elsewhere. Drains that have such a sentence need ``force``. It is '' as well if
+        no option requires that losses are covered.
 
         :param checked: result of :meth:`check`
         """
@@ -128,9 +129,11 @@ class Checker:
         return policies.load_for_request(self.conf.kronos.policies_file)
 
     def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
-        """Return the expected seconds until some planned moves have ended; None without moves.
+        """Return the expected seconds until all of the planned moves have ended; None if there are
+        no moves.
 
-        :param parallel: maximum number of concurrent moves off a host; None for the option's
+        :param parallel: maximum number of concurrent moves off a host; None for the number that the
+            option sets
         """
         conf = self.conf
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
@@ -156,8 +159,8 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
-    """Return the names of those hosts that have servers and whose nova-compute is down, so that the
-    servers cannot be migrated."""
+    """Return the names of the hosts, among ``hosts``, that have servers and whose nova-compute is
+    down. These servers cannot be migrated."""
     wanted, full = {*hosts}, {server.host for server in snapshot.instances}
     return [host.name for host in snapshot.hosts
             if host.name in wanted & full and host.service.state != 'up']
@@ -165,10 +168,10 @@ def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
 
 def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
           force: bool = False, lowered: str = '') -> list[drains.Drain]:
-    """Request the drains of hosts, all or none, and return them.
+    """Request the drains of hosts, all or none, and return the drains.
 
     :param checked: result of :meth:`Checker.check`
-    :param force: whether hosts are drained even where a check refuses the drains
+    :param force: True to drain the hosts even if a check refuses the drains
     :param lowered: result of :meth:`Checker.lowered_failover`
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
     :raises DrainPending: a host is being drained, or waits to be released
@@ -193,8 +196,8 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Return a sentence with the reason why some drains need ``force``: an aggregate would have no
-    host left, or no server can leave the hosts. '' where the drains need no ``force``.
+    """Return a sentence with the reason why some drains need ``force``; '' if they do not need it.
+    The reason is that an aggregate would have no host left, or that no server can leave the hosts.
 
     :param drained: names of hosts that are drained already
     """
@@ -212,8 +215,8 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
 
 def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
                   drained: Collection[str]) -> str:
-    """Return a sentence about an aggregate in which no host that takes servers would be left after
-    the drains. '' where there is no such aggregate.
+    """Return a sentence about an aggregate that would have no host left that takes servers after
+    the drains; '' if there is no such aggregate.
 
     :param drained: names of hosts that are drained already
     """

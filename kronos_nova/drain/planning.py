@@ -5,7 +5,7 @@ ignored; quarantines and refused moves are not. The same reasons keep a server o
 on a disabled host. Where a host could not be emptied otherwise, servers of other hosts are moved to
 make room. The allocated part of each host is an additional policy, whose load is always known.
 Moves must not exceed the room of a host, nor violate hard server groups, zones, isolation or Nova's
-filters. They may violate soft groups, which are a preference in Nova too.
+filters. They may violate soft groups, which Nova treats as preferences as well.
 """
 
 import collections
@@ -61,9 +61,10 @@ WITHOUT_END = 100_000
 time limit, so that there is no limit in effect."""
 
 FAILURES = 2
-"""Number of failed moves of a server from which the drain of its host counts as blocked. A move
-fails after all of its retries. Raised, an operator learns later of a server that cannot move;
-lowered, a chance failure blocks a drain. Chosen because a second failure is rarely by chance."""
+"""Number of failed moves of a server after which a drain does not try to move it again. The drain
+then counts as blocked. A move fails after all of its retries. Raised, an operator learns later of a
+server that cannot move; lowered, a chance failure blocks a drain. Chosen because a second failure
+is rarely by chance."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',
@@ -81,10 +82,11 @@ WORDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """The request to a planner to empty some hosts, disabled or not, and no others.
+    """The request to a planner to empty some hosts and no other hosts. The hosts may be enabled or
+    disabled.
 
     sources : names of the hosts
-    include_stopped : names of those hosts of ``sources`` whose stopped servers leave, too
+    include_stopped : names of the hosts in ``sources`` whose stopped servers leave as well
     avoid : names of hosts outside ``sources`` that take no server
     give_up : uuids of servers whose moves failed too often to be tried again
     restart : uuids of running servers that are migrated cold
@@ -118,11 +120,11 @@ class DrainPlan:
     """The present plan for all drains of an aggregate.
 
     report : the moves, as a report without policies
-    kinds : uuid of each server that is migrated cold to the kind of its move (COLD or RESTART)
-    left : host to the number of servers on it, without those that its drain has stopped
-    blocked : host to {uuid of a server that stays: reason}
-    to_stop : host to {uuid of a server that is stopped once no others are left: reason}
-    interrupted : host to {uuid of a running server that is migrated cold: reason}
+    kinds : {uuid of a server that is migrated cold: kind of its move (COLD or RESTART)}
+    left : {host: number of its servers}, without servers that the drain has stopped
+    blocked : {host: {uuid of a server that stays: reason}}
+    to_stop : {host: {uuid of a server that is stopped once no other servers are left: reason}}
+    interrupted : {host: {uuid of a running server that is migrated cold: reason}}
     """
 
     report: AggregateReport
@@ -144,18 +146,18 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
          measurements: Measurements | None = None,
          quarantines: Mapping[str, float] | None = None,
          refused_hosts: Mapping[str, Mapping[str, str]] | None = None) -> DrainPlan:
-    """Plan the drains of one aggregate and return the DrainPlan.
+    """Return the plan for the drains of one aggregate.
 
     Hosts that are to be emptied later (``Drain.avoid``) are destinations only if no move is
     possible without them.
 
     :param policies: the policies for the load of destinations, and the rules of operators
-    :param failures: server uuid to the errors of its moves since the drains began
+    :param failures: {server uuid: errors of its moves since the drains began}
     :param tries: past moves, from which durations are learnt
     :param measurements: Measurements of the evaluation; None to measure again
-    :param quarantines: uuid of a server to the seconds left of its quarantine, during which it is
-        not moved to make room
-    :param refused_hosts: server uuid to {host: error} of moves that Nova refused recently
+    :param quarantines: {uuid of a server: seconds left of its quarantine}; such a server is not
+        moved to make room
+    :param refused_hosts: {server uuid: {host: error}} of moves that Nova refused recently
     """
     history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {},
                               refused_hosts=refused_hosts or {})
@@ -230,8 +232,9 @@ class _Case:
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """Return {uuid: Nova's reason against a live migration} of the running servers that an
-        operator permits to interrupt, by a cold migration or a stop. Locked servers and servers
-        that a rule holds are not among them. Outside maintenance windows there are none."""
+        operator permits to interrupt, by a cold migration or a stop. Locked servers, and servers
+        that a rule of an operator keeps on their hosts, are left out. Outside maintenance windows
+        the result is empty."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -282,8 +285,8 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """Return a clause that says why a server that Nova cannot migrate live is not interrupted;
-        '' where the drain has not asked for that."""
+        """Return a clause with the reason why a server that Nova cannot migrate live is not
+        interrupted; '' if no interruption was requested."""
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''
@@ -347,7 +350,7 @@ class _Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Treatment:
-    """The treatment of a server that a rule demands.
+    """The treatment that a rule demands for a server.
 
     what : one of :data:`~kronos_nova.drain.states.UNMOVABLE`
     rule : name of the rule
@@ -361,8 +364,8 @@ class _Treatment:
 class _Ruled:
     """The rules of operators that apply to servers in a drain.
 
-    treatments : uuid of a server that Nova does not migrate live to its _Treatment
-    held : uuid of a server that stays even on a host that is emptied to the reason
+    treatments : {uuid of a server: _Treatment if Nova does not migrate it live}
+    held : {uuid of a server that stays even on a host that is emptied: reason}
     """
 
     treatments: Mapping[str, _Treatment]
@@ -370,8 +373,8 @@ class _Ruled:
 
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
-        """Collect the rules that apply now. Of several treatments of one server, the one that
-        interrupts it least is used."""
+        """Return the rules that apply now. If rules demand several treatments of one server, the
+        treatment that interrupts the server least is used."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable
@@ -415,7 +418,7 @@ class _WithRoom(MetricsReader):
 
 def _policies(policies: PolicySet) -> PolicySet:
     """Return a PolicySet with the operator's policies and the policy for allocated resources. The
-    thresholds and other limits of all of them are lifted, so that no move is planned to balance
+    thresholds and limits of all these policies are lifted, so that no move is planned to balance
     load."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
@@ -432,7 +435,8 @@ def _policies(policies: PolicySet) -> PolicySet:
 
 
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
-    """Return the aggregate in which a host is drained: the first one in scope with the host.
+    """Return the aggregate in which a host is drained: the first aggregate in scope that has the
+    host.
 
     :raises NotInScope: the host does not exist, or is in no aggregate in scope
     """

@@ -1,4 +1,4 @@
-"""Drains in an evaluation: the start of their plans, and the record of their progress."""
+"""Drains in an evaluation: the start of the plans of drains, and the record of their progress."""
 
 import collections
 import dataclasses
@@ -62,7 +62,7 @@ class HostDrains:
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: list[Drain]) -> planning.DrainPlan:
-        """Plan all drains of an aggregate together.
+        """Return one plan for all drains of an aggregate.
 
         :param wanted: the drains, from :meth:`wanted`
         """
@@ -161,10 +161,10 @@ class HostDrains:
 class Waiting:
     """The facts that may keep the drains of an aggregate waiting.
 
-    hold : reason why no move may be started; '' where moves may be
+    hold : reason why no move may be started; '' if moves may be started
     running : uuids of the aggregate's plans in progress
     own : moves of Kronos in progress
-    unconfirmed : those moves of ``own`` whose server is already on its destination
+    unconfirmed : the moves in ``own`` whose server is already on its destination
     of_others : migrations in progress that Kronos did not request
     """
 
@@ -177,7 +177,7 @@ class Waiting:
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
     """Return a text that lists everything for which a drain waits, apart from blocked servers; ''
-    where it waits for nothing."""
+    if the drain waits for nothing."""
     return '; '.join(_reasons(drain, waiting))
 
 
@@ -202,8 +202,8 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
-    """Return the moves in progress whose server is already on its destination. Their sources hold
-    room for a return until the migrations are confirmed.
+    """Return the moves in progress whose server is already on its destination. The source of such a
+    move keeps room for a return until the migration is confirmed.
 
     :param own: moves of Kronos in progress
     """

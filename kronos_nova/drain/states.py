@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import field
 
 REQUESTED = 'requested'
-"""The drain was requested, and no worker has disabled the nova-compute service yet."""
+"""State of a requested drain, before a worker disables the nova-compute service."""
 DRAINING = 'draining'
 BLOCKED = 'blocked'
-"""The remaining servers have no destination or may not be moved. Each cycle plans the drain
-again."""
+"""State of a drain whose remaining servers have no destination or may not be moved. Each cycle
+plans the drain again."""
 EMPTY = 'empty'
 OVERDUE = 'overdue'
-"""The drain was given up because its deadline has passed. The host stays disabled."""
+"""State of a drain that was given up because its deadline has passed. The host stays disabled."""
 RELEASING = 'releasing'
-"""The release was requested, and no worker has enabled the nova-compute service yet."""
+"""State of a drain whose release was requested, before a worker enables the nova-compute
+service."""
 RELEASED = 'released'
 
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
@@ -37,8 +38,8 @@ DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     # RELEASING may follow RELEASED, because a worker may have died between the request to Nova and
     # its record.
     RELEASED: frozenset((RELEASING,))}
-"""{state of a drain: states that may follow it}. Only ``Drains``, which keeps them in the control
-database, changes a state."""
+"""{state of a drain: states that may follow it}. Only ``Drains``, which keeps drains in the control
+database, changes the state of a drain."""
 
 LIVE = 'live'
 COLD = 'cold'
@@ -74,14 +75,15 @@ class Drain:
         reserve_hosts``
     avoid : names of hosts that are to be emptied later, and take servers only if no other host can
     servers : number of servers on the host at its first check
-    left : number of servers on it at its last check, which was at ``looked_at``
-    blocked : uuid of each server that stays to the reason
-    waits_for : text about everything else for which the drain waits; '' for nothing
+    left : number of servers on the host at its last check, which was at ``looked_at``
+    blocked : {uuid of a server that stays: reason}
+    waits_for : text about everything, apart from blocked servers, for which the drain waits; '' for
+        nothing
     unmovable : one of :data:`UNMOVABLE`
-    to_stop : uuids of servers to be stopped now, because no others are left
-    stopped : uuid of each server that the drain has stopped to its state
-    is_ours : whether this drain disabled the host, which was enabled before
-    is_unwatched : whether the service for high availability was asked not to act on the host
+    to_stop : uuids of servers to be stopped now, because no other servers are left
+    stopped : {uuid of a server that the drain has stopped: its state}
+    is_ours : True if Kronos disabled the host; False if it was disabled before for another reason
+    is_unwatched : True if the service for high availability was asked not to act on the host
     """
 
     uuid: str
@@ -110,6 +112,6 @@ class Drain:
     is_unwatched: bool = False
 
     def has_stopped(self, uuid: str, status: str) -> bool:
-        """Return whether a server is off because the drain stopped it. A host on which only such
-        servers are left counts as empty."""
+        """Return True if a server is off because the drain stopped it; False otherwise. A host on
+        which only such servers are left counts as empty."""
         return uuid in self.stopped and status == 'SHUTOFF'
