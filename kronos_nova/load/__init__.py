@@ -1,4 +1,5 @@
-"""The load of hosts and instances: readings, profiles, running statistics and forecasts."""
+"""The load of hosts and instances: readings of hosts, profiles (load per instance), running
+statistics and forecasts."""
 
 from kronos_nova.load.host_readings import Range
 from kronos_nova.load.host_readings import Readings

@@ -1,9 +1,9 @@
-"""Checks of metrics against each other and against Nova, which decide whether the metrics of a host
+"""Checks of metrics against each other and against Nova. Only metrics of hosts that pass the checks
 are believed.
 
 An exporter that stopped half way, or that is down while its query has ``or 0``, makes a full host
-look empty. Nova knows the servers of a host, and the profile has their loads. Figures that
-contradict these are not believed.
+look empty. Nova knows the servers of a host, and the profile has the load of each server. Figures
+of a host that contradict Nova or the profile are not believed.
 """
 
 import dataclasses
@@ -22,24 +22,25 @@ from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
-"""Largest accepted ratio of the summed loads of a host's servers to the load of the host. Above it,
-the loads of the servers are scaled down to fit. Raised, moves of servers that share memory (KSM)
-seem to gain too much; lowered, the loads of servers are changed only because servers and hosts are
-measured at different times. Chosen as the usual difference of two averages over different times."""
+"""Largest accepted ratio of the summed loads of a host's servers to the load of the host. Above
+this ratio, the loads of the servers are scaled down to fit. Raised, moves of servers that share
+memory (KSM) seem to gain too much; lowered, the loads of servers are changed only because servers
+and hosts are measured at different times. Chosen as the usual difference of two averages over
+different times."""
 NOTHING = 0.01
-"""Summed load of a host's servers, as a share of the host, above which a measured 0 is an error.
-Raised, hosts with few small servers are believed to be without load; lowered, rounding errors make
-a correct 0 count as an error. Chosen as less than the load of one idle server."""
+"""Summed load of a host's servers, as a share of the host, above which a host load of 0 is an
+error. Raised, hosts with few small servers are believed to be without load; lowered, rounding
+errors make a correct 0 count as an error. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
-"""Part of the measured hosts whose load must pass all checks for a policy to be used in plans.
-Raised, one broken exporter stops planning in a small aggregate; lowered, plans are made for the few
-hosts that pass. Not measured."""
+"""Part of the measured hosts whose load must pass all checks for a policy to be used in plans. Of
+two or more hosts, at least two must pass. Raised, one broken exporter stops planning in a small
+aggregate; lowered, plans are made for the few hosts that pass. Not measured."""
 FAINT = 0.02
 """Least ratio of the summed load of all servers to the summed load of their hosts (no unit). Below
-it, the queries of hosts and servers are assumed to have different units, and the policy is not
-used. Raised, policies are not used in clouds whose hosts are busy without their servers; lowered, a
-query in a wrong unit is accepted. Chosen as twice the largest ratio that a wrong unit leads to: a
-hundredth, where servers are in fractions and hosts in percent."""
+this ratio, the queries of hosts and servers are assumed to have different units, and the policy is
+not used. Raised, policies are not used in clouds whose hosts are busy without their servers;
+lowered, a query in a wrong unit is accepted. Chosen as twice the largest ratio that a wrong unit
+leads to: a hundredth, where servers are in fractions and hosts in percent."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 
@@ -63,10 +64,10 @@ class Servers:
 
     share : float64 (V,), part of its host that each instance uses; NaN = no sample, or an
         impossible one
-    seen : bool (V,), whether there is a sample, possible or not
-    counted : bool (V,), whether there must be a sample: the instance is active, not in a move, and
+    seen : bool (V,), True if there is a sample, even an impossible one
+    counted : bool (V,), True if there must be a sample: the instance is active, not in a move, and
         not too new for exporters and rates
-    repeated : bool (V,), whether there are several samples; None = for no instance
+    repeated : bool (V,), True if there are several samples; None = for no instance
     """
 
     share: np.ndarray
@@ -77,9 +78,9 @@ class Servers:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Belief:
-    """The measurements of some hosts that passed the checks for one policy.
+    """The result of the checks of hosts for one policy.
 
-    scores, profiles : bool (H,), whether the load of each host (its score), and the loads of its
+    scores, profiles : bool (H,), True if the load of a host (its score), or the loads of its
         instances (their profiles), are used
     factors : float64 (H,), factor by which the loads of each host's instances are multiplied, so
         that their sum does not exceed the host's load
@@ -94,8 +95,8 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return a text that says that too few hosts are believed to make a plan, with the reasons;
-        '' if enough hosts are believed.
+        """Return the reason why a policy cannot be used in plans: the loads of too few hosts are
+        believed. Return '' if the loads of enough hosts are believed.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,)
@@ -115,8 +116,8 @@ class Belief:
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 
     def _said(self, what: str) -> Iterator[str]:
-        """Yield a text with the reason for each of the first unbelieved hosts of a kind, and one
-        with the number of further hosts."""
+        """Yield a text with the reason for each of the first unbelieved hosts of a kind, then a
+        text with the number of further hosts."""
         found = [each for each in self.unbelieved if each.what == what]
         yield from (f'{each.host}: {each.reason}' for each in found[:NAMED])
         if len(found) > NAMED:
@@ -125,11 +126,12 @@ class Belief:
 
 def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tuple[str, ...],
           rules: BeliefRules, doubted: frozenset[str] = frozenset()) -> Belief:
-    """Compare the answers to a policy's queries with each other and with Nova.
+    """Return for which hosts the metrics of a policy are believed. The answers to the policy's
+    queries are compared with each other and with Nova.
 
-    A host whose score is not believed is no destination, and instances leave it only in drains.
-    Where the score is believed and the profile is not, the score is used, and the instances of the
-    host are not moved.
+    A host whose score is not believed is no destination, and instances leave it only in drains. If
+    its score is believed but its profile (load per instance) is not, the score is used, and its
+    instances are not moved.
 
     :param names: names of the hosts
     :param doubted: hosts whose score failed a check in the evaluation before. Such a score is
@@ -159,10 +161,10 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text about the problem that the loads of servers are hardly a part of the load of
-    their hosts; '' where there is no such problem.
+    """Return a text that says that the loads of servers are too small a part of the load of their
+    hosts; '' if they are large enough.
 
-    With this problem, the profile is probably in another unit than the scores, and the expected
+    If they are too small, the profile is probably in another unit than the scores, and the expected
     gains of moves are wrong. Moves that relieve hot hosts need no such check, because they leave
     hosts alone whose servers are a small part of their load.
     """
@@ -199,7 +201,7 @@ def _reserved(policy: Policy) -> str:
 
 
 def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
-    """Yield the warning that no server has a series, where some must have one."""
+    """Yield the warning that no server has a series; nothing if no server must have one."""
     count = int(servers.counted.sum())
     if policy.vm_profile_query is not None and count:
         consequence = ('none is moved' if policy.vm_profile_fallback == 'skip' else
@@ -255,9 +257,9 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
 
 def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int,
                rules: BeliefRules) -> bool:
-    """Return whether too few of a host's servers have a series. Where the policy has a fallback,
-    servers without a series are expected; a host is then silent if none of its servers has one,
-    while most servers of other hosts have."""
+    """Return True if too few of a host's servers have a series; False otherwise. If the policy has
+    a fallback, some servers without a series are expected. Then the result is True only if none of
+    the host's servers has a series, and most servers of other hosts have one."""
     if not expected[host]:
         return False
     if policy.vm_profile_fallback == 'skip':

@@ -21,9 +21,9 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Number of past hours for which a forecast is repeated and compared with the actual load. They are
-the hours of the last day. Raised, a change in the daily course of loads is noticed later; lowered,
-some hours of the day are not compared at all. Fixed by the day."""
+"""Number of past hours for which a forecast is repeated and compared with the actual load. These
+are the hours of the last day. Raised, a change in the daily course of loads is noticed later;
+lowered, some hours of the day are not compared at all. Fixed by the day."""
 DAYS = 2 * ORIGINS + 1
 """Number of past hours whose mean loads a forecast from the day before needs. They are the 24 hours
 of :data:`ORIGINS`, the day before the first of these, and one hour more. Fixed by
@@ -38,9 +38,9 @@ forecasts, such as "as yesterday", are combined, the better ones with larger wei
 forecasts are used later after a start; lowered, a simple forecast gets a large weight for one hour
 in which it was right by chance. Not measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day in which a forecast was compared with the actual load. With
-fewer, it is not used. Raised, forecasts are used later after a start; lowered, a forecast that
-fails at night is used at night. Chosen as half a day; not measured."""
+"""Least number of hours of the last day for which a forecast was compared with the actual load. A
+forecast with fewer such hours is not used. Raised, forecasts are used later after a start; lowered,
+a forecast that fails at night is used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
 """Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
 weights of the forecasts that are combined are inverse to this error. Raised, good forecasts get the
@@ -52,11 +52,11 @@ forecast, loads are assumed to stay as they are. Raised, servers are moved for a
 be chance; lowered, useful forecasts are not used. Not measured separately; ``bench days --known``
 has the effect of forecasts."""
 FAR_OFF = 3.0
-"""Largest factor between the summed load now and in the hours of the last day. If the factor is
-larger in every hour, the query of past loads counts as one in another unit. Raised, a query in
-another unit is accepted; lowered, a cloud that has just become busy counts as an error. Chosen
-below the factor of a query in percent, which is 100, and that of a query in cores, which is the
-number of cores of a host."""
+"""Largest accepted ratio between the summed loads of an hour of the last day and of now, either
+way. If the ratio is larger in every hour, the query of past loads counts as one in another unit.
+Raised, a query in another unit is accepted; lowered, a cloud that has just become busy counts as an
+error. Chosen below the ratio for a query in percent, which is 100, and the ratio for a query in
+cores, which is the number of cores of a host."""
 _ROWS = 4096
 """Number of loads whose forecasts are compared with the actual loads in one step. Raised, a step
 takes more memory; lowered, there are more steps, which take more time. Chosen because a step takes
@@ -72,7 +72,7 @@ def weeks(horizon: int) -> int:
 class PlacedLoads:
     """The hosts of N loads that are forecast.
 
-    host : intp (N,)
+    host : intp (N,), the host of each load
     scale : float64 (N,), the score of one unit of the load on its host
     hosts : number of hosts
     """
@@ -121,7 +121,8 @@ class Seasonal:
     ahead : float64 (N, H), the forecasts; NaN = only the present load is known
     errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN =
         not known
-    present_errors : the same for forecasts that repeat the load of the hour in which they are made
+    present_errors : as ``errors``, for forecasts that repeat the load of the hour in which they are
+        made
     """
 
     ahead: np.ndarray
@@ -142,14 +143,14 @@ class Seasonal:
         return Seasonal(*picked)
 
     def judged(self, placed: PlacedLoads) -> Judgement:
-        """Judge the forecast by the sums of hosts, as if all loads had always been on their present
-        hosts."""
+        """Return the quality of the forecast by the summed loads of hosts. All loads count as
+        having always been on their present hosts."""
         return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """Return float64 (N, H): margins to add to the forecasts of loads, so that the load of a
-        host stays below forecast plus margin in the part ``quantile`` of the hours.
+        """Return float64 (N, H): margins to add to the forecasts of loads. In the part ``quantile``
+        of the hours, the load of a host stays below its forecast plus its margin.
 
         The margin of a host is a quantile of the amounts by which the host exceeded its forecast in
         the last day. Each load has a part of this margin, in proportion to the part of the load in
@@ -173,7 +174,7 @@ class Seasonal:
 
 
 def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
-    """Forecast loads from their past.
+    """Return the forecast of loads from their past.
 
     :param days: float (N, 49), loads of the last hours, ending with the last complete one; NaN =
         not known
@@ -194,8 +195,8 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (forecasts, errors, present_errors). The forecasts (n,) are for the hour ``lead``
-    hours after the current hour. The errors (n, 24) are those of forecasts with this lead in the
-    last day. The present_errors (n, 24) are those of the present load in place of a forecast."""
+    hours after the current hour. The errors (n, 24) are of forecasts with this lead in the last
+    day. The present_errors (n, 24) are of the present load in place of a forecast."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
@@ -223,8 +224,8 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return float64 (n, t): the weighted mean of five forecasts (5, n, t), without those that are
-    NaN; NaN where only the forecast by the present load is known."""
+    """Return float64 (n, t): the weighted mean of five forecasts (5, n, t) without NaN. The result
+    is NaN if only the forecast by the present load is known."""
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
     return np.divide((np.nan_to_num(forecasts) * weights).sum(axis=0), total,
@@ -232,11 +233,11 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
-    """Return whether past loads seem to be in the unit of the present ones. They do not if their
-    sum was more than :data:`FAR_OFF` times the present sum in every hour of the last day, or less
-    than a ``FAR_OFF``-th of it in every hour.
+    """Return True if past loads seem to be in the unit of the present loads; False otherwise. It is
+    False if their sum was more than :data:`FAR_OFF` times the present sum in every hour of the last
+    day, or less than a ``FAR_OFF``-th of the present sum in every hour.
 
-    :param days: as of :func:`seasonal`
+    :param days: as for :func:`seasonal`
     :param now: float64 (N,), NaN = not known
     """
     days, now = days[:, -ORIGINS:], now[:, None]
@@ -249,10 +250,11 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """Judge the forecast that an operator's own query makes of the highest load of the next hours.
+    """Return the quality of a forecast by an operator's own query, of the highest load of the next
+    hours.
 
     :param said: float (N, 24), the forecast at each hour of the last day
-    :param days: as of :func:`seasonal`
+    :param days: as for :func:`seasonal`
     """
     known = ~np.isnan(said) & ~np.isnan(days[:, ORIGINS:-1])
     past = placed.sums(np.where(known.any(axis=1, keepdims=True), days, np.nan))
@@ -267,7 +269,8 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Judge a forecast by its errors (hosts, H, t) at the hours t that are known."""
+    """Return the quality of a forecast from its errors (hosts, H, t). Only the hours t that are
+    known count."""
     if not len(errors) or known.sum() < least:
         return UNKNOWN
     return Judgement(float(np.abs(errors[..., known]).mean()),

@@ -1,5 +1,5 @@
-"""Readings: the answer to a query as one figure for each host, with reasons if the figures must not
-be used."""
+"""Readings: the answer to a query as one figure for each host, or the reasons why the figures must
+not be used."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
-"""Maximum number of hosts that a message names; the others are only counted. Raised, messages are
-longer; lowered, an operator sees fewer examples. Chosen to fit into a line."""
+"""Maximum number of hosts that a message names; all further hosts are only counted. Raised,
+messages are longer; lowered, an operator sees fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
-"""Share of a host by which a load outside [0, 1] counts as a rounding error. Rates that are
-averages over different times lead to such errors. A warning then advises ``clamp()``, and otherwise
-to divide by 100 or by the size of the host. Raised, wrong units are taken for rounding errors;
-lowered, warnings report a wrong unit although it is right. Chosen as the tolerance of the other
-checks of measured loads."""
+"""Largest distance of a load from the range [0, 1], as a share of a host, that counts as rounding.
+Rates that are averages over different times lead to such errors. A warning then advises
+``clamp()``; for larger distances it advises to divide by 100 or by the size of the host. Raised,
+wrong units are taken for rounding errors; lowered, warnings report a wrong unit although it is
+right. Chosen as the tolerance of the other checks of measured loads."""
 PERCENT = 100.0
-"""Largest value in percent. A warning advises to divide values up to it by 100, where the unit
-should be fractions. Fixed by the definition of a percentage."""
+"""Largest value in percent. Where the unit should be fractions, a warning advises to divide values
+up to this one by 100. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
 """Value of ``capacity_query``, as a part of a host, above which a warning reports a wrong unit.
 Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted memory
@@ -53,7 +53,7 @@ class Range:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScoringRules:
-    """Conditions for readings to be trusted.
+    """Conditions under which readings are used.
 
     min_coverage : fraction of the available hosts that must have a sample
     oldest : Unix seconds; older samples are ignored
@@ -85,11 +85,11 @@ class Readings:
 
 def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
          allowed: Range, rules: ScoringRules) -> Readings:
-    """Read the sample of every host, by the value of ``label``.
+    """Return one reading for each host: the sample whose label ``label`` has the name of the host.
 
     Series of other hosts are ignored, because they belong to other aggregates. A host that is not
-    available needs no sample, but its value must be in the range, too: otherwise the query is
-    broken.
+    available needs no sample. If it has one, the value must be in the range as well, because
+    otherwise the query is broken.
 
     :param available: bool (H,), the hosts that need a sample
     """
@@ -117,8 +117,8 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
 
 
 def normalised(values: np.ndarray) -> np.ndarray:
-    """Return float64 (H,): values min-max normalised to [0, 1] for people. NaN stays NaN; 0 where
-    all values are equal."""
+    """Return float64 (H,): values min-max normalised to [0, 1] for display. NaN stays NaN; the
+    results are 0 if all values are equal."""
     if np.isnan(values).all():
         return values.copy()
     low, high = np.nanmin(values), np.nanmax(values)

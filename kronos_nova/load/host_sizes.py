@@ -1,4 +1,5 @@
-"""The sizes of hosts, by which the profile of a policy is converted to one unit.
+"""The sizes of hosts, by which the profile (load per instance) of a policy is converted to one
+unit.
 
 A fraction of a host is a different amount on hosts of different sizes. The model needs one unit for
 the weights of instances on all hosts of an aggregate. So the fractions of a profile are multiplied
@@ -38,10 +39,10 @@ class Sizes:
     """The sizes of some hosts for one policy.
 
     values : float64 (H,), in the unit of weights, NaN = not known. Where the profile has fractions,
-        sizes are shares of the largest host, so that weights are fractions of it
-    is_of_own_host : whether a sample is a fraction of the instance's host and has to be multiplied
-        by the size of that host
-    problem : text why the hosts cannot be compared, with the remedy; '' if they can
+        sizes are shares of the largest host, so that weights are fractions of the largest host
+    is_of_own_host : True if a sample is a fraction of the instance's host, and has to be multiplied
+        by the size of this host
+    problem : reason why the hosts cannot be compared, with the remedy; '' if they can
     """
 
     values: np.ndarray
@@ -55,9 +56,9 @@ class Sizes:
 
 
 def resource(policy: Policy) -> str | None:
-    """Return the resource that a policy measures, VCPU or MEMORY_MB; None where it is not known. It
-    follows from ``vm_profile_resource``, else from the words of the policy's name, else from the
-    metrics in its query."""
+    """Return the resource that a policy measures, VCPU or MEMORY_MB; None if it is not known. The
+    resource is taken from ``vm_profile_resource``, else from the words of the policy's name, else
+    from the metrics in its query."""
     if policy.vm_profile_resource:
         return policy.vm_profile_resource
     name = _words(policy.name)

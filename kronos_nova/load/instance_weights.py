@@ -1,4 +1,4 @@
-"""The weights of instances, from the answer to a policy's profile query."""
+"""The weights of instances, from the answer to a policy's profile query (load per instance)."""
 
 import collections
 import dataclasses
@@ -16,16 +16,17 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""Summed load of a host's instances, as a part of the host, that counts as impossible. It is the
-whole host, plus the usual difference of two averages over different times. Above it, the values of
-the instances may be in a wrong unit. Raised, wrong units are noticed later; lowered, the values of
-full hosts count as errors. Not measured."""
+"""Summed load of a host's instances, as a part of the host, above which it counts as impossible. It
+is the whole host, plus the usual difference of two averages over different times. Above it, the
+values of the instances may be in a wrong unit. Raised, wrong units are noticed later; lowered, the
+values of full hosts count as errors. Not measured."""
 
 EXCESS = 1.5
-"""Ratio of the summed load of a host's instances to the host's load that counts as impossible.
-Above it, the values of the instances may be in a wrong unit. Raised, values that are wrong by the
-number of vCPUs are not noticed; lowered, correct values count as errors, because guests and hosts
-are measured at different times, and an instance that has just moved counts twice. Not measured."""
+"""Ratio of the summed load of a host's instances to the host's load above which it counts as
+impossible. Above it, the values of the instances may be in a wrong unit. Raised, values that are
+wrong by the number of vCPUs are not noticed; lowered, correct values count as errors. Correct
+values may add up to more than the host's load, because guests and hosts are measured at different
+times, and an instance that has just moved counts twice. Not measured."""
 
 
 ProfileSample = tuple[float, str]
@@ -72,11 +73,10 @@ class Weights:
 
 def by_label(vector: Vector, label: str, host_label: str = '',
              hosts: Collection[str] = ()) -> dict[str, list[ProfileSample]]:
-    """Return {value of a label: its samples} of an answer, in which each aggregate looks up its
-    instances.
+    """Return {value of a label: its samples} from the answer to a query.
 
-    Where series name hosts of this cloud, series of other hosts are left out, because two clouds
-    that share a Prometheus may have libvirt domains of the same names.
+    If series name hosts of this cloud, series of other hosts are left out. Two clouds that share a
+    Prometheus may have libvirt domains of the same names.
 
     :param hosts: names of all hosts that were read
     """
@@ -90,8 +90,8 @@ def by_label(vector: Vector, label: str, host_label: str = '',
 
 
 def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> set[str]:
-    """Return the names of other clouds' hosts in the series of an answer; none where no series
-    names a host of this cloud.
+    """Return the names of other clouds' hosts in the series of an answer. The result is empty if no
+    series names a host of this cloud.
 
     :param hosts: names of all hosts that were read
     """
@@ -101,12 +101,13 @@ def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> se
 
 def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: PlacedInstances,
             resting: np.ndarray | None = None) -> Weights:
-    """Compute the weight of every instance from its sample, or by the policy's fallback where it
-    has none.
+    """Return the weight of every instance, from its sample in the profile (load per instance). For
+    an instance without a sample, the policy's fallback is used.
 
     An instance with an impossible sample has no weight, and is not moved. A sample is impossible if
-    it is negative, infinite, more than the whole host or given twice, or if the samples of a host's
-    instances add up to more than the host.
+    it is negative, infinite, more than the whole host or given twice, or if it is 0 for the memory
+    of a running instance. All samples of a host are impossible if they add up to more than the host
+    and far more than its score.
 
     :param samples: result of :func:`by_label` for ``vm_profile_label``
     :param resting: bool (V,), instances that are in a move or were moved recently. Both hosts may
@@ -148,8 +149,8 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
-    """Return a text about the problem that the whole profile is in another unit than the scores; ''
-    for none.
+    """Return a text that says that the profile (load per instance) is in another unit than the
+    scores of hosts; '' if it is not.
 
     For example, fractions of an instance's vCPUs look like fractions of the host. With such a
     profile, the instances of a host with score 0.5 may seem to use 1.4 of the host.
@@ -190,8 +191,8 @@ def _sums(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
 
 def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
              placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
-    """Return float64 (V,), weights by samples, NaN = no sample; and bool (V,), instances with
-    several samples."""
+    """Return two arrays: float64 (V,), the weights of instances by their samples, NaN = no sample;
+    and bool (V,), True for instances with several samples."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
     found = [_at(samples.get(name, ()), instance.host)
              for name, instance in zip(names, placed.instances, strict=True)]
@@ -206,16 +207,17 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """Return the values of an instance's samples on its host. Where there are none, as for an
-    instance that has just been moved, return its values on other hosts."""
+    """Return the values of an instance's samples on its host. If there are none, as for an instance
+    that has just been moved, return the values of its samples on other hosts."""
     here = [value for value, on in samples if on == host]
     return here or [value for value, _host in samples]
 
 
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
            placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return float64 (V,), the part of its host that each instance uses, NaN = not known or not
-    possible; bool (V,), whether it has a sample; and bool (V,), whether it has several."""
+    """Return three arrays: float64 (V,), the part of its host that each instance uses, NaN = not
+    known or not possible; bool (V,), True if the instance has a sample; and bool (V,), True if it
+    has several."""
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     is_possible = (share >= 0.0) & (share <= 1.0) & ~twice

@@ -22,9 +22,9 @@ import numpy as np
 from kronos_nova.units import DAY
 
 SOON = 900.0
-"""Seconds of the time constant of the short-term mean of an instance's load. After this time the
-weight of a sample has fallen to 1/e, about a third. Raised, new load is seen later; lowered, noise
-counts as load. Chosen of 5, 10, 15 and 30 minutes as the best one on a generated week and days of
+"""Time constant in seconds of the short-term mean of an instance's load. After this time the weight
+of a sample has fallen to 1/e, about a third. Raised, new load is seen later; lowered, noise counts
+as load. Chosen among 5, 10, 15 and 30 minutes as the best one on a generated week and days of
 PlanetLab together."""
 AT_FIRST = 0.5
 """Part of a new instance's deviation from its mean load that is expected to last [0, 1]. Later this
@@ -32,9 +32,9 @@ part is learnt from the samples of the instance. Raised, the present load of new
 expected to last; lowered, they are expected to return to their mean soon. Chosen in the middle of
 both; not measured."""
 AS_GOOD_AS = 3 * 3600.0
-"""Seconds of samples of an instance after which what is learnt from them counts as much as the
-assumed :data:`AT_FIRST`. Raised, the instance's own behaviour counts later; lowered, a few samples
-decide. Not measured."""
+"""Seconds of samples after which learnt and assumed behaviour of an instance's load count equally.
+The assumed behaviour is :data:`AT_FIRST`. Raised, the instance's own behaviour counts later;
+lowered, a few samples decide. Not measured."""
 FORGOTTEN = 6 * 3600.0
 """Seconds without samples after which the statistics of all instances' loads begin again. Raised,
 old loads count as present ones after an outage; lowered, a short outage of Prometheus discards all
@@ -57,7 +57,7 @@ class LoadStats:
     """Statistics of some instances in one policy, in the unit of its profile.
 
     at : Unix seconds of the last sample
-    vms : their uuids, in any order
+    vms : uuids of the instances, in any order
     figures : float64 (V, 5), columns: seconds for which the instance is known, mean, variance, mean
         of about a quarter of an hour, covariance
     """
@@ -70,7 +70,7 @@ class LoadStats:
         """Return the statistics updated with another sample of each instance.
 
         :param now: Unix seconds
-        :param vms: all present instances; others are forgotten
+        :param vms: all present instances; all other instances are forgotten
         :param loads: float64 (V,); NaN = not measured, so that the statistics do not change
         """
         elapsed = now - self.at
@@ -84,7 +84,7 @@ class LoadStats:
 
     def known_seconds(self, vms: tuple[str, ...]) -> np.ndarray:
         """Return float64 (V,): the seconds for which each instance has been known, at most a day; 0
-        for an unknown one."""
+        for an unknown instance."""
         return self._slopes(vms, 1.0)[0]
 
     def variances(self, vms: tuple[str, ...]) -> np.ndarray:
@@ -103,8 +103,8 @@ class LoadStats:
         return np.where(seconds > 0, mean + slope * (loads - mean), loads)
 
     def noise(self, vms: tuple[str, ...], far: float = 1.0) -> np.ndarray:
-        """Return float64 (V,): the part of the variance that is not likely to last; 0 where nothing
-        is known.
+        """Return float64 (V,): the part of the variance of each load that is not likely to last; 0
+        for an unknown instance.
 
         A load is the sum of a part that lasts and a part that does not last. The variance of the
         part that lasts is the covariance of the load with the future load.
@@ -129,8 +129,8 @@ _UNKNOWN = np.zeros(FIGURES)
 
 
 def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarray:
-    """Update the running figures with one sample of each instance, and initialise the figures of
-    new instances.
+    """Return the running figures, updated with one sample of each instance. The figures of new
+    instances are initialised.
 
     :param figures: float64 (n, 5), as in :class:`LoadStats`
     :param loads: float64 (n,)

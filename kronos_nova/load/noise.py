@@ -11,10 +11,10 @@ Where a share of the hosts is left out at each end, the difference does not grow
 import numpy as np
 
 _REACH = 6.0
-"""Standard deviations from the mean up to which the probability of the highest of several random
-loads is integrated. Raised, the integration has coarser steps; lowered, the tail of the
-distribution is missing. Chosen because with :data:`_STEPS` the error is below a thousandth of the
-result."""
+"""Upper limit of a numerical integration, in standard deviations from the mean load. The
+probability distribution of the highest of several random loads is integrated. Raised, the
+integration has coarser steps; lowered, the tail of the distribution is missing. Chosen because with
+:data:`_STEPS` the error is below a thousandth of the result."""
 _STEPS = 240
 """Number of steps of the numerical integration over :data:`_REACH`. Raised, the integration takes
 longer; lowered, its error grows. Chosen together with :data:`_REACH`."""
@@ -37,7 +37,7 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
     """Return the mean difference between the highest and the lowest of independent normal loads
     with the same mean.
 
-    :param deviations: float64 (n,), the standard deviation of each
+    :param deviations: float64 (n,), the standard deviation of each load
     :param left_out: number of loads at each end that do not count
     """
     if left_out:
@@ -57,8 +57,11 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
 
 
 def _expected_span(deviations: np.ndarray, left_out: int) -> float:
-    """Return the mean difference between the highest and the lowest load that count, where
-    ``left_out`` loads at each end do not count."""
+    """Return the mean difference between the highest and the lowest load, without some loads at
+    each end.
+
+    :param left_out: number of loads at each end that do not count
+    """
     if len(deviations) - 2 * left_out < 2 or not deviations.any():
         return 0.0
     # The points are denser near the mean, where the loads of hosts with small deviations are.
