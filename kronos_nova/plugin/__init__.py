@@ -1,1 +1,1 @@
-"""The parts that run inside Nova's own processes; the only package that imports nova."""
+"""The code that runs inside Nova's own processes. No other package of Kronos imports nova."""

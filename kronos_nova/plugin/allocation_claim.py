@@ -1,4 +1,4 @@
-"""Claims of live migrations in placement, and the choice of their destinations."""
+"""Claims of resources in placement for live migrations, and the choice of a destination."""
 
 from nova import exception as nova_exception
 from nova import objects
@@ -21,14 +21,15 @@ from kronos_nova.plugin.candidates import Candidate
 LOG = logging.getLogger(__name__)
 
 CANDIDATES_TO_TRY = 5
-"""Maximum number of allocation candidates of a destination host that are claimed in placement one
-after the other until one succeeds. Raised, a full host takes longer to refuse; lowered, a host
-seems full because a resource provider was taken a moment ago. Chosen because more than a few
-failures in a row mean that the host is full; not measured."""
+"""Maximum number of allocation candidates to try on one destination host. Each candidate is claimed
+in placement in turn, until one claim succeeds. Raised, a full host takes longer to refuse; lowered,
+a host may seem full because another process took a resource provider a moment ago. Chosen because
+more than a few failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:
-    """The claim of a live migration in placement, with the operations that make it and release it.
+    """The claim of one live migration's resources in placement. The methods find allocation
+    candidates, make the claim and release the claim.
 
     :param source: the ComputeNode of the source
     """
@@ -43,25 +44,32 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """Return the instance's allocations on sharing providers that serve ``destination`` too."""
+        """Return the instance's present allocations on sharing providers that serve ``destination``
+        as well."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 
     def candidates(self, spec, destination: str) -> list[Candidate]:
-        """Return the allocation candidates of the instance of ``spec`` on ``destination``, in
-        addition to the allocations that it keeps on sharing providers."""
+        """Return the allocation candidates of an instance on ``destination``. The candidates do not
+        contain the allocations that the instance keeps on sharing providers.
+
+        :param spec: RequestSpec of the instance
+        """
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
         """Return ``spec`` without the resources that come from sharing providers on
         ``destination``. For a named host, the scheduler requests from placement only resources of
-        the host's own providers."""
+        the host's own providers.
+
+        :param found: allocation candidates of the instance on ``destination``
+        """
         names = ownership.classes(self.shared_with(destination))
         return candidates.without_classes(
             spec, names.union(*(each.shared_classes for each in found)))
 
     def probe(self) -> None:
-        """Check that placement answers, by one request for the source.
+        """Check that placement answers, by one request about the source's providers.
 
         :raises PlacementError: placement does not answer
         """
@@ -92,11 +100,11 @@ class AllocationClaim:
         self._parties = parties
 
     def copy_to(self, node) -> None:
-        """Claim on the ComputeNode ``node`` the amounts that the instance held on its source, as
-        Nova does for a forced move.
+        """Claim on the ComputeNode ``node`` the amounts that the instance has on its source. Nova
+        does the same for a forced move.
 
-        :raises NoValidHost: the instance does not have its allocation on the source's root provider
-            alone, so the scheduler has to choose providers
+        :raises NoValidHost: the instance has an allocation on a child provider of the source, or
+            none on the source; then only the scheduler can choose providers
         """
         destination = node.uuid
         local = off(self._before, self.shared_with(destination))
@@ -109,8 +117,10 @@ class AllocationClaim:
         self.claim(destination, {destination: ownership.totals(local)})
 
     def release(self, is_gone) -> None:
-        """Undo :meth:`claim`. Nothing is done where no claim has changed allocations.
+        """Restore the allocations as they were before :meth:`claim`. Do nothing if no claim has
+        changed them.
 
+        :param is_gone: callable that returns whether the instance was deleted
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
         if self._parties is None:
@@ -122,8 +132,8 @@ class AllocationClaim:
 
 
 class ClaimingScheduler:
-    """A replacement of the scheduler client in Nova's live migration task. The scheduler chooses a
-    host without a claim in placement, and Kronos makes the claim.
+    """A replacement for the scheduler client in Nova's live migration task. The scheduler only
+    chooses a host, and Kronos then claims the host's resources in placement.
 
     Nova's loop over destinations, which skips a host that fails the live checks and tries the next
     one, calls this class and is not changed.
@@ -141,7 +151,8 @@ class ClaimingScheduler:
         """Select a destination and claim its resources.
 
         :raises NoValidHost: the scheduler refuses, or the requested host has no room
-        :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` were refused or full
+        :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` permits refused the
+            instance or were full
         :raises ComputeServiceUnavailable: the nova-compute of the requested host is down
         """
         [uuid] = instance_uuids
@@ -193,7 +204,8 @@ class ClaimingScheduler:
             raise
 
     def _claim_candidate(self, context, spec, selection, found):
-        """Claim one of the candidates and return it; None if there is no room."""
+        """Claim the first candidate that placement accepts, and return it. Return None if placement
+        accepts none."""
         def node():
             return objects.ComputeNode.get_by_host_and_nodename(
                 context, selection.service_host, selection.nodename)
@@ -208,6 +220,6 @@ class ClaimingScheduler:
 
 
 def _target_of(spec):
-    """Return the requested host; None where the scheduler is to choose."""
+    """Return the name of the requested host; None if the scheduler is to choose the host."""
     target = spec.requested_destination
     return target.host if target and 'host' in target and target.host else None

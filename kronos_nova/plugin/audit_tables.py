@@ -1,6 +1,6 @@
 """Instances and compute nodes for an audit, read as columns of Nova's tables.
 
-In a large cell this costs a tenth of what Nova's own objects cost; see
+In a large cell, reading columns costs a tenth of reading Nova's own objects; see
 :mod:`kronos_nova.plugin.nova_tables`.
 """
 
@@ -17,23 +17,25 @@ PAGE = 1000
 memory; lowered, there are more queries. Not measured."""
 
 IMAGE = 'image_'
-"""Prefix of the keys of an instance's system metadata that keep its image."""
+"""Prefix (no unit) of the system metadata keys that describe the image of an instance. Fixed by
+Nova."""
 
 PLAIN_IMAGE = ('image_base_image_ref', 'image_container_format', 'image_disk_format',
                'image_min_disk', 'image_min_ram')
-"""Keys that every image has and that do not affect the requested resources, so they are not
-read."""
+"""System metadata keys of an image that are not read. Every image has these keys, and they do not
+affect the requested resources."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asking:
-    """The parts of Nova's records of an instance from which the resources that it requests are
-    computed.
+    """The columns of Nova's records of one instance that decide which resources the instance
+    requests.
 
     row : uuid, host, node, project_id, user_id, vm_state, task_state, created_at, updated_at,
         image_ref; flavor and pci_requests as JSON text
-    image : (key, value) pairs of its system metadata that describe its image, sorted
-    network_info : JSON text where a port may have an allocation, '' for other instances
+    image : sorted (key, value) pairs of the instance's system metadata that describe the image
+    network_info : JSON text of the instance's ports if one of them may have an allocation,
+        otherwise ''
     """
 
     row: object
@@ -42,8 +44,10 @@ class Asking:
 
 
 def nodes(context, hosts=None):
-    """Return {(host, hypervisor hostname): uuid} of a cell's compute nodes, or of those of some
-    hosts."""
+    """Return {(host, hypervisor hostname): uuid} of a cell's compute nodes.
+
+    :param hosts: names of the hosts whose nodes are wanted, or None for all hosts
+    """
     node = models.ComputeNode
     with main_db.get_context_manager(context).reader.using(context) as session:
         query = session.query(node.host, node.hypervisor_hostname, node.uuid).filter(
@@ -54,10 +58,10 @@ def nodes(context, hosts=None):
 
 
 def instances(context, uuids=None):
-    """Yield every instance of a cell that is not deleted, page by page. Soft-deleted instances are
-    included.
+    """Yield an Asking for each instance of a cell that is not deleted. Soft-deleted instances are
+    included. The instances are read page by page.
 
-    :param uuids: the only ones that are wanted, or None for all
+    :param uuids: uuids of the instances that are wanted, or None for all instances
     """
     after = ''
     while True:

@@ -13,11 +13,12 @@ from kronos_nova.plugin.candidates import Candidate
 
 
 def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
-    """Return the candidates of ``found`` in which each port and each device stays on its provider,
-    in order.
+    """Return those ``found`` candidates that keep each port and each PCI device on its present
+    provider. The order of the candidates is kept.
 
-    ``tree`` are the host's providers. A port or device on any other provider rules out no
-    candidate.
+    A port or device rules out no candidate if one of its present providers is not in ``tree``.
+
+    :param tree: uuids of the host's providers
     """
     bound = {requester: providers for requester, providers in _bound(context, instance).items()
              if providers.keys() <= tree}
@@ -26,16 +27,20 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
 
 
 def _chosen(candidate, requester):
-    """Return a Counter of the providers that a candidate has for a port or a PCI request. The name
-    of each of its request groups begins with ``requester``."""
+    """Return a Counter of the providers that a candidate has for one port or one PCI request.
+
+    :param requester: beginning of the names of the port's or PCI request's request groups
+    """
     return collections.Counter(
         provider for group, providers in candidate.mappings.items()
         if group.startswith(requester) for provider in providers)
 
 
 def _bound(context, instance):
-    """Return {group of a port or id of a PCI request: Counter of the providers that it is allocated
-    from}."""
+    """Return the providers from which each port and each PCI device of an instance is allocated.
+
+    :returns: {request group of a port, or id of a PCI request: Counter of provider uuids}
+    """
     found = collections.defaultdict(collections.Counter)
     for vif in instance.get_network_info():
         allocation = (vif['profile'] or {}).get('allocation')

@@ -1,9 +1,9 @@
-"""Allocation candidates of a host that Nova's own scheduler would accept.
+"""Allocation candidates of a host that the filters of Nova's scheduler accept.
 
-Some of Nova's filters judge each candidate of a host and not only the host, because a PCI device
-may be in a NUMA node where the instance does not fit. Where the scheduler makes no claim, it does
-not return the candidates that passed its filters. So the filters run once more here, for the host
-that the scheduler chose.
+Some of Nova's filters judge each allocation candidate of a host in addition to the host, because a
+PCI device may be in a NUMA node where the instance does not fit. When Kronos asks the scheduler for
+a host, the scheduler makes no claim and does not return the candidates that its filters accepted.
+So Kronos runs the filters once more for the chosen host.
 """
 
 import functools
@@ -34,10 +34,10 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 
 
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
-    """Return the ``candidates`` that the filters pass, in the same order.
+    """Return the ``candidates`` that all filters accept, in the same order.
 
-    All candidates are returned where none passes, because the scheduler that chose the host may run
-    with fewer filters. nova-compute makes the last check.
+    If the filters accept no candidate, all candidates are returned, because the scheduler that
+    chose the host may run with fewer filters. nova-compute makes the last check.
 
     :param spec: the RequestSpec
     :param node: callable that returns the ComputeNode of the host
@@ -64,8 +64,8 @@ def _state(node):
 
 @functools.cache
 def _filters():
-    """Return one filter of each class that is needed. They are made once and used for all hosts,
-    because Nova's filters have no state."""
+    """Return one filter of each class that checks allocation candidates. The filters are created
+    once and used for all hosts, because Nova's filters have no state."""
     try:
         known = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters)

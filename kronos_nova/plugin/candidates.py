@@ -1,4 +1,4 @@
-"""Allocations that an instance may have on one host, by placement's allocation candidates."""
+"""Allocation candidates of an instance on one host, and the requests to placement for them."""
 
 import dataclasses
 import itertools
@@ -27,8 +27,8 @@ _SHARED_GROUP = '_KRONOS_SHARED'
 class Candidate:
     """One set of allocations that an instance may have on a host.
 
-    ``mappings`` are {request group: its providers}. ``shared_classes`` are the resource classes
-    that come from sharing providers.
+    ``mappings`` is {request group: uuids of its providers}. ``shared_classes`` has the resource
+    classes that come from sharing providers.
     """
 
     allocations: Allocations
@@ -36,17 +36,19 @@ class Candidate:
     shared_classes: frozenset[str] = frozenset()
 
     def to_request(self) -> str:
-        """Return the JSON text for ``allocation_request`` of Nova's Selection."""
+        """Return the candidate as JSON text, for the field ``allocation_request`` of Nova's
+        Selection."""
         return jsonutils.dumps({
             'allocations': {uuid: {'resources': held} for uuid, held in self.allocations.items()},
             'mappings': self.mappings})
 
 
 def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list[Candidate]:
-    """Return the candidates of the instance of ``spec`` (a RequestSpec) on the host with the root
-    provider ``root``. Sharing providers are used only where the host's own providers have no
-    candidate.
+    """Return the allocation candidates of an instance on one host. Sharing providers are used only
+    if the host's own providers have no candidate.
 
+    :param spec: RequestSpec of the instance
+    :param root: uuid of the host's root provider
     :param held: allocations on sharing providers that the instance keeps, which are not requested
         again
     """
@@ -61,12 +63,15 @@ def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list
 
 
 def without_classes(spec, names: Iterable[str]):
-    """Return a copy of ``spec`` that does not ask for the resource classes ``names``."""
+    """Return a copy of ``spec`` that does not request the resource classes ``names``."""
     return _with_amounts(spec, dict.fromkeys(names, 0))
 
 
 def _with_amounts(spec, amounts: Mapping[str, int]):
-    """Return a copy of ``spec`` that requests other amounts of some resource classes."""
+    """Return a copy of ``spec`` in which other amounts of some resource classes are requested.
+
+    :param amounts: {resource class: amount to request}
+    """
     if not amounts:
         return spec
     spec = spec.obj_clone()
@@ -76,22 +81,22 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
 
 
 def in_later_room(spec, before: Before):
-    """Return a copy of ``spec`` that requests only what its host must have free now, before earlier
-    moves of the plan free the rest. Dedicated CPUs are requested in full."""
+    """Return a copy of ``spec`` without the amounts that earlier moves of the plan will free on the
+    destination. The remaining amounts must be free now. Dedicated CPUs are requested in full."""
     amounts = _amounts_of_flavor(spec)
     return _with_amounts(spec, {name: amount for name, amount in before.wanted(amounts).items()
                                 if amount < amounts[name]})
 
 
 def without_room(spec):
-    """Return a copy of ``spec`` that requests a single processor, and no memory and disk, so that
-    only filters and traits decide. Dedicated processors are requested whole."""
+    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. For this request
+    only filters and traits decide. Dedicated CPUs are requested in full."""
     return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
 
 
 def _amounts_of_flavor(spec):
-    """Return {resource class: amount} that the flavor's sizes request, without dedicated CPUs and
-    without classes that a ``resources:`` extra spec sets."""
+    """Return {resource class: amount} for the VCPUs, memory and disk of the flavor. Dedicated CPUs
+    are left out. Classes that a ``resources:`` extra spec sets are left out as well."""
     flavor = spec.flavor
     given = flavor.extra_specs or {}
     amounts = {'MEMORY_MB': flavor.memory_mb, 'DISK_GB': (
@@ -103,7 +108,8 @@ def _amounts_of_flavor(spec):
 
 
 def without_groups(spec, held: Allocations):
-    """Return ``spec`` (changed) without the requests of ports and devices that ``held`` covers."""
+    """Remove from ``spec`` the requests of ports and devices that ``held`` covers, and return
+    ``spec``. A request is covered if ``held`` has all of its resource classes."""
     names = ownership.classes(held)
     spec.requested_resources = [group for group in spec.requested_resources
                                 if not group.resources.keys() <= names]
@@ -111,7 +117,8 @@ def without_groups(spec, held: Allocations):
 
 
 def spec_of(context, instance):
-    """Return the RequestSpec of an instance as it is now, with what its ports and devices need."""
+    """Return the RequestSpec of an instance in its present state, with the resources that its ports
+    and devices request."""
     spec = objects.RequestSpec.get_by_instance_uuid(context, instance.uuid)
     spec = with_flavor_of(instance, spec)
     spec.requested_resources, spec.request_level_params = (
@@ -122,11 +129,11 @@ def spec_of(context, instance):
 
 
 def with_flavor_of(instance, spec):
-    """Return ``spec`` (changed) with the flavor of an instance, and everything that follows from
-    the flavor.
+    """Set in ``spec`` the flavor of an instance and the fields that depend on the flavor. Return
+    ``spec``.
 
-    After a resize that failed in prep_resize, Nova's RequestSpec has the flavor, the NUMA topology
-    and the PCI requests of the resize. The records of the instance have the right ones.
+    After a resize that failed in prep_resize, Nova's RequestSpec still has the flavor, the NUMA
+    topology and the PCI requests of the resize. The records of the instance have the right values.
     """
     if spec.flavor.id != instance.flavor.id:
         spec.numa_topology = hardware.numa_get_constraints(instance.flavor, instance.image_meta)
@@ -136,8 +143,9 @@ def with_flavor_of(instance, spec):
 
 
 def _find(client, request, root):
-    """Return the candidates for a request on the tree of ``root``. Where a tree is named, placement
-    leaves sharing providers out, so each combination of these is requested by name."""
+    """Return the candidates for a request in the provider tree of ``root``. For a request that
+    names a tree, placement leaves sharing providers out. So, if the tree alone has no candidate,
+    each combination of sharing providers is requested by name."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})
@@ -153,8 +161,9 @@ def _find(client, request, root):
 
 
 def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
-    """Yield {resource class: the sharing provider that it comes from} for every combination of
-    sharing providers, except the one without any."""
+    """Yield every combination of sharing providers that can supply the wanted resources. Each
+    combination is {resource class: uuid of the sharing provider}. The empty combination is left
+    out."""
     pools = {uuid: client.inventories(uuid)
              for uuid in ownership.reached(client, client.sharing(), root)}
     choices = [[(name, None), *((name, uuid) for uuid in sorted(pools) if name in pools[uuid])]
@@ -166,9 +175,10 @@ def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
 
 
 def _ask(client, request, from_pools):
-    """Ask placement for candidates.
+    """Request allocation candidates from placement, and return them.
 
-    :param from_pools: {sharing provider: {resource class: amount}}, in addition to ``request``
+    :param from_pools: {uuid of a sharing provider: {resource class: amount}}, requested in addition
+        to ``request``
     """
     if request.get_num_of_suffixed_groups() + len(from_pools) >= 2 and not request.group_policy:
         request.group_policy = 'none'

@@ -1,5 +1,4 @@
-"""Request contexts for work that no user requested, and contexts targeted at the cell of an
-instance."""
+"""Request contexts for work that no user requested, and queries to the databases of cells."""
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -16,8 +15,8 @@ count as dead to other workers; lowered, a slow cell is left out. Chosen well be
 which Nova itself tries to connect, which is more than a minute."""
 
 USER_ID = 'kronos'
-"""The user of Kronos' migrations in Nova's records. A migration record without a user and a project
-makes ``GET /os-migrations`` fail for all users."""
+"""User id (no unit) in Nova's records of the migrations that Kronos requests. It must not be empty:
+a migration record without a user and a project makes ``GET /os-migrations`` fail for all users."""
 
 
 def admin_context():
@@ -28,8 +27,8 @@ def request_context(project_id, request_id):
     """Return an admin's context for a request to Nova.
 
     :param project_id: project of the instance
-    :param request_id: ``req-`` and a uuid; carried as the global request id too, through every
-    service
+    :param request_id: ``req-`` and a uuid; also the global request id, which every service passes
+        on
     """
     return nova_context.RequestContext(
         user_id=USER_ID, project_id=project_id, is_admin=True, roles=['admin'],
@@ -39,7 +38,7 @@ def request_context(project_id, request_id):
 
 
 def mappings(context):
-    """Return the CellMappings in which instances are: all but cell0."""
+    """Return the CellMappings of all cells except cell0, whose instances are on no host."""
     return [cell for cell in objects.CellMappingList.get_all(context) if not cell.is_cell0()]
 
 
@@ -48,9 +47,9 @@ def name(mapping):
 
 
 def answering(context, wanted, patience=PATIENCE):
-    """Split cells by whether their databases answer.
+    """Divide cells into those whose databases answer and those whose databases do not.
 
-    :returns: (cells that answer, cells that do not)
+    :returns: (cells that answer, cells that do not answer)
     """
     answers, silent = ask(context, wanted, _first_service, patience)
     return [cell for cell in wanted if cell.uuid in answers], silent
@@ -82,8 +81,8 @@ def _first_service(context):
 def target_instance(context, uuid):
     """Target the context at the instance's cell.
 
-    :returns: whether the instance has a cell; an instance that was never scheduled, or is deleted,
-        has none
+    :returns: True if the context was targeted; False if the instance has no cell, because it was
+        never scheduled or is deleted
     """
     try:
         mapping = objects.InstanceMapping.get_by_instance_uuid(context, uuid)
@@ -98,7 +97,7 @@ def target_instance(context, uuid):
 def target_host(context, host):
     """Target the context at the cell of a compute host.
 
-    :returns: whether the host is mapped to a cell
+    :returns: True if the context was targeted; False if the host is mapped to no cell
     """
     try:
         mapping = objects.HostMapping.get_by_host(context, host)

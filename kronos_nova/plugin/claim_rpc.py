@@ -23,8 +23,8 @@ VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
 """Seconds that a nova-compute has to answer a request about a claim (resources that it reserves for
-an instance). Raised, a host that has just failed stops the executor for longer; lowered, a busy one
-counts as failed. Not measured."""
+an instance). Raised, a host that has just failed delays the executor for longer; lowered, a busy
+host counts as failed. Not measured."""
 
 STORE_TIMEOUT_SECONDS = 5
 """Seconds that nova-conductor has to store a claim of a nova-compute. Raised, other claims of the
@@ -35,10 +35,10 @@ UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)
 
 
 class ClaimsEndpoint:
-    """The endpoint of nova-compute for two-phase claims. Its methods return plain values, and each
-    may be repeated.
+    """The RPC endpoint of nova-compute for two-phase claims. Its methods return plain values. Each
+    call may be repeated.
 
-    1.0: prepare, confirm, abort
+    Version 1.0 has prepare, confirm and abort.
 
     :param claims: kronos_nova.plugin.two_phase.TwoPhaseClaims
     """
@@ -60,16 +60,16 @@ class ClaimsEndpoint:
 
 
 class ClaimsClient:
-    """A client of :class:`ClaimsEndpoint` on compute hosts of the cell that ``context`` is targeted
-    at."""
+    """A client that calls :class:`ClaimsEndpoint` on compute hosts. The ``context`` of a call has
+    to be targeted at the cell of the host."""
 
     def prepare(self, context, host, instance, migration=None, node=None):
-        """Have ``host`` hold room for ``instance`` before it moves there.
+        """Have ``host`` reserve resources for ``instance`` before the instance moves there.
 
         :param instance: Instance
         :param migration: Migration, or None while there is none
-        :returns: id of the claim; None where the host does not run Kronos
-        :raises PreFlightError: the instance does not fit, or Nova does not accept it there
+        :returns: id of the claim; None if the host does not run Kronos
+        :raises PreFlightError: the instance does not fit on the host, or a check of Nova refuses it
         :raises NovaClientError: the host did not answer
         """
         try:
@@ -87,16 +87,16 @@ class ClaimsClient:
                 instance=instance.uuid, reason=first_line(error)) from error
 
     def confirm(self, context, host, claim_id):
-        """Record that the move was made.
+        """Confirm the claim of a move that was made.
 
-        :returns: whether the claim was still to be confirmed
+        :returns: True if this call confirmed the claim; False if no prepared claim has this id
         """
         return self._call(context, host, 'confirm', claim_id=claim_id)
 
     def abort(self, context, host, claim_id):
-        """Record that the move will not be made.
+        """Release the resources of a claim whose move will not be made.
 
-        :returns: whether the claim still held room
+        :returns: True if this call released resources; False if no prepared claim has this id
         """
         return self._call(context, host, 'abort', claim_id=claim_id)
 
@@ -109,7 +109,8 @@ class ClaimsClient:
 
 
 class ClaimStoreEndpoint:
-    """The endpoint of nova-conductor for the claim store ``central`` of all compute hosts.
+    """The RPC endpoint of nova-conductor for the claim store ``central``, which has the claims of
+    all compute hosts.
 
     :param tables: callable that returns the kronos_nova.claims.central.CentralTable
     """
@@ -127,9 +128,9 @@ class ClaimStoreEndpoint:
 
 
 def call_store(method, **kwargs):
-    """Call a method of the conductor's :class:`ClaimStoreEndpoint`.
+    """Call a method of the conductor's :class:`ClaimStoreEndpoint`, and return its result.
 
-    :raises ClaimError: the conductor did not answer, or the call failed there
+    :raises ClaimError: the conductor did not answer, or the call failed in the conductor
     """
     target = messaging.Target(topic=conductor_rpcapi.RPC_TOPIC, namespace=STORE_NAMESPACE,
                               version=VERSION)
@@ -141,8 +142,8 @@ def call_store(method, **kwargs):
 
 
 def is_unserved(error):
-    """Return whether an error means that the called service has no endpoint of the namespace. Over
-    a broker, an error arrives as the name of its class."""
+    """Return whether an error means that the called service has no endpoint for the namespace. An
+    error that arrives over a message broker is recognised by the name of its class."""
     return isinstance(error, UNSERVED) or (
         isinstance(error, messaging.RemoteError) and
         error.exc_type in {unserved.__name__ for unserved in UNSERVED})

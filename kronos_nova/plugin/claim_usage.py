@@ -9,9 +9,10 @@ from kronos_nova.units import MIB_PER_GIB
 
 
 def to_amount(usage, devices):
-    """Return the Amount that Nova counts for a usage dict of its resource tracker.
+    """Convert a usage dict of Nova's resource tracker to an Amount. Swap is rounded down to whole
+    GiB, as in Nova.
 
-    :param devices: PciDevice objects
+    :param devices: PciDevices of the instance
     """
     topology = usage.get('numa_topology')
     # Nova rounds swap down to whole GiB.
@@ -23,7 +24,7 @@ def to_amount(usage, devices):
 
 
 def to_usage(amount):
-    """Return a usage dict by which Nova's resource tracker counts ``amount``."""
+    """Convert an Amount to a usage dict of Nova's resource tracker."""
     topology = amount.numa_topology and objects.InstanceNUMATopology.obj_from_primitive(
         jsonutils.loads(amount.numa_topology))
     return {'vcpus': amount.vcpus, 'memory_mb': amount.memory_mb, 'root_gb': amount.disk_gb,
@@ -43,8 +44,8 @@ def check_cells(compute_node, amount):
 
 
 def used(compute_node):
-    """Return (vcpus, MiB, GiB) that a ComputeNode reports as used, None for each that is not
-    set."""
+    """Return (VCPUs, MiB of memory, GiB of disk) that a ComputeNode reports as used. A value is
+    None if the ComputeNode does not have it."""
     return tuple(getattr(compute_node, name) if compute_node.obj_attr_is_set(name) else None
                  for name in ('vcpus_used', 'memory_mb_used', 'local_gb_used'))
 
@@ -57,8 +58,8 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return whether Nova counts the instance's old resources for a migration on this node, and not
-    its new ones."""
+    """Return whether Nova counts, on this node, the resources that the instance had before the
+    migration. If not, Nova counts the resources that the instance has after the migration."""
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:
@@ -67,7 +68,7 @@ def is_way_back(migration, instance, host, node):
 
 
 def has_assigned_resources(provider_tree):
-    """Return whether a provider assigns individual resources, such as namespaces of persistent
-    memory, which claims do not record."""
+    """Return whether any provider assigns individual resources, such as namespaces of persistent
+    memory. Claims do not record individual resources."""
     return any(provider_tree.data(uuid).resources
                for uuid in provider_tree.get_provider_uuids())

@@ -1,8 +1,8 @@
-"""Compatibility of the running Nova with Kronos.
+"""Checks that Kronos works with the running Nova.
 
-The release has to be known (:func:`version_problem`, cheap, checked when Kronos is loaded). The
-methods of Nova that Kronos uses must have the expected parameters (:func:`signature_problems`,
-checked when Nova looks up a manager's class). Otherwise the service runs as plain Nova.
+:func:`version_problem` checks the release of Nova, when Kronos is loaded.
+:func:`signature_problems` checks the parameters of Nova's methods that Kronos uses, when Nova looks
+up a manager's class. If a check fails, the service runs as plain Nova.
 """
 
 import functools
@@ -15,7 +15,8 @@ SUPPORTED = {33: '2026.1', 34: '2026.2'}
 
 
 def version_problem():
-    """Return in one line why this Nova is not supported; None where it is."""
+    """Return one line that says why this release of Nova is not supported. Return None if the
+    release is supported."""
     found = version.version_info.version_string()
     major = found.split('.')[0]
     if major.isdigit() and int(major) in SUPPORTED:
@@ -26,10 +27,10 @@ def version_problem():
 
 
 def signature_problems(expected):
-    """Return lines about parts of Nova that are missing or different.
+    """Return one line for each part of Nova that is missing or has other parameters than expected.
 
-    :param expected: {'module:Class.method': tuple of the names of its parameters}, or None in the
-        place of the tuple where only the presence matters
+    :param expected: {'module:Class.method': tuple of the names of its parameters}; None in place of
+        a tuple means that only the presence of the part is checked
     """
     return [line for line in (_problem(path, names) for path, names in expected.items()) if line]
 

@@ -1,4 +1,4 @@
-"""The manager of nova-compute, whose claims survive a restart."""
+"""The manager of nova-compute with Kronos. The claims of its host survive a restart."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The executor's interface to Nova within nova-conductor, by ``nova.compute.api`` and Nova's
+"""The executor's interface to Nova inside nova-conductor. It uses ``nova.compute.api`` and Nova's
 objects."""
 
 import contextlib
@@ -41,7 +41,7 @@ NOT_AS_PLANNED = (nova_exception.InstanceInvalidState, nova_exception.InstanceIs
 
 
 def find_service(servicegroup_api, host):
-    """Return the nova-compute service of a host as a Service; None when there is none.
+    """Return the nova-compute service of a host as a Service; None if the host has no such service.
 
     :raises NovaClientError: a database does not answer
     """
@@ -111,9 +111,9 @@ class InProcessComputeApi:
             context, instance, host_name=move.destination))
 
     def _migrate(self, move, act):
-        """Request a move from Nova.
+        """Send Nova the request for a move.
 
-        :param act: requests the move; called with context and instance
+        :param act: callable that sends the request; called with the context and the instance
         """
         with answered(move.instance_uuid):
             context = cells.request_context(None, request_id(move.uuid))
@@ -186,9 +186,13 @@ class InProcessComputeApi:
         self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
 
     def _act_on_migration(self, move, verb, act):
-        """Ask Nova to act on the migration of a move. Returns whether Nova accepted.
+        """Ask Nova to abort a move's migration, or to force it to complete.
 
-        :param act: called with context, instance and the migration's number
+        :param verb: name of the action, for the log
+        :param act: callable that asks Nova; called with context, instance and the migration's
+            number
+        :returns: True if Nova accepted; False if Nova refused, or if the instance or migration does
+            not exist
         """
         with answered(move.instance_uuid):
             context = cells.request_context(None, request_id(move.uuid))
@@ -216,13 +220,14 @@ class InProcessComputeApi:
             return None
 
     def _migration(self, context, move):
-        """Return the Migration that was requested for a move, or None."""
+        """Return Nova's Migration that the executor requested for a move; None if there is none."""
         found = self._requested.find(move, self._listed(context, move))
         return found and objects.Migration.get_by_id(context, found.number)
 
     @staticmethod
     def _listed(context, move):
-        """Return the ListedMigrations of the move's instance and kind."""
+        """Return a ListedMigration for each migration of the move's instance and kind (live or
+        cold)."""
         filters = {'instance_uuid': move.instance_uuid, 'migration_type': _type(move)}
         return [compute.ListedMigration(number=each.id, uuid=each.uuid, status=each.status,
                                         source=each.source_compute, created_at=each.created_at)
@@ -230,7 +235,8 @@ class InProcessComputeApi:
 
 
 def _fault(context, migration):
-    """Return Nova's error of a failed migration; None where Nova has none."""
+    """Return the InstanceFault that Nova recorded for a failed migration. Return None if the
+    migration has not failed or Nova recorded no fault."""
     if migration.status not in migration_status.FAILED:
         return None
     fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)
@@ -251,8 +257,9 @@ def _refused(move, reason):
 
 @contextlib.contextmanager
 def answered(what):
-    """Translate errors of the block.
+    """Convert errors of Nova in the block to errors of Kronos.
 
+    :param what: uuid of the instance, or name of the host, that the block asks about
     :raises NovaUnavailable: a service did not answer, which says nothing about the instance
     :raises NovaClientError: the message broker or keystone refused
     """

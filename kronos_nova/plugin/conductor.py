@@ -1,5 +1,5 @@
-"""The manager of nova-conductor with Kronos: plans, carries out moves, and makes live migrations
-atomic."""
+"""The manager of nova-conductor with Kronos. It plans moves, carries out moves, and makes live
+migrations atomic."""
 
 import contextvars
 import functools
@@ -137,8 +137,9 @@ class KronosConductorManager(manager.ConductorManager):
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
-    """Nova's compute tasks, with the atomic live migration task where ``atomic_moves`` asks for it,
-    and a rollback of cold migrations that leaves no allocations behind."""
+    """Nova's compute tasks with changed live and cold migrations. The option ``atomic_moves``
+    decides which live migrations are atomic. The rollback of a cold migration leaves no allocations
+    behind."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):
@@ -203,7 +204,7 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
 def _is_marked(context, instance):
     """Return whether the task_state of the instance is still ``migrating``. A request may wait in a
-    queue for long, and the task_state may be cleared in the meantime."""
+    queue for a long time, and the task_state may be cleared in the meantime."""
     try:
         found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:
@@ -212,8 +213,8 @@ def _is_marked(context, instance):
 
 
 def _move_of(context):
-    """Return the uuid of the move for which the executor made a request, which is a part of the
-    request id; for other requests, a text that is the uuid of no move."""
+    """Return the uuid of the move for which the executor made a request. The uuid is a part of the
+    request id. For any other request, the returned text is the uuid of no move."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
@@ -222,7 +223,8 @@ def _note_outage(context):
 
 
 def _is_of_a_plan(context):
-    """Return whether the executor made a request, to carry out a move of a plan."""
+    """Return whether the executor made a request, which means that the request is for a move of a
+    plan. False also if the control database cannot be read."""
     move_uuid = _move_of(context)
     if not move_uuid:
         return False
@@ -237,15 +239,15 @@ def _is_of_a_plan(context):
 
 @functools.cache
 def _database():
-    """Return the control database of this process, made at the first call, after workers have
-    forked. A connection that fails is not retried here, because the caller tries again."""
+    """Return the control database of this process. It is created at the first call, after workers
+    have forked. A failed connection is not retried here, because the caller tries again."""
     return db_engine.control_database(CONF)
 
 
 @functools.cache
 def _impatient_database():
-    """Return the control database with short time limits, for queries during which a request of
-    Nova waits."""
+    """Return the control database with short time limits. It is used for queries during which a
+    request of Nova waits."""
     return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 
@@ -260,16 +262,15 @@ def _journal():
 
 @functools.cache
 def _tasks():
-    """Return the tasks of this process, with a database as :func:`_database` makes it."""
+    """Return the Tasks of this process: its records of the live migrations that it prepares."""
     return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())
 
 
 class Kronos:
-    """Kronos in one conductor worker. Its parts are made at their first tick, after the worker has
-    forked. An error of a part is logged once and its work is tried again. The conductor itself is
-    not affected.
-    """
+    """The services of Kronos in one conductor worker. Each service is created at its first tick,
+    after the worker has forked. If a service raises an error, the error is logged once and the
+    service tries again. The conductor itself is not affected."""
 
     def __init__(self, conf):
         self.conf = conf
@@ -300,11 +301,11 @@ class Kronos:
             self._guard.run('retention', self._prune)
 
     def _is_wanted(self):
-        """Return whether this conductor runs Kronos. The conductor of a cell cannot see the whole
-        cloud, so the other conductors run it.
+        """Return whether this conductor runs Kronos. The conductor of a single cell does not,
+        because it cannot see the whole cloud.
 
-        At the level ``off`` Kronos runs too, because moves in progress are completed, and a command
-        may set another level. It does not run where nova.conf has the level ``off`` and names no
+        At the level ``off`` Kronos still runs: moves in progress are completed, and a command may
+        set another level. Kronos does not run if nova.conf has the level ``off`` and names no
         aggregate.
         """
         group = self.conf.kronos
@@ -376,7 +377,7 @@ class Kronos:
         self._planning.tick()
 
     def _make_planning(self):
-        """Check the configuration and make the planning part of this conductor.
+        """Check the configuration, and create the CycleScheduler that plans in this conductor.
 
         :raises ConfigurationError: an operator has to correct something first
         """

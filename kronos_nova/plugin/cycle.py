@@ -1,4 +1,5 @@
-"""The planning worker that a conductor starts; see kronos_nova.engine.planning_worker."""
+"""The program of the planning worker, which a conductor starts; see
+kronos_nova.engine.planning_worker."""
 
 from kronos_nova.engine import gc_tuning  # isort: skip
 
@@ -33,7 +34,7 @@ CONF = nova.conf.CONF
 
 
 def main(argv=None):
-    """Run the planning process of nova-conductor.
+    """Run the planning worker of nova-conductor.
 
     :returns: the exit status
     """
@@ -56,11 +57,11 @@ evaluations take longer; lowered, RPCs of the same nova-conductor wait longer. N
 
 PATIENCE = 30
 """Seconds that the databases of cells have to answer an evaluation. Raised, a cell that is down
-delays the evaluation for longer; lowered, this process of low priority reports databases as slow
-when it is slow itself. Not measured."""
+delays the evaluation for longer; lowered, databases seem slow although only this process, which has
+a low priority, is slow. Not measured."""
 SHORT_PATIENCE = 5
-"""Seconds that the databases of cells have to answer an evaluation after one in which a cell did
-not answer. Raised, a cell that stays down delays each evaluation for longer; lowered, a slow cell
+"""Seconds that the databases of cells have to answer if a cell did not answer in the last
+evaluation. Raised, a cell that stays down delays each evaluation for longer; lowered, a slow cell
 is left out again. Not measured."""
 
 

@@ -1,4 +1,4 @@
-"""Pools of PCI devices on hosts, by the aliases under which servers request them."""
+"""Pools of PCI devices on hosts, by PCI alias. Flavors of servers request devices by alias."""
 
 import collections
 import json
@@ -19,7 +19,8 @@ LOG = logging.getLogger(__name__)
 
 
 def configured():
-    """Return {alias: its specifications as JSON} by ``[pci] alias`` of this process."""
+    """Return {PCI alias: its specifications as JSON} from the option ``[pci] alias`` of this
+    process. Aliases whose devices Kronos does not count are left out."""
     try:
         found = pci_request.get_alias_from_config()
     except nova_exception.PciInvalidAlias as error:
@@ -31,11 +32,11 @@ def configured():
 
 
 class Aliases:
-    """The aliases of ``[pci] alias`` and of servers.
+    """The PCI aliases of ``[pci] alias`` and of the servers' requests.
 
-    :param configured: as by :func:`configured`
+    :param configured: the result of :func:`configured`
 
-    specs : alias to its specifications as JSON; an alias has several after its definition changed
+    specs : {alias: its specifications as JSON}; an alias has several after its definition changed
     """
 
     def __init__(self, configured, servers=()):
@@ -47,7 +48,7 @@ class Aliases:
                 self.specs[name].add(spec)
 
     def matching(self, name, pools):
-        """Return those of Nova's pools whose devices an alias may get."""
+        """Return those of Nova's ``pools`` from which the alias ``name`` may get devices."""
         found = []
         for spec in sorted(self.specs[name]):
             request = objects.InstancePCIRequest(
@@ -61,11 +62,13 @@ class Aliases:
 
 
 def pools_of(host, text, held, servers, aliases):
-    """Return the pools of a host, one for each alias and NUMA cell; None, with a warning, where
-    Nova's record cannot be read. A host without devices of an alias has an empty pool.
+    """Return the Pools of a host, one for each alias and NUMA cell. If the host has no devices of
+    an alias, the alias has an empty Pool. Return None, and log a warning, if Nova's record cannot
+    be read.
 
     :param text: ``compute_nodes.pci_stats``, which has the free devices
-    :param held: as by :func:`~kronos_nova.plugin.nova_tables.raw_devices`
+    :param held: devices that instances on the host have, as in the result of
+        :func:`~kronos_nova.plugin.nova_tables.raw_devices`
     :param servers: {uuid: Server} of the instances on the host
     """
     try:
@@ -87,7 +90,10 @@ def pools_of(host, text, held, servers, aliases):
 
 
 def _used(held, servers, aliases):
-    """Return {alias: Counter of the NUMA cells of the devices that servers have by it}."""
+    """Count the devices that servers have, by PCI alias and NUMA cell.
+
+    :returns: {alias: Counter of NUMA cells}
+    """
     found = collections.defaultdict(collections.Counter)
     by_server = collections.defaultdict(list)
     for uuid, *device in held:

@@ -1,5 +1,5 @@
-"""Dry runs of moves by Nova's scheduler: whether it would permit a planned move. Nothing is
-claimed."""
+"""Dry runs of planned moves by Nova's scheduler. A dry run asks whether the scheduler would permit
+the move. Nothing is claimed."""
 
 import oslo_messaging as messaging
 from nova import exception as nova_exception
@@ -31,9 +31,9 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return whether servers that earlier moves of the plan bring to the host, or take off it, may
-    have caused a refusal. The cause may be a PCI device or the NUMA topology of a leaving server,
-    or a server group that the instance shares with an arriving or leaving server."""
+    """Return whether servers that come to the host or leave it by earlier moves of the plan may
+    cause a refusal. Possible causes are a PCI device or the NUMA topology of a leaving server, and
+    a server group that the instance shares with an arriving or leaving server."""
     if not (before.arriving or before.leaving):
         return False
     try:
@@ -53,7 +53,7 @@ class SchedulerDryRun:
     all enabled filters as for a live migration.
 
     For a move that waits for other moves, the request is reduced by the room that the other moves
-    will free. Where the reduced request finds no room yet either, a single VCPU is requested, so
+    will free. If there is no room for the reduced request either, a single VCPU is requested, so
     that only the filters decide. A refusal that may be caused by servers of the other moves counts
     as no answer.
     """
@@ -123,14 +123,15 @@ class SchedulerDryRun:
     @staticmethod
     def _why_no_host(found, destination, error):
         """Return a sentence that says whether placement or a filter refused the host. The
-        scheduler's error leaves that open."""
+        scheduler's error does not say which of the two refused it."""
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '
                 f'which: {first_line(error)}')
 
     def _request_spec(self, context, instance, destination):
-        """Return the request with which the live migration task would begin."""
+        """Return the RequestSpec that Nova's live migration task would send to the scheduler for
+        ``destination``."""
         spec = candidates.with_flavor_of(
             instance, objects.RequestSpec.get_by_instance_uuid(context, instance.uuid))
         spec.requested_destination = objects.Destination(

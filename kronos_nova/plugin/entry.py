@@ -47,13 +47,13 @@ class KronosDriver(notifier.Driver):
         service.SERVICE_MANAGERS.update(MANAGERS)
 
     def notify(self, ctxt, message, priority, retry):
-        """Do nothing, because the other drivers that nova.conf names send the notification."""
+        """Do nothing. The other drivers that nova.conf names send the notification."""
 
 
 @functools.cache
 def _is_usable():
-    """Return whether this Nova is supported, and log a problem. The answer is cached, because Nova
-    constructs a driver for each of its notifiers."""
+    """Return whether this release of Nova is supported, and log the problem if it is not. The
+    answer is cached, because Nova constructs a driver for each of its notifiers."""
     problem = compat.version_problem()
     if problem:
         LOG.error('Kronos is not loaded, and this service runs as plain Nova: %s', problem)
@@ -61,10 +61,10 @@ def _is_usable():
 
 
 def _refuse_mistyped(conf):
-    """Log option values that oslo.config refuses, and set these options to their defaults: Nova
-    reads all options when it starts, and some with every request.
+    """Log option values that oslo.config refuses, and set these options to their defaults. Without
+    the defaults Nova would fail: it reads all options when it starts, and some with every request.
 
-    :returns: whether there are any such values
+    :returns: True if there are refused values, otherwise False
     """
     wrong = invalid_values.values(conf)
     if wrong:

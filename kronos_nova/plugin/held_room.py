@@ -1,5 +1,5 @@
-"""Room that a hold reserves for certain servers, and that nova-scheduler must not give to
-others."""
+"""Room on hosts that is reserved for certain future servers. nova-scheduler must not give this room
+to other servers."""
 
 import collections
 from collections.abc import Iterable
@@ -23,10 +23,12 @@ EXPECTED = {
 
 
 class HeldRoom:
-    """The reserved room of all holds, by host.
+    """The reserved room on each host. A hold reserves room for a number of future servers of one
+    flavor.
 
-    Memory, disk, VCPUs and the NUMA topology (by Nova's own function) are compared. Custom
-    resources and devices of a host are not compared, because nova-scheduler does not know them.
+    Memory, disk and VCPUs are compared, and the NUMA topology is compared by Nova's own function.
+    Custom resources and devices of a host are not compared, because nova-scheduler does not know
+    them.
     """
 
     def __init__(self, holds: Iterable[Hold] = ()):
@@ -37,9 +39,9 @@ class HeldRoom:
 
     def leaves_room(self, host: 'host_manager.HostState',
                     spec: 'objects.RequestSpec') -> bool:
-        """Return whether the servers that room is held for still fit on a host once the server of
-        ``spec`` is there. If a hold is for that server, the server uses one of the hold's
-        places."""
+        """Return whether a host still has its reserved room after the server of ``spec`` is started
+        there. If a hold (a reservation of room) is for servers like this one, the server uses the
+        room that the hold reserves for one server."""
         kept = self._by_host.get(host.host, ())
         if not kept:
             return True
@@ -55,8 +57,8 @@ class HeldRoom:
 
 def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
          shapes: Sequence[Shape]) -> bool:
-    """Return whether the server of a request, and after it a server of each of ``shapes``, fit on a
-    host."""
+    """Return whether a host has room for the server of ``spec`` together with one server of each of
+    ``shapes``."""
     flavor, topology = spec.flavor, host.numa_topology
     disk = 0 if spec.is_bfv else flavor.root_gb
     asked = collections.Counter(
@@ -92,7 +94,7 @@ def _pins(topology: 'objects.InstanceNUMATopology | None') -> bool:
 
 
 def _topology(shape: Shape) -> 'objects.InstanceNUMATopology | None':
-    """Return the NUMA cells that a server of a shape needs."""
+    """Return the NUMA cells that a server of a shape (flavor) needs; None if it needs none."""
     flavor = objects.Flavor(vcpus=shape.vcpus, memory_mb=shape.memory_mb,
                             extra_specs=dict(shape.extra_specs))
     return hardware.numa_get_constraints(flavor, objects.ImageMeta.from_dict({}))

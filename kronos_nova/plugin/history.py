@@ -1,4 +1,5 @@
-"""Recent successful live migrations in Nova's records, including those that users requested."""
+"""Recent successful live migrations in Nova's records, including migrations that users
+requested."""
 
 
 from nova import context as nova_context
@@ -15,8 +16,8 @@ from kronos_nova.plugin import nova_tables
 
 
 def past_moves(since):
-    """Yield a PastMove for each live migration that has succeeded since a time, in the cells that
-    answer.
+    """Yield a PastMove for each live migration that has succeeded since a time. Cells that do not
+    answer are left out.
 
     :raises InventoryError: a database cannot be read
     """

@@ -1,4 +1,4 @@
-"""The executor's interface to compute hosts within nova-conductor."""
+"""The executor's interface to compute hosts inside nova-conductor."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ COMPUTE = 'nova-compute'
 
 
 class InProcessHostApi:
-    """A HostApi that calls Nova's own code. Methods that only read need no RPC."""
+    """A HostApi that calls Nova's own code. Methods that only read send no RPC."""
 
     def __init__(self):
         self.servicegroup_api = servicegroup.API()

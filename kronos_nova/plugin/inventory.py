@@ -1,5 +1,5 @@
-"""The cloud, read within a Nova process. Of Nova's tables only some columns are read, and of
-placement only the providers whose generation has changed."""
+"""A reader of the cloud's hosts and instances inside a Nova process. Only some columns of Nova's
+tables are read. Only providers whose generation has changed are read from placement."""
 
 import collections
 import contextlib
@@ -41,20 +41,21 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds that the databases of cells have to answer after a cell did not answer, or for an
-optional query. Raised, a cell that is down delays each evaluation for longer; lowered, a slow cell
-is left out. Not measured."""
+"""Seconds that the databases of cells have to answer after a cell did not answer, and for optional
+queries. Raised, a cell that is down delays each evaluation for longer; lowered, a slow cell is left
+out. Not measured."""
 
 
 class HostRecords(NamedTuple):
     """Records of cells about hosts and their instances.
 
-    nodes : (Node, name of its cell)
+    nodes : pairs (Node, name of its cell)
     servers : Servers on the nodes
     moves : MoveUnderWay objects
     versions : version of the oldest nova-compute of each cell
-    numa_cells : (host, its NumaCells); empty where no server has a NUMA topology
-    devices : of :func:`~kronos_nova.plugin.nova_tables.raw_devices`; empty where no alias is known
+    numa_cells : pairs (host, its NumaCells); empty if no server has a NUMA topology
+    devices : PCI devices, as :func:`~kronos_nova.plugin.nova_tables.raw_devices` returns them;
+        empty if no PCI alias is known
     """
 
     nodes: Sequence = ()
@@ -66,15 +67,16 @@ class HostRecords(NamedTuple):
 
 
 class InProcessInventory:
-    """An inventory source for a conductor that reaches the API database and the databases of all
-    cells.
+    """An inventory source in a conductor. The conductor has to reach the API database and the
+    databases of all cells.
 
     Answers of placement and the flavors of instances are kept from one reading to the next.
 
     :param reading_pace: pauses of a reading, which limit the load on databases and placement
-    :param patience: seconds that cells have to answer; ``short_patience`` after a reading in which
-        a cell did not answer
-    :param domain_keys: keys of aggregates' metadata that state failure domains
+    :param patience: seconds that cells have to answer
+    :param short_patience: seconds that cells have to answer after a reading in which a cell did not
+        answer
+    :param domain_keys: metadata keys of aggregates that name the failure domain of their hosts
     """
 
     def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY,
@@ -95,11 +97,12 @@ class InProcessInventory:
         self._read_last = None  # {host: cell} of the last reading, None if it read all hosts
 
     def read(self, scopes=None, moves=()) -> snapshot.Snapshot:
-        """Return the hosts with QEMU or KVM and the instances on them, of all projects and cells.
-        Hosts in cells whose database does not answer are in ``unread``.
+        """Return a snapshot of the hosts with QEMU or KVM and the instances on them, of all
+        projects and cells. Hosts in cells whose database does not answer are in ``unread`` of the
+        snapshot.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
-        :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
+        :param moves: see :class:`kronos_nova.inventory.base.InventorySource`
 
         :raises InventoryError: the API database, placement, or no cell at all can be read
         """
@@ -109,15 +112,16 @@ class InProcessInventory:
             return self._read(context, taken_at, scopes, moves)
 
     def read_flavors(self):
-        """Read flavors, as :class:`kronos_nova.inventory.base.InventorySource` defines it."""
+        """Return the Shapes of all flavors; see
+        :class:`kronos_nova.inventory.base.InventorySource`."""
         with _readable():
             return tuple(shape_of(each, self._aliases.specs.keys())
                          for each in objects.FlavorList.get_all(cells.admin_context()))
 
     def names_elsewhere(self, attribute, names):
-        """Return those of ``names`` that instances on other hosts have too, as
-        :class:`kronos_nova.inventory.base.InventorySource` defines it. Only cells that answer are
-        read."""
+        """Return those ``names`` that instances on hosts outside the last reading have as well.
+        Only cells that answer are searched. See
+        :class:`kronos_nova.inventory.base.InventorySource`."""
         if self._read_last is None or not names:
             return set()
         hosts, known = self._read_last.keys(), set(self._read_last.values())
@@ -174,7 +178,8 @@ class InProcessInventory:
         ).with_moves_under_way(records.moves)
 
     def _read_cells(self, context, wanted):
-        """Return (HostRecords of all cells that answer, {host: why it was not read})."""
+        """Return the HostRecords of all cells that answer, and {host: reason} for the hosts that
+        were not read."""
         everywhere = cells.mappings(context)
         # Cells have less time to answer after a reading in which one did not.
         alive, silent = cells.answering(context, everywhere,
@@ -196,8 +201,8 @@ class InProcessInventory:
                          for kind in zip(*parts, HostRecords(), strict=True))), unread
 
     def _pools(self, raw, servers):
-        """Return {host: its Pools}, without the hosts whose devices cannot be read; empty where no
-        alias is known."""
+        """Return {host: its Pools of PCI devices}. The value is None if the devices of a host
+        cannot be read. The result is empty if no PCI alias is known."""
         self._aliases = aliases = device_pools.Aliases(self._configured_aliases, servers)
         if not aliases.specs:
             return {}
@@ -277,7 +282,7 @@ def aggregate_hosts():
 
 @contextlib.contextmanager
 def _readable():
-    """Translate errors of Nova's databases while the block runs.
+    """Convert errors of Nova's databases in the block to errors of Kronos.
 
     :raises InventoryError: a database of Nova's cannot be read
     """
@@ -292,9 +297,9 @@ _status = functools.cache(common.status_from_state)
 
 
 def shape_of(flavor, aliases=()):
-    """Return the Shape of servers of a flavor.
+    """Return the Shape of a flavor: the resources that each server of the flavor needs.
 
-    :param aliases: names of the aliases whose devices are counted
+    :param aliases: names of the PCI aliases whose devices are counted
     """
     extra_specs = dict(flavor.extra_specs or {})
     return Shape(id=flavor.flavorid, name=flavor.name, vcpus=flavor.vcpus,

@@ -1,9 +1,9 @@
 """Live migration whose allocations change in one transaction.
 
-Nova's own task first moves the allocations on the source to the migration. It then has the
-scheduler claim the destination for the instance. When something fails, it undoes both one after the
-other. Between these steps the allocations are wrong, and they stay wrong if the process dies. Here
-the scheduler only chooses a host, and one ``POST /allocations`` changes the allocations of
+Nova's own task first moves the allocations on the source to the migration. Then it has the
+scheduler claim the destination for the instance. After a failure, it undoes both steps one after
+the other. Between these steps the allocations are wrong, and they stay wrong if the process dies.
+Here the scheduler only chooses a host, and one ``POST /allocations`` changes the allocations of
 migration and instance.
 """
 
@@ -63,9 +63,11 @@ EXPECTED = {
 
 
 class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
-    """Nova's live migration task, which claims and restores allocations by one request each. It
-    takes the arguments of Nova's task, and ``placement`` and the ``registration`` in which the task
-    is recorded while it runs.
+    """Nova's live migration task, changed to claim allocations by one request and to restore them
+    by one request. It takes the arguments of Nova's task, and two more.
+
+    :param placement: the client of placement
+    :param registration: the record of the task in the control database while the task runs
     """
 
     def __init__(self, *args, placement: PlacementClient, registration: Registration, **kwargs):
@@ -77,7 +79,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._refusals = []
 
     def execute(self):
-        """Execute Nova's task, and record the migration's beginning and failure.
+        """Execute Nova's task, and record when the migration begins and why it fails.
 
         :raises MigrationPreCheckError: the task failed before the source received the request, by
             an error for which Nova would set the instance to ERROR; ``code`` is
@@ -135,8 +137,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         """Restore the allocations on the source. An error of the rollback is logged and left to the
         reconciler, because Nova has to report the error that caused the rollback.
 
-        Where the request to the source may have arrived, the allocations are not changed. The guest
-        may be moving, and then needs its allocations at the destination.
+        If the request to the source may have arrived, the allocations are not changed. The guest
+        may be moving, and then it needs its allocations at the destination.
         """
         if self._may_be_told:
             LOG.warning('Host %s did not confirm the request for live migration %s, and may have '
@@ -152,10 +154,10 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
                           instance=self.instance)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
-        """Call Nova's method, and record why the host refuses.
+        """Call Nova's method, and note the reason if the host refuses.
 
-        :raises MigrationPreCheckError: the host refuses; other errors become this one, because Nova
-            tries the next host only after errors that it knows
+        :raises MigrationPreCheckError: the host refused by an error that Nova does not know; after
+            such an error Nova would not try the next host
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)
@@ -171,9 +173,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         return super()._get_request_spec_for_select_destinations(attempted_hosts)
 
     def _find_destination(self):
-        """Call Nova's method. Without a valid host, raise an error with the refusals.
+        """Call Nova's method. If no host is valid, raise an error that names the reasons.
 
-        :raises NoValidHost: no host accepts the instance; the message has the refusals of the hosts
+        :raises NoValidHost: no host accepts the instance; the message has the reasons of the hosts
             that the scheduler chose, which Nova logs only at the debug level
         """
         try:
@@ -200,7 +202,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         return node.hypervisor_hostname
 
     def _remove_host_allocations(self, compute_node_uuid):
-        """Do nothing: the claim of the next host replaces the claim of this one, or
+        """Do nothing. The claim of the next host replaces the claim of this host, or
         :meth:`rollback` ends it."""
 
     def _record_destination(self, dest_node):

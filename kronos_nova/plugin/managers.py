@@ -1,8 +1,8 @@
 """The manager classes, under the names that :mod:`kronos_nova.plugin.entry` registers with Nova.
 
-Nova imports a manager's class by its dotted name. The names of this module are resolved at that
-moment, for two reasons. A service imports only its own part of Kronos. And the name stands for
-Nova's own class where Nova lacks something that Kronos' class needs.
+Nova imports a manager's class by its dotted name. The class is chosen only when Nova looks up the
+name. So a service imports only its own part of Kronos. If Nova lacks something that Kronos' class
+needs, the name stands for Nova's own class.
 """
 
 import importlib
@@ -25,10 +25,10 @@ CLASSES = {
 
 
 def resolve(name):
-    """Return (manager class to use, problems). The class is Kronos' where it fits the installed
-    Nova. Otherwise it is Nova's own, and the problems are lines that say why.
+    """Return (manager class to use, problems). The class is that of Kronos if it fits the installed
+    Nova. Otherwise the class is Nova's own, and the problems are lines that say why.
 
-    The module of Kronos' class lists the parts of Nova that it needs in ``EXPECTED``.
+    ``EXPECTED`` in the module of Kronos' class lists the parts of Nova that the class needs.
     """
     ours, stock = CLASSES[name]
     try:

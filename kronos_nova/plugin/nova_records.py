@@ -1,4 +1,4 @@
-"""Nova's records of instances and migrations, out of the databases of all cells."""
+"""Nova's records of instances and migrations, read from the databases of all cells."""
 
 import collections
 import contextlib
@@ -36,16 +36,17 @@ CHUNK = 500
 database to optimise; lowered, there are more queries. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
-"""Age up to which ended migrations are read. Older ones need not be read: they have no allocations,
-or an audit finds the allocations."""
+"""Maximum age (one day) of the ended migrations that are read. Raised, more records are read;
+lowered, only an audit finds what some ended migrations left in placement. Older migrations need not
+be read: they have no allocations, or an audit finds the allocations. Not measured."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 
 
 UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
               keystone_exc.ClientException, neutron_exc.NeutronException)
-"""Errors of Nova's objects where a database, keystone or Neutron does not answer or a record is
-missing."""
+"""Errors that Nova's objects raise if a database, keystone or Neutron does not answer, or if a
+record is missing."""
 
 
 @contextlib.contextmanager
@@ -58,7 +59,8 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Translate errors in the records of one instance, so that they do not affect other instances.
+    """Convert errors in the records of one instance to InventoryError. So these errors do not
+    affect other instances.
 
     :raises InventoryError: the records of the instance cannot be read
     """
@@ -70,7 +72,8 @@ def _readable():
 
 
 class CellRecords:
-    """NovaRecords (see :mod:`kronos_nova.placement.records`) read by Nova's own code."""
+    """The implementation of NovaRecords (see :mod:`kronos_nova.placement.records`) by Nova's own
+    code. It reads the databases of all cells."""
 
     def __init__(self, placement: PlacementClient):
         self._placement = placement
@@ -166,7 +169,12 @@ class CellRecords:
 
     @_answered()
     def recent(self, seconds):
-        """Return the recent instances and migrations, of the cells that answer."""
+        """Return the instances with recent migrations, and the names of cells that do not answer.
+
+        A migration is recent if it has not ended, or if it changed within ``seconds``.
+
+        :returns: ({instance uuid: {migration uuid: [status, time of last change]}}, names of cells)
+        """
         since = clock.utcnow() - datetime.timedelta(seconds=seconds)
         read, silent = _of_each_cell(
             lambda context: nova_tables.recent_migrations(context, UNFINISHED, since),
@@ -178,7 +186,8 @@ class CellRecords:
 
     @_answered()
     def accepted(self):
-        """Return the accepted live migrations, of the cells that answer."""
+        """Return the live migrations in the status ``accepted``. Cells that do not answer are left
+        out."""
         def read(context):
             rows = objects.MigrationList.get_by_filters(
                 context, {'status': migration_status.ACCEPTED,
@@ -191,11 +200,11 @@ class CellRecords:
 
     @_answered()
     def end_stale(self, before):
-        """End live migrations in progress whose instance is deleted, or is on neither of the two
-        hosts. The latter happens when the source dies and the instance is evacuated. Cells that do
-        not answer are left out.
+        """End live migrations in progress whose instance is deleted, or is neither on the source
+        nor on the destination. An instance is on neither host if the source died and the instance
+        was evacuated. Cells that do not answer are left out.
 
-        :param before: time; migrations that have changed since then are left alone
+        :param before: time; a migration that has changed since this time is not ended
         :returns: uuids of the migrations that were ended
         """
         ended, _silent = _of_each_cell(lambda context: _end_stale(context, before))
@@ -232,15 +241,15 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration, as NovaRecords defines it. Return False also where no cell that answers
-        has the migration, and another cell does not answer."""
+        """End a migration; see NovaRecords for the result. The result is False also if no cell that
+        answers has the migration and another cell does not answer."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
 
     def _give_up(self, context, migration_uuid):
-        """Return whether the migration was ended; None where this cell has no migration with this
-        uuid."""
+        """Return True if the migration is given up, and False if the nova-compute of its source is
+        down. Return None if this cell has no accepted or failed migration with this uuid."""
         found = objects.MigrationList.get_by_filters(
             context, {'uuid': migration_uuid,
                       'status': [migration_status.ACCEPTED, migration_status.ERROR]})
@@ -281,8 +290,10 @@ class CellRecords:
 
 
 def _cells(instance=None, read_deleted='no'):
-    """Yield [(context targeted at the cell, its name)] of all cells that answer, or of the cell of
-    an instance."""
+    """Yield (context targeted at a cell, name of the cell) for all cells that answer.
+
+    :param instance: uuid of an instance; if it is not None, only the instance's cell is yielded
+    """
     context = cells.admin_context()
     if instance is not None:
         try:
@@ -326,7 +337,8 @@ def _end_stale(context, before):
 
 def _is_left_over(context, migration):
     """Return whether the instance is deleted, or on neither host of the migration. An instance on
-    one of them without a task_state may still be copied: an operator may have reset its state."""
+    one of the two hosts may still be copied even without a task_state, because an operator may have
+    reset its state."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
                                                 expected_attrs=[])
@@ -357,9 +369,9 @@ def _end(migration):
 
 
 def _left_its_mark(context, migration):
-    """Return whether an ended migration left the task_state ``migrating`` on its instance: the
-    process that ended the migration died before it cleared the task_state. A later request would
-    have changed the instance after the migration."""
+    """Return whether an ended migration left the task_state ``migrating`` on its instance. This
+    happens if the process that ended the migration died before it cleared the task_state. If the
+    instance changed after the migration, the task_state is from a later request."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:
@@ -409,7 +421,8 @@ def _instance(asking, nodes, cell, count):
 
 
 class _HostsUp:
-    """The lookup whether nova-compute answers on a host, one host at a time."""
+    """A lookup for ``host in hosts_up``: whether the nova-compute of a host is up. Each lookup
+    reads the record of one host."""
 
     def __init__(self, context, services):
         self._context, self._services = context, services
@@ -423,8 +436,11 @@ class _HostsUp:
 
 
 def _migration(migration, up):
-    """Make a Migration from Nova's record. Whether the source is up is looked up only for
-    migrations that have not ended."""
+    """Convert Nova's record of a migration to a Migration. The state of the source is looked up
+    only if the migration has not ended.
+
+    :param up: names of the hosts whose nova-compute is up, or a _HostsUp
+    """
     has_ended = migration.status in migration_status.ENDED
     return records.Migration(
         uuid=migration.uuid, instance_uuid=migration.instance_uuid, kind=migration.migration_type,

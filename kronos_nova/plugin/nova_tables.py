@@ -1,5 +1,5 @@
-"""Nova's records, of which only some columns are read. An instance has dozens of columns, and
-Kronos needs ten.
+"""A reader of Nova's tables that reads only some columns. An instance has dozens of columns, of
+which Kronos needs ten.
 
 The results equal those of Nova's objects, in a twentieth of the time. Data that does not concern
 Kronos is not read: no user data, no keys, and no metadata but Kronos' own. The tests compare each
@@ -50,16 +50,16 @@ same nova-conductor wait longer; lowered, there are more queries. Chosen because
 hundred instances of so many hosts take a hundredth of a second."""
 
 METADATA_HOSTS = 25
-"""Maximum number of hosts whose instances' metadata one query reads from Nova's database. Few
-instances have metadata keys of Kronos. Raised, RPCs of the same nova-conductor wait longer;
-lowered, there are more queries. Not measured."""
+"""Maximum number of hosts whose instances' metadata one query reads from Nova's database. Raised,
+RPCs of the same nova-conductor wait longer; lowered, there are more queries. Larger than
+:data:`HOSTS`, because few instances have metadata keys of Kronos; not measured."""
 
 MEMBERS = 1000
 """Maximum number of instances whose image properties or names one query reads from Nova's database.
 Raised, a query takes the database longer; lowered, there are more queries. Not measured."""
 
 HELD_DEVICES = fields.PciDeviceStatus.CLAIMED, fields.PciDeviceStatus.ALLOCATED
-"""Statuses of PCI devices that an instance has."""
+"""Statuses (no unit) of a PCI device that is assigned to an instance. Fixed by Nova."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """The size of a flavor, in MiB and GiB."""
+    """The size of a flavor: VCPUs, memory in MiB and disk in GiB."""
 
     vcpus: int
     memory_mb: int
@@ -111,8 +111,9 @@ def _main(context):
 
 
 def _keep_to_one_time(session):
-    """Set the isolation level of a new transaction so that all its statements read the database as
-    of one moment. The server's default may be READ COMMITTED, as often with Galera."""
+    """Set the isolation level of a new transaction to REPEATABLE READ. All its statements then read
+    the database as of one moment. The server's default may be READ COMMITTED, as often with
+    Galera."""
     if session.get_bind().dialect.name != 'sqlite':  # SQLite always does so
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 
@@ -127,9 +128,9 @@ def chunks(values, size):
 
 
 def nodes(context, hosts=None):
-    """Return the Nodes of a cell that have a service, of any hypervisor.
+    """Return the Nodes of a cell that have a nova-compute service, with any hypervisor.
 
-    :param hosts: names of the hosts that are wanted, or None for all
+    :param hosts: names of the hosts that are wanted, or None for all hosts
     """
     node, service = models.ComputeNode, models.Service
     columns = (service.host, service.topic, service.disabled, service.disabled_reason,
@@ -149,13 +150,14 @@ def nodes(context, hosts=None):
 
 
 class CellReader:
-    """A reader of the NUMA cells of hosts. Text that has not changed is not parsed again."""
+    """A reader of the NUMA cells of hosts. A record that has not changed is not parsed again."""
 
     def __init__(self):
         self._known = {}  # host: (text, cells)
 
     def read(self, context, hosts):
-        """Return {name of a host: its NumaCells}, without those that cannot be read."""
+        """Return {name of a host: its NumaCells}. Hosts whose NUMA cells cannot be read are left
+        out."""
         node, found = models.ComputeNode, {}
         with _main(context) as session:
             query = session.query(node.host, node.numa_topology).filter(node.deleted == 0)
@@ -174,9 +176,10 @@ class CellReader:
 
 
 def raw_devices(context, hosts):
-    """Return [(host, text of its pools of free PCI devices, devices that instances have)].
+    """Return the free and the assigned PCI devices of each host, as Nova stores them.
 
-    The devices are (uuid of the instance, vendor, product, NUMA cell).
+    :returns: [(host, text of its pools of free PCI devices, devices that instances have)]; a device
+        is (uuid of the instance, vendor, product, NUMA cell)
     """
     node, device = models.ComputeNode, models.PciDevice
     held, found = collections.defaultdict(list), []
@@ -195,7 +198,8 @@ def raw_devices(context, hosts):
 
 
 def _cells(host, text):
-    """Return the NUMA cells of a host; None, with a warning, where they cannot be read."""
+    """Return the NUMA cells of a host. Return None, and log a warning, if Nova's record cannot be
+    read."""
     try:
         return numa.host_cells(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
@@ -206,7 +210,8 @@ def _cells(host, text):
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(text):
-    """Return the processors of a node; None where the driver does not describe them."""
+    """Return the processors of a node. Return None if the driver does not describe them, or if
+    Nova's record cannot be read."""
     try:
         return shape.cpu(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
@@ -216,8 +221,8 @@ def _cpu(text):
 
 
 def not_hidden():
-    """Return the SQL condition that an instance is not the hidden copy of a resize to another
-    cell."""
+    """Return an SQL condition that leaves out hidden instances. Nova hides one copy of an instance
+    during a resize to another cell."""
     hidden = models.Instance.hidden
     return hidden.is_(None) | hidden.is_(False)
 
@@ -237,8 +242,8 @@ class InstanceReader:
         self._facts = server_facts.FactReader()
 
     def read(self, context, hosts):
-        """Yield the Servers on some hosts of a cell, soft-deleted ones included. One transaction
-        reads all of them as of one moment."""
+        """Yield the Servers on ``hosts`` of a cell, including soft-deleted ones. One transaction
+        reads all Servers as of one moment."""
         host, name_of = models.Instance.host, namer()
         self._facts.begin()
         with _main(context) as session:
@@ -256,10 +261,12 @@ class InstanceReader:
                         yield from self._servers(rows, metadata, tags, name_of)
 
     def _read_images(self, session, rows):
-        """Read the properties of the images of instances that are new or have changed. An equal
-        image reference is no proof that the properties are equal. A server that boots from a volume
-        has no reference and may be rebuilt from another image, and nova-manage changes
-        properties."""
+        """Read the image properties of instances that are new or have changed.
+
+        An equal image reference is no proof that the properties are equal. A server that boots from
+        a volume has no reference and may be rebuilt from another image, and nova-manage changes
+        properties.
+        """
         states = {row.uuid: (row.image_ref or '', row.updated_at) for row in rows}
         new = {uuid: state for uuid, state in states.items()
                if self._images.get(uuid, (None,))[0] != state}
@@ -290,8 +297,8 @@ class InstanceReader:
                              self._images[uuid][1], tags.get(uuid, ()), self._facts.facts_of(uuid))
 
     def _parsed(self, uuid, flavor):
-        """Return the size of an instance's flavor; None, with a warning, where Nova's record of the
-        flavor cannot be read."""
+        """Return the size of an instance's flavor. Return None, and log a warning, if Nova's record
+        of the flavor cannot be read."""
         try:
             size = self._sizes[flavor] = parse_flavor(flavor)
         except (TypeError, ValueError, KeyError) as error:
@@ -358,7 +365,7 @@ IMAGE_PREFIX = nova_utils.SM_IMAGE_PROP_PREFIX
 
 NO_PROPERTIES = frozenset((*nova_utils.SM_INHERITABLE_KEYS, *nova_utils.SM_SKIP_KEYS,
                            'base_image_ref', 'kernel_id', 'ramdisk_id'))
-"""Keys of an image's system metadata that are not properties which an operator has set."""
+"""Keys of an image's system metadata that are not properties set by an operator. Fixed by Nova."""
 
 
 def _image_properties(session, uuids):
@@ -397,9 +404,9 @@ def name_columns():
 
 
 def namer():
-    """Return a function that makes the libvirt domain's name from a row with the
-    :func:`name_columns`, as ``nova.objects.Instance.name`` does. The option is read once for many
-    rows."""
+    """Return a function that computes the name of an instance's libvirt domain from a row. The row
+    has the :func:`name_columns`. The name is the one that ``nova.objects.Instance.name`` returns.
+    The option is read once for many rows."""
     template = CONF.instance_name_template
 
     def by_columns(row):
@@ -416,12 +423,16 @@ def namer():
 
 
 def is_unique_in_a_cell(attribute):
-    """Return whether no two instances of a cell can have the same ``name`` or ``display_name``."""
+    """Return whether two instances of a cell always differ in an attribute. This is so only for
+    ``name``, and only if the option ``instance_name_template`` uses the instance's id.
+
+    :param attribute: ``name`` (of the libvirt domain) or ``display_name``
+    """
     return attribute == 'name' and 'id' in [column.key for column in name_columns()]
 
 
 def names_elsewhere(context, attribute, names, hosts):
-    """Return those of ``names`` that instances of a cell on other hosts than ``hosts`` have too.
+    """Return those ``names`` that instances of a cell have on hosts other than ``hosts``.
 
     :param attribute: ``name`` (of the libvirt domain) or ``display_name``
     """
@@ -450,8 +461,12 @@ IN_PROGRESS = (migration_meaning.MOVES, migration_meaning.WAITS)
 
 
 def migrations(context, statuses):
-    """Return MoveUnderWay objects of a cell's migrations in some statuses that have a destination,
-    without those that no service acts on any more."""
+    """Return a MoveUnderWay for each migration of a cell that is in progress or waits. Migrations
+    without a destination are left out. Migrations that no service acts on any more are left out as
+    well.
+
+    :param statuses: statuses of the migrations that are read
+    """
     row, instance = models.Migration, models.Instance
     with _main(context) as session:
         rows = session.query(
@@ -468,8 +483,11 @@ def migrations(context, statuses):
 
 
 def live_migrations(context, statuses, since):
-    """Return rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``) of a
-    cell's live migrations in some statuses that have changed since a time."""
+    """Return the live migrations of a cell that are in one of ``statuses`` and have changed since a
+    time.
+
+    :returns: rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``)
+    """
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(
@@ -496,9 +514,10 @@ def aggregates(context):
 
 
 def server_groups(context, instances=None):
-    """Return ServerGroups.
+    """Return the ServerGroups of the cloud.
 
-    :param instances: uuids; only groups with one of these are wanted, or all for None
+    :param instances: uuids of instances; only groups with one of these members are returned. None
+        for all groups
     """
     group, policy, member = (api_models.InstanceGroup, api_models.InstanceGroupPolicy,
                              api_models.InstanceGroupMember)
@@ -520,8 +539,9 @@ def server_groups(context, instances=None):
 
 
 def _groups_with(session, instances):
-    """Return the ids of the groups that have one of the instances as a member. All members are read
-    where they are fewer than the instances, because a query that names instances takes longer."""
+    """Return the ids of the groups that have one of ``instances`` as a member. If there are fewer
+    members than instances, all members are read, because a query that names instances takes
+    longer."""
     member = api_models.InstanceGroupMember
     if session.query(member).count() <= len(instances):
         return {number for number, uuid in session.query(member.group_id, member.instance_uuid)
@@ -535,8 +555,11 @@ def _among(query, column, values):
 
 
 def recent_migrations(context, unfinished, since):
-    """Return [(instance uuid, migration uuid, status, time of its last change)] of the migrations
-    in a status of ``unfinished``, and of those that have changed since a time."""
+    """Return the migrations of a cell that have not ended or have changed since a time.
+
+    :param unfinished: statuses of migrations that have not ended
+    :returns: set of (instance uuid, migration uuid, status, time of its last change)
+    """
     row, since = models.Migration, clock.naive(since)
     columns = row.instance_uuid, row.uuid, row.status, row.updated_at
     with _main(context) as session:
@@ -546,8 +569,8 @@ def recent_migrations(context, unfinished, since):
 
 
 def migrations_of(context, instances, unfinished, since, also):
-    """Return the rows of the migrations of some instances that are in a status of ``unfinished``,
-    have changed since a time, or are among ``also`` (uuids)."""
+    """Return rows of the migrations of ``instances``. A migration is included if its status is in
+    ``unfinished``, if it has changed since a time, or if its uuid is in ``also``."""
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(

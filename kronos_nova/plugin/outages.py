@@ -1,5 +1,8 @@
-"""Outages inside Nova: the list of :mod:`kronos_nova.executor.outages`, and the classes by which
-Nova and neutron's client report an outage."""
+"""Outages inside Nova: errors which mean that a service did not answer.
+
+The list has the errors of :mod:`kronos_nova.executor.outages`, and the errors by which Nova and
+neutron's client report an outage.
+"""
 
 from neutronclient.common import exceptions as neutron_exc
 from nova import exception as nova_exception
@@ -7,8 +10,8 @@ from nova import exception as nova_exception
 from kronos_nova.executor import outages
 
 CODE = 503
-"""Fault code of an instance (no unit) whose live migration failed because a service did not answer.
-Fixed by HTTP's status for an unavailable service."""
+"""Fault code (no unit) for a live migration that failed because a service did not answer. Fixed by
+HTTP's status for an unavailable service."""
 
 OUTAGES = (
     *outages.OUTAGES,
@@ -31,6 +34,6 @@ OUTAGES = (
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Return whether an error, or one of its causes, is an outage, which says nothing about the
+    """Return whether an error, or one of its causes, is an outage. An outage says nothing about the
     instance."""
     return outages.is_outage(error, OUTAGES)

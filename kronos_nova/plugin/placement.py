@@ -10,5 +10,6 @@ from kronos_nova.placement.shortcut import Shortcut
 
 @functools.cache
 def client() -> PlacementClient:
-    """Return the client that ``[placement]`` of nova.conf configures, one for each process."""
+    """Return the client that ``[placement]`` of nova.conf configures. It is created once in each
+    process."""
     return PlacementClient(Shortcut(nova.utils.get_sdk_adapter('placement', admin=True)))

@@ -1,4 +1,5 @@
-"""The reconciler in conductor workers. One of all workers reconciles, in short steps."""
+"""The reconciler in nova-conductor workers, which repairs allocations that moves left behind. Only
+one worker of all reconciles at a time, in short steps."""
 
 import datetime
 import time
@@ -11,30 +12,31 @@ from kronos_nova.placement import reconcile
 from kronos_nova.plugin import nova_records
 
 BEAT_SECONDS = 5
-"""Seconds between two heartbeats of a nova-conductor worker, which also repairs allocations that
-moves left behind. Raised, other workers notice later that it has died; lowered, the database has
-more writes. Not measured."""
+"""Seconds between two heartbeats of a nova-conductor worker. At a heartbeat, the worker may also
+repair allocations that moves left behind. Raised, other workers notice later that the worker has
+died; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Seconds without a heartbeat of its own after which a nova-conductor worker assumes that all
-workers were delayed. It then waits before it treats others as dead. Raised, workers that were only
-delayed count as dead; lowered, the worker waits although one heartbeat was only a little late.
-Chosen as several times :data:`BEAT_SECONDS`."""
+"""Maximum seconds between two heartbeats of a nova-conductor worker. After a longer time, the
+worker assumes that all workers were delayed, and waits before it treats other workers as dead.
+Raised, workers that were only delayed count as dead; lowered, the worker waits although one
+heartbeat was only a little late. Chosen as several times :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
-"""Seconds for which one nova-conductor worker alone has the right to repair allocations; it renews
-this right. Raised, another worker takes over later after a crash; lowered, two workers may repair
-at the same time. Not measured."""
+"""Seconds for which one nova-conductor worker has the lease to repair allocations. The worker
+renews the lease while it repairs. Raised, another worker takes over later after a crash; lowered,
+two workers may repair at the same time. Not measured."""
 BUDGET_SECONDS = 0.5
 """Maximum seconds for which a nova-conductor worker repairs allocations between two heartbeats.
 Raised, RPCs wait longer and the worker may count as dead; lowered, allocations are repaired later.
 Chosen as a tenth of :data:`BEAT_SECONDS`."""
 PAUSE_SECONDS = 0.005
-"""Seconds of the pause after each instance whose allocations were compared, in which nova-conductor
-handles RPCs. Raised, allocations are repaired later; lowered, RPCs wait longer. Not measured."""
+"""Seconds of the pause after each instance whose allocations were compared. In the pause
+nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs wait longer. Not
+measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which the search for recently changed instances overlaps the last search. Changes
-within ``grace`` of the last search are searched again too, because they may have been in progress.
-Raised, more instances are examined twice; lowered, a migration may be missed where clocks differ.
-Not measured."""
+"""Seconds by which a search for recently changed instances overlaps the search before it. The
+option ``grace`` is added, because changes within that time may have been in progress. Raised, more
+instances are examined twice; lowered, a migration may be missed where clocks differ. Not
+measured."""
 
 
 class Reconciling:
@@ -42,7 +44,10 @@ class Reconciling:
     called every BEAT_SECONDS."""
 
     def __init__(self, conf, client, journal, tasks, leases):
-        """:raises PlacementError: placement cannot be reached, or is too old"""
+        """Create the reconciler of this worker.
+
+        :raises PlacementError: placement cannot be reached, or is too old
+        """
         client.negotiate()
         self._options = conf.kronos_allocations
         self._tasks = tasks
@@ -56,12 +61,12 @@ class Reconciling:
         self._beaten = timeutils.now()
 
     def tick(self):
-        """Record a heartbeat of this worker, and reconcile recent migrations where that is due and
-        no other worker does so.
+        """Record a heartbeat of this worker, and reconcile recent migrations if this is due and no
+        other worker reconciles.
 
         If this worker recorded no heartbeat for a while, the other workers were probably delayed
-        too. Reconciling then waits until they have had time for a new heartbeat, so that none of
-        them counts as dead.
+        too. Reconciling then waits until the other workers have had time for a new heartbeat, so
+        that none of them counts as dead.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
             same time again
@@ -84,9 +89,12 @@ class Reconciling:
         self._go_on(now)
 
     def _go_on(self, now):
-        """Reconcile instances until the time of this tick is used up. Once all instances are
-        reconciled, the time at which this run began is saved, and the next run examines changes
-        since this time. The time is not saved if an instance has to be examined again."""
+        """Reconcile instances until the time of this tick is used up.
+
+        Once all instances are reconciled, the time at which this run began is saved. The next run
+        examines changes since the saved time. The time is not saved if an instance has to be
+        examined again.
+        """
         work, self._work = self._work, None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:
@@ -97,8 +105,8 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Return the seconds for which a run looks back: to the beginning of the last run of any
-        worker."""
+        """Return the number of seconds that a run looks back. A run looks back to the beginning of
+        the last run of any worker, and further by ``grace`` and an overlap."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

@@ -1,5 +1,5 @@
-"""Requests for room, recorded when Nova finds no host for new servers, so that later servers of the
-same flavor find a host."""
+"""Requests to make room for servers like those for which Nova found no host. Kronos records them,
+so that later servers of the same flavor find a host."""
 
 import datetime
 
@@ -16,15 +16,17 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Maximum number of open requests for room that Kronos makes on its own. It makes one for each
-flavor and project when Nova finds no host for new servers. Raised, a full cloud fills the table of
-requests; lowered, room is made for fewer flavors and projects. Not measured."""
+"""Maximum number of open requests for room that Kronos makes on its own. Kronos makes one request
+for each flavor and project, when Nova finds no host for new servers. Raised, a full cloud fills the
+table of requests; lowered, room is made for fewer flavors and projects. Not measured."""
 
 
 def note(database, request_spec, hold_seconds):
-    """Record a request for room for servers like those of ``request_spec``, unless one is open
-    already. Nothing is recorded for a request that names a host, because room on another host does
-    not help such a request. An error here is logged and does not affect Nova's request.
+    """Record a request to make room for servers like those of ``request_spec``, unless such a
+    request is open already.
+
+    Nothing is recorded if ``request_spec`` names a host, because room on another host does not help
+    these servers. An error here is logged and does not affect Nova's request.
 
     :param database: the control database, whose statements fail early rather than delay Nova's
         request

@@ -1,4 +1,4 @@
-"""Records of live migrations in the control database while this conductor worker prepares them."""
+"""The record in the control database of a live migration that this conductor worker prepares."""
 
 from collections.abc import Callable
 
@@ -15,16 +15,16 @@ LOG = logging.getLogger(__name__)
 
 
 class Registration:
-    """A context manager during which a live migration is recorded as the task of this worker. It
-    begins before Nova creates the Migration and ends after Nova's last write to it.
+    """A context manager that records a live migration as a task of this worker while its block
+    runs. The block begins before Nova creates the Migration and ends after Nova's last write to the
+    Migration.
 
-    Where Nova could not save the result of a failed migration, the task is left to the reconcilers,
-    as if this worker had died. Where the control database does not answer, the migration continues
+    If Nova could not save the result of a failed migration, the task is left to the reconcilers, as
+    if this worker had died. If the control database does not answer, the migration continues
     without a record. The death of this worker is then noticed late.
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
-    :param note_outage: callable that records, for the executor that requested the migration, that
-        an outage ended it
+    :param note_outage: callable that records for the executor that an outage ended the migration
     """
 
     def __init__(self, make_tasks: Callable[[], Tasks], note_outage: Callable[[], None],
@@ -65,8 +65,8 @@ class Registration:
             self._tasks.leave(*self._uuids)
 
     def fail(self, error: Exception) -> None:
-        """Note the error that ends the task. If Nova raises the same error, it has saved the
-        failure."""
+        """Note the error that ends the task. If the block ends with the same error, Nova has saved
+        the failure."""
         self._error = error
 
     def _is_written_down(self, error):

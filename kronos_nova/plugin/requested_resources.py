@@ -16,26 +16,26 @@ LOG = logging.getLogger(__name__)
 
 
 MOST_KINDS = 10_000
-"""Maximum number of kinds of instances (equal flavor and image) whose requested resources are kept
-in memory. Raised, a process takes more memory; lowered, the resources are computed again more
-often. Not measured."""
+"""Maximum number of combinations of flavor and image whose requested resources are kept in memory.
+Raised, a process takes more memory; lowered, the resources are computed again more often. Not
+measured."""
 
 
 UNREADABLE = (nova_exception.NovaException, AttributeError, LookupError, TypeError, ValueError)
-"""Errors that Nova raises for records that it cannot read, such as those that an older release
-accepted."""
+"""Errors that Nova raises for records that it cannot read, such as records that only an older
+release accepted."""
 
 
 class Counter:
-    """A counter of the resources that instances request, by their own records alone. It counts once
-    for all instances with the same flavor and image."""
+    """A calculator of the resources that instances request, from the instances' own records only.
+    The result is computed once for all instances with the same flavor and image."""
 
     def __init__(self):
         self._counted = {}
 
     def __call__(self, asking):
-        """Return {resource class: amount}; None where ports or devices request more than the
-        records have, or the records cannot be read.
+        """Return {resource class: amount} that an instance requests. Return None if ports or
+        devices request resources that the records do not have, or if the records cannot be read.
 
         :param asking: kronos_nova.plugin.audit_tables.Asking
         """
@@ -58,8 +58,8 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return the amounts that an instance may hold, a ``{resource class: amount}`` for each way
-    that is correct."""
+    """Return the correct amounts that an instance may have allocated. There may be several, each a
+    ``{resource class: amount}``, because pinned processors may be allocated as PCPU or as VCPU."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:
@@ -88,6 +88,6 @@ def _has_devices(asking):
 
 def _has_ports_that_ask(asking):
     """Return whether the instance has ports with resource requests. The profile of such a port
-    names the providers of its allocation once it is bound."""
+    names the providers of its allocation once the port is bound."""
     return any((vif.get('profile') or {}).get('allocation')
                for vif in json.loads(asking.network_info or '[]'))

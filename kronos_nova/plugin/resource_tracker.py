@@ -1,8 +1,8 @@
 """Nova's resource tracker, extended to store the counted usage as claims.
 
 Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
-dropped. The overrides here call Nova's methods and store the usage that these counted. All code
-here that uses the claims runs under Nova's own lock.
+dropped. The overrides here call Nova's methods and store the usage that Nova counted. All code here
+that uses the claims runs under Nova's own lock.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ LOG = logging.getLogger(__name__)
 MARK = 'kronos_claims'
 
 MOST_MOVES = 10
-"""Maximum number of moving instances for which nova-compute checks its reserved resources one by
-one when it starts. With more of them, it counts all resources as Nova does. Raised, a start makes
-more calls to nova-conductor; lowered, Nova's own count, which takes a handful of calls, is made
-more often. Chosen at about the cost of that count."""
+"""Maximum number of moving instances for which nova-compute checks the reserved resources one by
+one when it starts. With more moving instances, nova-compute counts all resources as Nova does.
+Raised, a start makes more calls to nova-conductor; lowered, Nova's own count, which takes a handful
+of calls, is made more often. Chosen at about the cost of that count."""
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
 
@@ -68,8 +68,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._counted = usage
 
     def _watched(self, call, *args, **kwargs):
-        """Call a method of Nova. Returns the usage that Nova added or removed during the call; None
-        for none."""
+        """Call a method of Nova, and return the usage that Nova added or removed during the call.
+        Return None if Nova changed no usage."""
         self._counted = None
         call(*args, **kwargs)
         return self._counted
@@ -114,8 +114,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Subtract the usage of untracked claims that Nova is about to count or to subtract
-        itself."""
+        """Remove the untracked claims of an instance, because Nova is about to count or to release
+        their usage itself. Untracked claims are those that Nova's tracker does not know.
+
+        Usage that Nova will count is subtracted, so that it is not counted twice. Usage that Nova
+        will release stays counted until then.
+
+        :param leaves: whether the instance leaves this host
+        """
         untracked = claims.untracked_for(uuid)
         for claim in untracked:
             del claims.untracked[claim.key]
@@ -157,7 +163,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _resume(self, nodename):
-        """Keep the previous claims after an audit that did not complete."""
+        """Keep the previous untracked claims after an audit that did not complete. Untracked claims
+        are those that Nova's tracker does not know."""
         claims = self.ledger.node_claims(nodename)
         if claims.is_audited:
             self._settle(claims, list(claims.waiting.values()))
@@ -182,8 +189,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         claims.end_audit(untracked)
 
     def _countable(self, claim):
-        """Return the claim, without its NUMA topology where that cannot be counted on this node:
-        another Nova wrote it, or the cells of the host have changed since."""
+        """Return the claim, without its NUMA topology if this node cannot count the topology. This
+        happens if another Nova wrote the topology, or if the NUMA cells of the host have changed
+        since."""
         try:
             claim_usage.check_cells(self.compute_nodes[claim.node], claim.amount)
         except Exception as error:  # Nova's objects have no error of their own for a wrong content
@@ -196,9 +204,11 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return claim
 
     def _forgotten(self, claims):
-        """Return the claims for which the audit found neither an instance nor a migration. Claims
-        that were stored and are no longer in the store are left out, because an operator has
-        removed them. A claim with a negative id was never in the store."""
+        """Return the claims for which the audit found neither an instance nor a migration.
+
+        A claim that was stored and is no longer in the store is left out, because an operator has
+        removed it. A claim with a negative id was never in the store.
+        """
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
                    if claim.id < 0 or not self.ledger.is_saved}
@@ -235,8 +245,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def release_orphans(self, context):
-        """Release expired claims that belong to no instance and no migration, also between
-        audits."""
+        """Release expired claims that belong to no instance and no migration. This need not wait
+        for Nova's next audit."""
         for nodename in list(self.compute_nodes):
             claims = self.ledger.node_claims(nodename)
             expired = [claim for claim in claims.untracked.values()
@@ -250,8 +260,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     self.release(context, claim)
 
     def hold(self, context, claim):
-        """Count the usage of a claim that Nova does not know of. The caller holds the lock, as for
-        the methods below."""
+        """Add a claim that Nova does not know, and count its usage. The caller holds Nova's
+        lock."""
         self.ledger.node_claims(claim.node).add_untracked(claim)
         self._count(claim.amount, claim.node)
         self.ledger.save(claim.node, claim.instance_uuid)
@@ -287,12 +297,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return node
 
     def _start_from_claims(self, context, resources):
-        """Take the usage of a node from its claims, where that is possible.
+        """Compute the usage of a node from its claims, if that is possible.
 
         After any error Nova's own audit runs instead, as it does without Kronos. If the claims were
-        not the cause of the error, the audit raises it again.
+        not the cause of the error, the audit raises the error again.
 
-        :returns: whether the node is ready
+        :returns: True if the node is ready; False if Nova's own audit has to run
         """
         try:
             return self._restore_node(context, resources)
@@ -304,14 +314,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _restore_node(self, context, resources):
-        """Take the usage of a node from its claims, without reading migrations and details of
+        """Compute the usage of a node from its claims, without reading migrations and details of
         instances.
 
-        The claims are used only where the last nova-compute kept claims, they are those of the
-        instances that are here now, and they add up to the usage that this node last reported. The
-        first audit finds any later change, as it always does.
+        The claims are used only under three conditions: the last nova-compute kept claims, the
+        claims are those of the instances that are here now, and the claims add up to the usage that
+        this node last reported. The first audit finds any later change, as it always does.
 
-        :returns: whether the claims were used; if not, Nova's own audit has to run
+        :returns: True if the claims were used; False if Nova's own audit has to run
         """
         if self._is_trusted is None:
             self._is_trusted = self.ledger.open()
@@ -341,10 +351,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @staticmethod
     def _needs_migrations(rows):
-        """Return whether Nova needs the migrations when it reports to placement. Where PCI devices
-        are in placement, Nova repairs their allocations with that report. For a resize that waits
-        to be confirmed, only the tracked migration says which devices belong to the instance and
-        which to the migration."""
+        """Return whether Nova needs the migrations when it reports to placement.
+
+        If PCI devices are in placement, Nova repairs their allocations with that report. For a
+        resize that waits to be confirmed, only the tracked migration says which devices belong to
+        the instance and which to the migration.
+        """
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
     def _instances_of(self, context, nodename):
@@ -356,8 +368,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     vm_state=instance.vm_state, task_state=instance.task_state)}
 
     def _are_current(self, context, rows, here):
-        """Return whether the claims are those that Nova would count: there is an instance for each
-        claim and a claim for each instance, and none but these holds a PCI device."""
+        """Return whether the claims are those that Nova would count. There has to be an instance
+        for each claim and a claim for each instance. No other instance may have a PCI device."""
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]
@@ -370,8 +382,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
     def _is_moving(self, context, claim):
-        """Return whether the instance of a claim is on another host and may be migrating, so that
-        Nova counts it here for its migration."""
+        """Return whether the instance of a claim may be migrating. The instance is on another host,
+        and Nova counts it here only for its migration."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:
@@ -413,7 +425,7 @@ def _is_on_its_way(migration):
 
 
 def build(conf, host, driver, reportclient, store):
-    """Make the tracker of a compute host, as configured.
+    """Create the KronosResourceTracker of a compute host from the configuration.
 
     :raises KronosException: the store cannot be used at all
     """

@@ -1,4 +1,4 @@
-"""The return of the source's allocation by nova-compute when a move fails."""
+"""Restoration of the source's allocation by nova-compute after a failed move."""
 
 import nova.conf
 from nova import exception as nova_exception
@@ -23,31 +23,34 @@ MARK = 'kronos_reverts'
 
 
 def mark(stats):
-    """Mark a node's stats, so that a conductor knows that its nova-compute reverts moves by
-    :class:`RevertsAtomically`."""
+    """Mark the stats of a node whose nova-compute reverts moves by :class:`RevertsAtomically`. A
+    conductor reads the mark. Nothing is marked if ``atomic_moves`` is off."""
     if CONF.kronos.atomic_moves != 'off':
         stats[MARK] = '1'
 
 
 def are_atomic_on(node):
-    """Return whether the nova-compute of a ComputeNode reverts moves by :class:`RevertsAtomically`,
-    not as Nova does."""
+    """Return whether the nova-compute of a ComputeNode reverts moves by :class:`RevertsAtomically`.
+    False means that it reverts moves as Nova does."""
     return MARK in (node.stats or {})
 
 
 class RevertsAtomically:
-    """A part of the compute manager that restores the source's allocation after a failed move.
+    """A mixin for the compute manager that restores the source's allocation after a failed move.
 
-    Unlike Nova's method, it keeps the instance's allocations on sharing providers, tries again
-    after a conflict, and gives nothing to an instance that was deleted in the meantime.
+    Nova's method is changed in three ways. The instance keeps its allocations on sharing providers.
+    A conflict in placement is tried again. An instance that was deleted in the meantime gets
+    nothing.
     """
 
     def _revert_allocation(self, context, instance, migration):
         """Give the allocation of the migration back to the instance on its source, as Nova's method
-        does. Returns what the migration held, or False if it held nothing.
+        does.
 
         An error of placement is logged and left to the reconciler, because the callers still have
         to clean up guests and networks.
+
+        :returns: the former allocations of the migration, or False if it had none
         """
         if CONF.kronos.atomic_moves == 'off':
             return super()._revert_allocation(context, instance, migration)

@@ -1,9 +1,9 @@
 """Release of allocations that keep room for certain servers, when such servers find no host.
 
-Placement does not know for which servers an allocation keeps room, so it refuses these servers too.
-Where the scheduler found no host and room is kept for such servers, the allocations for as many
-servers are removed, and the scheduler is asked once more. The next evaluation counts the servers
-that were started, and makes the allocations again that they did not need.
+Placement does not know for which servers an allocation keeps room, so it refuses even these
+servers. If the scheduler found no host and room is kept for such servers, the allocations for as
+many servers are removed, and the scheduler is asked once more. The next evaluation counts the
+servers that were started, and restores the allocations that these servers did not need.
 """
 
 from oslo_db import exception as db_exc
@@ -24,7 +24,7 @@ def give_way(database, allocations, request_spec, count) -> bool:
         request
     :param allocations: callable that returns the RoomAllocations
     :param count: number of servers
-    :returns: whether any was removed
+    :returns: True if an allocation was removed, otherwise False
     """
     try:
         wanted = _consumers(holds.Holds(database).in_force(), request_spec)[:count]
@@ -43,8 +43,8 @@ def give_way(database, allocations, request_spec, count) -> bool:
 
 
 def _consumers(kept, request_spec):
-    """Return the uuids of the consumers that keep room for servers like these, those of the oldest
-    hold first."""
+    """Return the uuids of the consumers in placement that keep room for servers like these.
+    Consumers of the oldest hold (reservation of room) come first."""
     return [uuid for each in kept
             if each.is_for(request_spec.flavor.name, request_spec.project_id or '')
             for uuid, _host in sorted(each.consumers.items(), key=lambda item: item[::-1])]

@@ -1,5 +1,5 @@
 """nova-scheduler with Kronos. Its manager, filter and weigher use measured load, operators' rules,
-held room and the list of hosts that are being emptied.
+reserved room and the list of hosts that are being emptied.
 
 The manager reads these data every few seconds. The filter and the weigher only use the data that
 were read, so that scheduling never waits for another database.
@@ -52,12 +52,12 @@ EXPECTED = {
 
 
 class LastRead:
-    """The result of the last reading.
+    """The data that the manager read last, for the filter and the weigher.
 
     scores : {host: weighted sum of its scores}; hosts with higher sums are less wanted
     emptied : names of the hosts that are being emptied
-    rules : RequestRules, of operators
-    held : HeldRoom, reserved for future servers
+    rules : RequestRules of operators
+    held : HeldRoom, the room that is reserved for future servers
     """
 
     def __init__(self):
@@ -65,12 +65,12 @@ class LastRead:
         self.forget()
 
     def forget(self):
-        """Drop scores, emptied hosts and holds, which come from the control database; rules
-        stay."""
+        """Drop scores, emptied hosts and holds, which come from the control database. The rules of
+        operators are kept."""
         self.scores, self.emptied, self.held = {}, frozenset(), held_room.HeldRoom()
 
     def update(self, combined, emptied, holds):
-        """Replace scores, emptied hosts and holds by those of a new reading.
+        """Replace scores, emptied hosts and holds (reservations of room) by new ones.
 
         :param combined: {host: (mode, weighted sum of its scores)}
         :param holds: the Holds in force now
@@ -81,15 +81,16 @@ class LastRead:
         self.held = held_room.HeldRoom(holds)
 
     def heed(self, policies_file, aggregates, levels):
-        """Replace the rules of operators by those of a policies file.
+        """Replace the rules of operators by the rules of a policies file.
 
+        :param levels: metadata keys of aggregates that name failure domains
         :raises PolicyError: the policies file is wrong
         """
         self.rules = requests.RequestRules(policies.load(policies_file).rules, aggregates, levels)
 
     def score(self, host):
-        """Return the score of a host. For a host without a score, return the average of the
-        others."""
+        """Return the score of a host. For a host without a score, return the average of the other
+        hosts."""
         if host in self.scores or not self.scores:
             return self.scores.get(host, 0.0)
         return sum(self.scores.values()) / len(self.scores)
@@ -99,7 +100,7 @@ VIEW = LastRead()
 
 
 class KronosSchedulerManager(manager.SchedulerManager):
-    """Nova's scheduler with one periodic task more."""
+    """Nova's scheduler with one additional periodic task."""
 
     _kronos_problems = ()
 
@@ -109,14 +110,14 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
     def kronos_look(self, context):
-        """Read operators' rules and the control database. Where the control database does not
-        answer, there are no scores, no hosts being emptied and no holds. Where rules cannot be
-        read, the earlier ones stay."""
+        """Read operators' rules and the control database. If the control database does not answer,
+        there are no scores, no hosts being emptied and no reserved room. If the rules cannot be
+        read, the earlier rules stay."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
-        """Read the rules of operators, unless an option turns that off. Yields the problem if they
-        cannot be read."""
+        """Read the rules of operators, unless an option turns that off. Yield the problem if the
+        rules cannot be read."""
         if not CONF.kronos_scheduler.heed_rules:
             return
         try:
@@ -126,7 +127,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @staticmethod
     def _refresh():
-        """Update VIEW from the control database. Yields the problem if the database cannot be
+        """Update VIEW from the control database. Yield the problem if the database cannot be
         read."""
         try:
             refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
@@ -136,7 +137,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
                    f'this is corrected: {e}')
 
     def _report(self):
-        """Report whether this process has KronosFilter. Yields the problem if it cannot be
+        """Report whether this process has KronosFilter. Yield the problem if this cannot be
         reported."""
         try:
             report(_database(), any(isinstance(each, KronosFilter)
@@ -158,8 +159,10 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
 
 def refresh(view, database, score_max_age):
-    """Update a view from the control database: scores of hosts, hosts that are emptied, and holds.
+    """Update a view from the control database: scores of hosts, hosts that are being emptied, and
+    holds (reservations of room).
 
+    :param view: LastRead
     :raises DBError: the control database does not answer
     """
     oldest = database.utcnow() - datetime.timedelta(seconds=score_max_age)
@@ -183,14 +186,17 @@ def _database():
 
 
 class KronosFilter(filters.BaseHostFilter):
-    """A filter of nova-scheduler that refuses hosts that Kronos is emptying, hosts where the server
-    would take room that is held for others, and hosts that an operator's rule forbids for the
-    server. A host that the request names is not refused."""
+    """A filter of nova-scheduler that keeps servers off certain hosts.
+
+    It refuses hosts that Kronos is emptying, and hosts where the server would take room that is
+    reserved for other servers. It also refuses hosts that an operator's rule forbids for the
+    server. A host that the request names is not refused.
+    """
 
     RUN_ON_REBUILD = False
 
     def filter_all(self, filter_obj_list, spec_obj):
-        """Filter all hosts at once, so that a rule is applied to a request once."""
+        """Filter all hosts at once. So each rule is applied only once to a request."""
         passed = list(super().filter_all(filter_obj_list, spec_obj))
         refused = VIEW.rules.refused(requested_server(spec_obj, passed),
                                      [each.host for each in passed])
@@ -203,8 +209,8 @@ class KronosFilter(filters.BaseHostFilter):
 
 
 def _leaves_room(host_state, spec_obj):
-    """Return whether the servers that room is held for still fit on a host. After an error the host
-    passes, because a fault here must not keep servers from being started."""
+    """Return whether a host still has its reserved room after the server is started there. True
+    also after an error, because a fault here must not keep servers from being started."""
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:
@@ -242,9 +248,12 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """Return the hosts of a server on which no other known member of its group is, and the ignored
-    hosts. Nova counts the server itself among the hosts of its group, and never selects a host that
-    the server has to leave."""
+    """Return the hosts that do not count as hosts of the other members of the server's group. They
+    are the hosts where the server is the only known member, and the ignored hosts.
+
+    Nova counts the server itself among the hosts of its group, and never selects a host that the
+    server has to leave.
+    """
     group = spec_obj.instance_group
     members = {*(group.members if 'members' in group else ()), spec_obj.instance_uuid}
     return {*(spec_obj.ignore_hosts or ()),
@@ -253,8 +262,8 @@ def _own_hosts(spec_obj, host_states):
 
 
 class KronosWeigher(weights.BaseHostWeigher):
-    """A weigher of nova-scheduler that prefers hosts whose measured load is low (high where Kronos
-    packs).
+    """A weigher of nova-scheduler that prefers hosts whose measured load is low. Where Kronos
+    packs, it prefers hosts whose load is high.
 
     If the server would violate preferences of operators on a host, the costs of these preferences
     are added to the host's load.
@@ -264,7 +273,7 @@ class KronosWeigher(weights.BaseHostWeigher):
         return CONF.kronos_scheduler.weight_multiplier
 
     def weigh_objects(self, weighed_obj_list, weight_properties):
-        """Weigh all hosts at once, so that a rule is applied to a request once."""
+        """Weigh all hosts at once. So each rule is applied only once to a request."""
         weights = super().weigh_objects(weighed_obj_list, weight_properties)
         hosts = [each.obj for each in weighed_obj_list]
         costs = VIEW.rules.costs(requested_server(weight_properties, hosts),

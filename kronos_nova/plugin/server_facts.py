@@ -1,6 +1,8 @@
-"""Facts about instances that decide how and where Nova can move them: devices, ports, shares, the
-model of their processors and the zone they are pinned to. Only some columns are read, when an
-instance is new or has changed, and again after every :data:`READ_ALL_EVERY` readings.
+"""Facts about instances that decide how and where Nova can move them. They are devices, ports,
+shares, the model of the processors and the zone to which an instance is pinned.
+
+Only some columns are read. They are read when an instance is new or has changed, and again after
+every :data:`READ_ALL_EVERY` readings.
 """
 
 import json
@@ -71,7 +73,7 @@ class FactReader:
 
 
 def _facts(session, uuids):
-    """Yield (uuid, its Facts)."""
+    """Yield (uuid, Facts) for each instance."""
     instance, extra = models.Instance, models.InstanceExtra
     vnics, shares = _port_types(session, uuids), _shares(session, uuids)
     for row in session.query(
@@ -90,8 +92,8 @@ def _facts(session, uuids):
 
 
 def _port_types(session, uuids):
-    """Return {instance uuid: those of PORT_TYPES that it has}. The database searches the text for
-    the types, so that the networks of only a few instances are read."""
+    """Return {instance uuid: the PORT_TYPES that its ports have}. The database searches the text
+    for the types, so that the networks of only a few instances are read."""
     cache, found = models.InstanceInfoCache, {}
     text = cache.network_info
     has_any = text.contains(f'"{VDPA_PORT}"')
@@ -111,8 +113,8 @@ def _shares(session, uuids):
 
 
 def _has_fixed_device(requests):
-    """Return whether a PCI device of the flavor must not be migrated live, as
-    ``nova.objects.InstancePCIRequest`` decides. Requests of ports, which have no alias, do not
+    """Return whether a PCI device that the flavor requests must not be migrated live. The rule is
+    that of ``nova.objects.InstancePCIRequest``. Requests of ports, which have no alias, do not
     count."""
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)
                for request in requests or ())
@@ -134,14 +136,14 @@ def _is_live_migratable(request):
 
 
 def _cpu_model(uuid, text):
-    """Return the named model of a guest's processors; empty for none."""
+    """Return the named model of a guest's processors; '' if there is none."""
     model = _parsed(uuid, text, 'CPU model') or {}
     return (model.get('nova_object.data') or {}).get('model') or ''
 
 
 def _topology(uuid, text):
-    """Return the Topology of an instance, the NUMA cells that it needs and has; an empty one where
-    Nova's record cannot be read."""
+    """Return the Topology of an instance: the NUMA cells that it needs and has. Return an empty
+    Topology if Nova's record cannot be read."""
     try:
         return numa.topology(_parsed(uuid, text, 'NUMA topology'))
     except (TypeError, ValueError, boundary.OutOfBounds) as error:
@@ -160,14 +162,14 @@ def _parsed(uuid, text, what):
 
 
 class ZoneReader:
-    """A reader of the availability zones that instances are pinned to."""
+    """A reader of the availability zones to which instances are pinned."""
 
     def __init__(self):
         self._known = {}  # uuid: (number of the reading, zone or None)
         self._reading = 0
 
     def read(self, context, uuids, zones):
-        """Return {instance uuid: its zone}, without instances that are pinned to no zone.
+        """Return {instance uuid: its zone}. Instances that are pinned to no zone are left out.
 
         The database searches the text of each RequestSpec for the zone, because parsing tens of
         thousands of them takes minutes.

@@ -21,7 +21,8 @@ Nova."""
 
 
 class _WithoutEventlet:
-    """An import finder that hides eventlet, as if it were not installed."""
+    """An import finder that hides eventlet. An import of eventlet fails as if eventlet were not
+    installed."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

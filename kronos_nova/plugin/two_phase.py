@@ -1,4 +1,5 @@
-"""Two-phase claims: resources that nova-compute holds for an instance before it moves here."""
+"""Two-phase claims: resources that nova-compute reserves for an instance before the instance moves
+to its host."""
 
 import dataclasses
 
@@ -15,8 +16,8 @@ from kronos_nova.plugin.resource_tracker import synchronized
 
 
 class TwoPhaseClaims:
-    """The claims of this host in two phases: each is prepared, and then confirmed or aborted. Every
-    step may be repeated.
+    """The claims of this host in two phases. Each claim is prepared, and then confirmed or aborted.
+    Every step may be repeated.
 
     :param tracker: KronosResourceTracker of this host
     """
@@ -27,7 +28,7 @@ class TwoPhaseClaims:
 
     @synchronized
     def prepare(self, context, instance, migration=None, nodename=None):
-        """Hold room for an instance that is going to move here.
+        """Reserve resources for an instance that is going to move to this host.
 
         CPU, memory and disk count from now on; NUMA cells and PCI devices are only tested, because
         Nova's scheduler still has to find them free for this instance.
@@ -79,7 +80,7 @@ class TwoPhaseClaims:
         """Confirm the claim of a move that was made. From now on it counts like a claim that Nova
         made.
 
-        :returns: whether the claim was still to be confirmed
+        :returns: True if this call confirmed the claim; False if no prepared claim has this id
         """
         claim = self._prepared(claim_id)
         if claim is not None:
@@ -90,9 +91,10 @@ class TwoPhaseClaims:
 
     @synchronized
     def abort(self, context, claim_id):
-        """Release the room of a move that will not be made, unless Nova itself holds it by now.
+        """Release the resources of a move that will not be made, unless Nova itself counts them by
+        now.
 
-        :returns: whether the claim still held room
+        :returns: True if this call released resources; False if no prepared claim has this id
         """
         claim = self._prepared(claim_id)
         if claim is not None:
@@ -108,14 +110,14 @@ class TwoPhaseClaims:
 
 
 OF_SOURCE = frozenset(('parent_ifname', 'rp_uuids'))
-"""Keys of a PCI request's specification that name a device of the source: the network function, or
-the resource providers, of the port's allocation there. Nova sets those of the destination once it
-has allocated there."""
+"""Keys of a PCI request's specification that name a device of the source. ``parent_ifname`` is the
+network function of the port's allocation there, and ``rp_uuids`` are its resource providers. Nova
+sets the values of the destination once it has allocated there."""
 
 
 def _without_source(request):
-    """Return a copy of a port's InstancePCIRequest without the keys OF_SOURCE, so that devices of
-    any host can match."""
+    """Return a copy of a port's InstancePCIRequest without the keys OF_SOURCE. So devices of any
+    host can match the request."""
     copy = request.obj_clone()
     copy.spec = [{key: value for key, value in spec.items() if key not in OF_SOURCE}
                  for spec in request.spec]

@@ -1,4 +1,4 @@
-"""Repairs of faults in Nova and in its libraries, one module a fix.
+"""Repairs of faults in Nova and in its libraries, one module for each fix.
 
-Each fix has an option of its own name in ``[kronos_fixes]`` and a row in doc/source/fixes.rst.
+Each fix has an option of the same name in ``[kronos_fixes]`` and a row in doc/source/fixes.rst.
 """

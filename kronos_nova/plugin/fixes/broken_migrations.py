@@ -1,11 +1,11 @@
-"""Settlement of live migrations that break off, depending on where the guest runs.
+"""Completion or rollback of live migrations that broke off, depending on where the guest runs.
 
 Nova's compute manager relies on its driver, and the libvirt driver reports too little. After a
 rollback the driver raises the hypervisor's error again, so the manager sets an instance to ERROR
 although its guest still runs. The driver reports a guest that is gone from the source as moved,
-even where QEMU died. Where libvirt itself stops, nothing is rolled back. Here Nova's verdict, the
-status that it gives the migration, is held back until the hypervisors of both hosts have reported
-where the guest runs.
+even where QEMU died. Where libvirt itself stops, nothing is rolled back. This fix delays the status
+that Nova gives the migration until the hypervisors of both hosts have reported where the guest
+runs.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 """
@@ -34,21 +34,21 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
-"""Seconds for which queries of a guest's state are repeated while they fail, after a live migration
-broke off. Raised, the migration stays open longer; lowered, a restart of libvirtd, which takes
-seconds, leaves the migration failed. Not measured."""
+"""Seconds for which failing queries of a guest's state are repeated after its live migration broke
+off. Raised, the migration ends later; lowered, the migration fails if libvirtd is restarted
+meanwhile, which takes seconds. Not measured."""
 SETTLING_SECONDS = 60
-"""Seconds to wait for a change while a guest is paused at the destination of a broken live
-migration. Within this time libvirt there notices that the source is gone. Raised, the migration is
-settled later; lowered, it may be settled before the guest runs there or is removed. Fixed by the
-keepalive of libvirt's connections."""
+"""Maximum seconds to wait while a guest is paused at the destination of a broken live migration.
+Within this time libvirt at the destination notices that the source is gone. Raised, the migration
+ends later; lowered, the migration may end before the guest runs at the destination or is removed
+there. Fixed by the keepalive of libvirt's connections."""
 COPY_SECONDS = 3600
-"""Seconds that copying the remaining memory of a guest may take that runs at the destination
-already (post-copy). Raised, a copy that hangs is reported later; lowered, the copy of a large guest
-counts as hung. Chosen as one pass over the memory of a large guest."""
+"""Maximum seconds for copying the remaining memory of a guest that already runs at the destination
+(post-copy). Raised, a copy that hangs is reported later; lowered, the copy of a large guest counts
+as hung. Chosen as the time of one pass over the memory of a large guest."""
 INTERVAL_SECONDS = 0.5
-"""Seconds between two queries of a guest's state after a live migration broke off. Raised, the
-migration is settled later; lowered, libvirt has more queries. Not measured."""
+"""Seconds between two queries of a guest's state after its live migration broke off. Raised, the
+migration ends later; lowered, libvirt gets more queries. Not measured."""
 
 # Compared by name, because there are compute hosts without libvirt.
 LIBVIRT_ERROR = 'libvirtError'
@@ -82,11 +82,16 @@ EXPECTED = {
 class Attempt:
     """A live migration that this thread runs at the source.
 
-    ``is_prepared`` is true once the destination is prepared, after which the guest may be in
-    transfer. ``status`` is the status with which Nova wants to end the migration. ``is_error`` is
-    true if Nova wants the instance to be in ERROR. ``fate`` is a sentence about the end of the
-    guest's transfer, None until this is known. ``error`` is the exception that ended the migration.
-    ``is_rolled_back_by_driver`` is true if the migration was rolled back before the driver raised.
+    is_prepared : true once the destination is prepared; the guest may then be in transfer
+    has_left : true once the migration of a guest that arrived is being completed
+    is_completed : true once the migration is completed
+    is_rolled_back : true once the migration is rolled back
+    is_rolled_back_by_driver : true if the migration was rolled back before the driver raised its
+        error
+    status : the status with which Nova wants to end the migration
+    is_error : true if Nova wants to set the instance to ERROR
+    fate : a sentence about the end of the guest's transfer; None until this is known
+    error : the exception that ended the migration
     """
 
     context: object
@@ -108,19 +113,21 @@ class Attempt:
 
     @property
     def is_over(self):
-        """Return whether nothing is left to do in this process: the guest has left, the migration
-        is rolled back, or another process has ended it."""
+        """Return whether nothing is left to do in this process. This is so if the guest has left,
+        if the migration is rolled back, or if another process has ended the migration."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
     @property
     def is_settled(self):
-        """Return whether the migration is rolled back and the state of its guest known, so that
-        Nova need not set the instance to ERROR. Where the driver raised an error that is neither
-        Nova's nor the hypervisor's nor an outage, Nova sets the instance to ERROR, because an
-        operator should look. There is one exception: an error of Python itself, such as
-        AttributeError, that the driver raised after it rolled back. Such an error is a fault in the
-        driver and says nothing about the guest.
+        """Return whether the instance keeps its state. If not, Nova sets the instance to ERROR.
+
+        The instance keeps its state if the migration is rolled back, the state of the guest is
+        known, and the error is an outage or an error of Nova or of the hypervisor. After any other
+        error of the driver, Nova sets the instance to ERROR, because an operator should look. There
+        is one exception: an error of Python itself, such as AttributeError, that the driver raised
+        after it rolled back. Such an error is a fault in the driver and says nothing about the
+        guest.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException)
@@ -128,14 +135,15 @@ class Attempt:
             or self.is_rolled_back_by_driver and type(self.error).__module__ == 'builtins')
 
     def runs(self, state):
-        """Return whether a power state is that of the running guest: running, or paused where the
-        instance is paused."""
+        """Return whether a power state means that the guest runs. RUNNING does; PAUSED does only if
+        the instance itself was paused by a user."""
         return state == power_state.RUNNING or (
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
 
 class SettlesBrokenMigrations:
-    """A part of the compute manager that completes or rolls back live migrations that broke off."""
+    """A mixin for the compute manager that completes or rolls back live migrations that broke
+    off."""
 
     def __init__(self, *args, **kwargs):
         self._thread = threading.local()
@@ -185,8 +193,8 @@ class SettlesBrokenMigrations:
 
     def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
                                          migrate_data=None, source_bdms=None):
-        """Call Nova's method, which deletes the guest's files on this host, only where the guest
-        arrived."""
+        """Complete the migration by Nova's method, or roll back if the guest died during the
+        transfer. Nova's method deletes the guest's files on this host."""
         attempt = self._attempt
         if attempt and self._has_died(attempt):
             self._rollback_live_migration(ctxt, instance, dest, migrate_data,
@@ -215,8 +223,8 @@ class SettlesBrokenMigrations:
         attempt.is_completed = True
 
     def _delete_allocation_after_move(self, context, instance, migration):
-        """Delete what the migration holds, as Nova does. Once the guest has arrived, a failure to
-        delete the allocation does not set the instance to ERROR."""
+        """Delete the allocations of the migration by Nova's method. Once the guest has arrived, a
+        failure to delete them is only logged, so that Nova does not set the instance to ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
@@ -235,8 +243,8 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Call Nova's method, which saves the instance as it was before. The guest may have ended
-        in the meantime, so its state is read first."""
+        """Read the state of the guest, then call Nova's method. Nova's method saves the instance as
+        it was before the migration, but the guest may have ended in the meantime."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
@@ -267,8 +275,7 @@ class SettlesBrokenMigrations:
         self._conclude(attempt)
 
     def _settle(self, attempt):
-        """Complete the migration or roll it back, depending on where the guest is. Nova has given
-        the migration up before its end."""
+        """Complete or roll back a migration that Nova gave up, depending on where the guest is."""
         if attempt.is_over:
             return
         if attempt.is_prepared and outages.is_outage(attempt.error):
@@ -306,8 +313,8 @@ class SettlesBrokenMigrations:
                       'ended: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Wait for the memory pages of a guest that runs at the destination already (post-copy).
-        Returns whether some are still on this host."""
+        """Wait until no memory page of a guest is left on this host. The guest already runs at the
+        destination (post-copy). Return whether pages are still left after COPY_SECONDS."""
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 
@@ -321,8 +328,8 @@ class SettlesBrokenMigrations:
             source_bdms=attempt.source_bdms, pre_live_migration=not attempt.is_prepared)
 
     def _take_leave(self, attempt, here):
-        """Complete the migration of a guest that runs at the destination, and power off the rest of
-        the guest on this host."""
+        """Complete the migration of a guest that runs at the destination. If the guest is still
+        paused on this host, power it off here first."""
         LOG.warning('The guest runs at destination %s after the live migration broke off, so that '
                     'the live migration is completed.', attempt.dest, instance=attempt.instance)
         if here == power_state.PAUSED:
@@ -330,7 +337,8 @@ class SettlesBrokenMigrations:
         self._complete(attempt, attempt.migrate_data)
 
     def _has_died(self, attempt):
-        """Return whether the guest ended during the transfer; False where that is not known."""
+        """Return whether the guest ended during the transfer. False if the guest runs, or if its
+        state is not known."""
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # after any error, the guest is not known to be dead
@@ -354,8 +362,8 @@ class SettlesBrokenMigrations:
             instance.vm_state, instance.power_state = vm_states.STOPPED, state
 
     def _resume(self, instance):
-        """Resume a guest, which Nova pauses to complete its live migration by force. Returns its
-        power state."""
+        """Resume a paused guest, and return its power state. Nova pauses a guest to force its live
+        migration to complete."""
         LOG.info('The guest was left paused when its live migration broke off; resuming the '
                  'guest.', instance=instance)
         try:
@@ -373,15 +381,16 @@ class SettlesBrokenMigrations:
 
     @staticmethod
     def _state_there(attempt):
-        """Return the power state of the guest at the destination, after waiting some time for it to
-        arrive; None where the state is not known."""
+        """Return the power state of the guest at the destination; None if the state is not known.
+        While the guest is paused there, wait up to SETTLING_SECONDS for it to run."""
         return _ask_patiently(
             SETTLING_SECONDS, attempt, guest_state.power_state, attempt.context, attempt.dest,
             attempt.instance, still=lambda state: state == power_state.PAUSED
             and not attempt.runs(state))
 
     def _conclude(self, attempt):
-        """Save the status with which the migration ended, unless it was completed."""
+        """Save the final status of the migration, and set the instance to ERROR where this is
+        needed. Do nothing if the migration was completed."""
         if attempt.is_completed:
             return
         is_error = attempt.is_error and not attempt.is_settled
@@ -393,9 +402,12 @@ class SettlesBrokenMigrations:
 
 
 def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
-    """Return the answer of ``ask``. ``ask`` is called again while it raises an error, and while
-    ``still(answer)`` is true, which means that the answer will change. Return None where ``ask``
-    still raises an error after ``seconds``."""
+    """Return the answer of ``ask``, which is called repeatedly for at most ``seconds``.
+
+    The call is repeated while it raises an error. It is also repeated while ``still(answer)`` is
+    true, because the answer is expected to change. When the time is over, the last answer is
+    returned; None if the last call raised an error.
+    """
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),
@@ -409,7 +421,8 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
 
 
 def _tell(attempt):
-    """Record the cause as a fault of the instance, before the migration counts as ended."""
+    """Record why the migration failed as a fault of the instance. This is done before the migration
+    counts as ended, because the executor reads the fault then."""
     if attempt.is_completed or attempt.status == migration_status.CANCELLED:
         return
     reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')

@@ -2,7 +2,7 @@
 
 Nova's own rollback has three faults. It gives the migration's allocations to the instance even if
 the instance was deleted in the meantime (bug 1848343). It counts sharing providers twice. It
-continues where placement refuses the change.
+continues even if placement refuses the change.
 
 Launchpad: bug 1848343; the part of the repair in nova-compute is :mod:`kronos_nova.plugin.reverts`.
 Option: ``[kronos_fixes] cold_migration_rollback``.
@@ -30,8 +30,8 @@ EXPECTED = {
 
 
 class RevertingMigrationTask(migrate.MigrationTask):
-    """Nova's task for cold migrations, whose rollback restores the instance's allocations in one
-    request."""
+    """Nova's task for cold migrations with another rollback, which restores the instance's
+    allocations in one request."""
 
     def rollback(self, ex):
         """Roll the cold migration back. An error of the rollback is logged and left to the

@@ -1,11 +1,11 @@
-"""A placement client of its own for each forked worker.
+"""A separate placement client for each forked worker.
 
 Nova's conductor uses its placement client before it forks. Where placement, or a proxy in front of
 it, keeps connections open, all workers then share one connection. Two workers that send requests at
-once get each other's answers or none, and an instance ends in ERROR by a ConnectFailure.
+the same time get each other's answers or none, and an instance ends in ERROR by a ConnectFailure.
 
-In a process that was forked this resets ``nova.scheduler.client.report.PLACEMENTCLIENT``, a global
-of Nova's.
+In each forked process, this fix resets ``nova.scheduler.client.report.PLACEMENTCLIENT``, a global
+variable of Nova.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] fork_safety``.
 """

@@ -1,4 +1,4 @@
-"""The state of a guest at a host, as the hypervisor of that host reports it.
+"""The power state of a guest on a host, as the hypervisor of that host reports it.
 
 Used by :mod:`kronos_nova.plugin.fixes.broken_migrations`.
 """
@@ -20,15 +20,15 @@ whose migration broke off may be without network for longer; lowered, a busy nov
 failed. Not measured."""
 
 JOBS = (1, 2)
-"""Types of a libvirt job (no unit) that mean that a guest is still copied: VIR_DOMAIN_JOB_BOUNDED
-(1) and VIR_DOMAIN_JOB_UNBOUNDED (2). Fixed by libvirt, which cannot be imported here: there are
-compute hosts without it."""
+"""Types of libvirt jobs (no unit) during which a guest is still copied. They are
+VIR_DOMAIN_JOB_BOUNDED (1) and VIR_DOMAIN_JOB_UNBOUNDED (2). Fixed by libvirt, which cannot be
+imported here, because there are compute hosts without libvirt."""
 
 
 class GuestStateEndpoint:
-    """An RPC endpoint of nova-compute, in addition to Nova's own.
+    """An RPC endpoint of nova-compute that reports the power state of a guest.
 
-    1.0: power_state
+    Version 1.0 has power_state.
 
     :param power_state: ComputeManager._get_power_state
     """
@@ -44,8 +44,8 @@ class GuestStateEndpoint:
 
 def is_copied(driver, instance):
     """Return whether the hypervisor of this host still copies a guest to its destination. With
-    post-copy the guest may run at the destination already, while pages of its memory are still
-    here. False for drivers other than libvirt's.
+    post-copy the guest may run at the destination already, while pages of its memory are still on
+    this host. False for every driver but libvirt's.
 
     :raises Exception: the hypervisor does not answer
     """
@@ -60,7 +60,7 @@ def is_copied(driver, instance):
 
 def power_state(context, host, instance):
     """Return the state of an instance's guest at ``host``, one of ``nova.compute.power_state``.
-    NOSTATE means that there is no guest, None that the host does not run Kronos.
+    NOSTATE means that there is no guest. None means that the host does not run Kronos.
 
     :raises Exception: nova-compute or its hypervisor does not answer; each driver raises errors of
         its own

@@ -1,4 +1,4 @@
-"""Nova's own credentials for the images that a move without a token needs.
+"""Use of Nova's own credentials for images, if the request for a move has no token.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] image_credentials``.
 """
@@ -22,12 +22,12 @@ EXPECTED = {
 
 
 class FetchesImages:
-    """A part of the compute manager that fetches images with Nova's own credentials.
+    """A mixin for the compute manager that fetches images with Nova's own credentials.
 
-    A destination with local disks fetches base images and kernels from Glance. Nova uses the token
-    of the request for the move; for other services it uses its own credentials where the request
-    has no token. The moves of a plan have no token, which could expire before a move ends. So
-    Glance too is asked as Nova's ``[service_user]``.
+    A destination with local disks fetches base images and kernels from Glance, with the token of
+    the request for the move. The moves of a plan have no token, because a token could expire before
+    the move ends. For services other than Glance, Nova uses its own credentials
+    (``[service_user]``) if a request has no token. This class makes Nova do so for Glance as well.
     """
 
     def pre_live_migration(self, context, *args, **kwargs):
@@ -38,8 +38,8 @@ class FetchesImages:
 
 
 def _as_nova(context):
-    """Return the context of a request; if it has no token, with the credentials of Nova's service
-    user."""
+    """Return ``context``, with the credentials of Nova's service user if it has no token. Only the
+    context of an admin gets these credentials."""
     if not CONF.kronos_fixes.image_credentials:
         return context
     if context.is_admin and not context.auth_token and context.user_auth_plugin is None:

@@ -2,8 +2,8 @@
 
 The hypervisors continue without nova-compute. When it starts again, Nova only aborts the copy and
 clears the task_state. Preparations at the destination are left behind, and a guest that has arrived
-in the meantime runs where Nova does not look for it. Here the migration is completed if the guest
-has arrived, and rolled back if not.
+in the meantime runs where Nova does not look for it. This fix completes the migration if the guest
+has arrived, and rolls it back if not.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
 """
@@ -35,7 +35,7 @@ class Restarted(nova_exception.NovaException):
 
 
 class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
-    """A part of the compute manager that ends live migrations which a restart interrupted."""
+    """A mixin for the compute manager that ends live migrations which a restart interrupted."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -76,9 +76,12 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     # Steps when nova-compute starts again: the end of interrupted live migrations
 
     def _reset_live_migration(self, context, instance):
-        """Call Nova's method, except for a migration that this service can end once it is up, or
-        that a conductor is preparing. For such a migration, Nova's method would clear the
-        task_state too early, and set an instance that has moved to ERROR."""
+        """Call Nova's method, unless the migration is still being prepared or can be ended later.
+
+        A conductor continues a migration that it is preparing. This service ends a migration that
+        has a checkpoint, once the service is up. In both cases Nova's method would clear the
+        task_state too early, and set an instance that has moved to ERROR.
+        """
         if not _is_on():
             super()._reset_live_migration(context, instance)
             return
@@ -99,9 +102,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """End the live migrations of the instance from this host, except that of ``attempt``.
-        Migrations that are not ended would seem to wait or to be in progress for ever. Without an
-        ``attempt``, a migration that is being copied is left to Nova."""
+        """End all live migrations of the instance from this host except that of ``attempt``.
+        Without this, the other migrations would seem to wait or to be in progress for ever. If
+        ``attempt`` is None, a migration whose guest is being copied is left to Nova."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,
@@ -166,8 +169,9 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return whether a conductor is preparing the migration. If that conductor dies, other workers
-    clear the task_state of the instance."""
+    """Return whether a conductor is preparing a live migration of the instance. False also if
+    ``atomic_moves`` is off. If the conductor dies, other workers clear the task_state of the
+    instance."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

@@ -3,10 +3,10 @@
 Where nova-compute runs in native threads, libvirt's client reports a closed connection in the
 thread that notices it first. That thread may be testing the connection under Nova's lock. Nova's
 handler then asks for the same lock and waits for ever, and no thread of that nova-compute reaches
-libvirt until it is killed. A reentrant lock avoids this. The handler only forgets the connection,
-which the test would do anyway.
+libvirt until nova-compute is killed. A reentrant lock avoids this. The handler only forgets the
+connection, which the test would do anyway.
 
-This sets a private attribute of Nova's libvirt driver, :data:`LOCK`, on the driver's instance.
+This fix sets :data:`LOCK`, a private attribute of the ``Host`` object of Nova's libvirt driver.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] libvirt_connection``.
 """
@@ -26,7 +26,7 @@ LOCK = '_wrapped_conn_lock'
 
 
 class SurvivesLibvirt:
-    """A part of the compute manager that makes the lock of the libvirt driver reentrant. Other
+    """A mixin for the compute manager that makes the lock of the libvirt driver reentrant. Other
     drivers are not changed."""
 
     def __init__(self, compute_driver=None, *args, **kwargs):

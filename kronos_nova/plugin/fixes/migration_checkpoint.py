@@ -1,8 +1,8 @@
 """Checkpoints of live migrations in progress, for a nova-compute that is started after a crash.
 
-One file per migration below ``$state_path/live-migrations``. Nova keeps only in memory what is
-needed to complete a migration or to roll it back. Used by
-:mod:`kronos_nova.plugin.fixes.interrupted_migrations`.
+A checkpoint has the data that are needed to complete a migration or to roll it back. Nova keeps
+these data only in memory. Each migration has one file below ``$state_path/live-migrations``. Used
+by :mod:`kronos_nova.plugin.fixes.interrupted_migrations`.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ class MigrationCheckpoints:
         self._host = host
 
     def write(self, instance_uuid, **facts):
-        """Write the checkpoint of an instance, in place of an earlier one.
+        """Write the checkpoint of an instance, and replace an earlier checkpoint of the instance.
 
-        :param facts: NovaObjects and plain values
+        :param facts: the content of the checkpoint: NovaObjects and plain values by name
         """
         serializer = objects_base.NovaObjectSerializer()
         text = jsonutils.dumps({name: serializer.serialize_entity(None, fact)
@@ -47,7 +47,8 @@ class MigrationCheckpoints:
         partial.rename(self._path(instance_uuid))
 
     def load(self, context, instance_uuid):
-        """Return {name: fact}, or None if the instance has no checkpoint.
+        """Return the content of a checkpoint as {name: value}; None if the instance has no
+        checkpoint.
 
         :raises OSError, ValueError: the checkpoint cannot be read
         """
@@ -65,7 +66,8 @@ class MigrationCheckpoints:
             self._path(instance_uuid).unlink()
 
     def remove_all_but(self, instance_uuids):
-        """Remove the checkpoints of all other instances, which were deleted or reset."""
+        """Remove the checkpoints of this host for all instances except ``instance_uuids``. These
+        other instances were deleted or reset."""
         kept = {self._path(uuid) for uuid in instance_uuids}
         for path in self._folder.glob(f'{self._host}-{"?" * boundary.UUID_CHARACTERS}.*'):
             if path not in kept:

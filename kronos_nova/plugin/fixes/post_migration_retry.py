@@ -1,7 +1,7 @@
 """Repetition of the request that completes a live migration at its destination.
 
 Where nova-compute at the destination stops during that request, Nova gives up and sets an instance
-whose guest runs well to ERROR. Here the destination is asked once more, because its nova-compute
+whose guest runs well to ERROR. This fix asks the destination once more, because its nova-compute
 may have been restarted.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
@@ -25,15 +25,17 @@ EXPECTED = {
 
 
 class Unanswered(Exception):
-    """The destination does not answer, so the last steps of the migration there are not done."""
+    """The error that the destination does not answer. The last steps of the migration are then not
+    done at the destination."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
-    """Nova's RPC client of nova-compute, which asks a destination twice to complete a live
+    """Nova's RPC client of nova-compute, with one repetition of the request to complete a live
     migration."""
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
-        """Ask the destination to complete the live migration, again where it did not answer.
+        """Ask the destination to complete the live migration. Ask it once more if it did not
+        answer.
 
         :raises Unanswered: the destination answered neither request
         """
@@ -58,8 +60,11 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
 
 
 def compute_api(stock):
-    """Return the RPC client of nova-compute that the manager uses; ``stock``, Nova's own, if the
-    option is off."""
+    """Return the RPC client of nova-compute for the manager. It is a PatientComputeAPI, or
+    ``stock`` if the option is off.
+
+    :param stock: Nova's own client
+    """
     return PatientComputeAPI() if CONF.kronos_fixes.post_migration_retry else stock
 
 

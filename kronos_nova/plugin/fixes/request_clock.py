@@ -5,8 +5,8 @@ request while the wall clock is before the time at which the adapter was made. A
 back by an hour, nova-compute answers nothing for an hour: its first request to placement waits
 under the lock of the resource tracker.
 
-This replaces two methods of ``keystoneauth1._fair_semaphore.FairSemaphore``, a private class, by
-ones that use the monotonic clock (:mod:`kronos_nova.inventory.request_clock`).
+This fix replaces two methods of ``keystoneauth1._fair_semaphore.FairSemaphore``, a private class,
+by methods that use the monotonic clock (:mod:`kronos_nova.inventory.request_clock`).
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] request_clock``.
 """
@@ -19,7 +19,7 @@ CONF = nova.conf.CONF
 
 
 def install():
-    """Replace the clock of requests in this process, unless the option is off. Harmless when
-    repeated."""
+    """Make requests of this process use the monotonic clock, unless the option is off. A repeated
+    call changes nothing."""
     if CONF.kronos_fixes.request_clock:
         request_clock.install()

@@ -28,10 +28,10 @@ EXPECTED = {
 
 
 class RetriesStatus:
-    """A part of the compute manager that repeats changes of a migration's status.
+    """A mixin for the compute manager that repeats a failed change of a migration's status.
 
-    Nova sends a change to a conductor only once. If that conductor dies, the migration breaks off,
-    and its end is not saved, so that it seems to run for ever.
+    Nova sends a change to a conductor only once. If the conductor dies, the migration breaks off.
+    Its end is not saved, so that it seems to run for ever.
     """
 
     @staticmethod
