@@ -1,1 +1,2 @@
-"""Planners, which choose moves. Each is an entry point of ``kronos_nova.planners``."""
+"""Planners, the components that choose moves. Each planner is an entry point of the group
+``kronos_nova.planners``."""

@@ -1,6 +1,7 @@
-"""The planner that repairs server groups whose members violate their policy. The method is
-heuristic repair, by which each move makes the number of conflicts smaller (Minton, Johnston,
-Philips and Laird 1992).
+"""The planner that repairs server groups whose members violate the policy of their group.
+
+The method is heuristic repair: each move reduces the number of conflicts (Minton, Johnston, Philips
+and Laird 1992).
 """
 
 from kronos_nova.model import Model
@@ -14,11 +15,12 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """A planner that repairs groups move by move. Of all moves that repair a group it makes the one
-    that leaves the lowest combined imbalance, until no move repairs any.
+    """A planner that repairs server groups by one move after the other. Of the moves that repair a
+    group, it makes the move that leaves the lowest combined imbalance. It ends when no move repairs
+    a group.
 
-    :param hard: repair affinity and anti-affinity
-    :param soft: repair soft-affinity and soft-anti-affinity
+    :param hard: whether affinity and anti-affinity are repaired
+    :param soft: whether soft-affinity and soft-anti-affinity are repaired
     """
 
     phase = AFFINITY

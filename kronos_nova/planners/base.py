@@ -1,5 +1,4 @@
-"""The protocol of planners with its input and output, and the function that loads an installed
-planner."""
+"""The protocol of planners, its input and output types, and the loader of installed planners."""
 
 import dataclasses
 from collections.abc import Callable
@@ -19,15 +18,18 @@ NAMESPACE = 'kronos_nova.planners'
 
 @dataclasses.dataclass(slots=True)
 class Cut:
-    """A record that says whether the deadline has stopped a search."""
+    """A flag that is set once the deadline has stopped a search."""
 
     happened: bool = False
 
 
 class NoPlace(NamedTuple):
-    """The reason why an instance stays on a host that it has to leave. ``is_proven`` is true if it
-    is proven that no plan could move all instances that have to leave; otherwise no such plan was
-    found."""
+    """The reason why an instance stays on a host that it has to leave.
+
+    why : the reason, as text
+    is_proven : true if it is proven that no plan could move all instances that have to leave; false
+        if no such plan was found, although one may exist
+    """
 
     why: str
     is_proven: bool
@@ -38,14 +40,14 @@ class Limits:
     """Limits of a planner.
 
     budget : number of moves that may still be planned
-    clock : returns monotonic seconds; planners read no other clock
-    deadline : seconds of ``clock`` at which a planner stops with the best plan so far. Before the
-        deadline no choice depends on the time
+    clock : function that returns monotonic seconds; planners read no other clock
+    deadline : time of ``clock``, in seconds, at which a planner stops and returns its best plan so
+        far. Choices before the deadline do not depend on the time
     overload_ceiling : score that no host may exceed in any policy after any move, unless the host
         exceeded it before the plan
-    cut : set once a planner stops at the deadline; copies of the limits share the record
-    unplaced : {instance: NoPlace} for each instance that had to leave its host and stays; planners
-        fill it, and copies of the limits share it
+    cut : set once a planner stops at the deadline; copies of the limits share this record
+    unplaced : {instance: NoPlace} for each instance that had to leave its host and stays. Planners
+        fill this dict, and copies of the limits share it
     """
 
     budget: int
@@ -57,13 +59,13 @@ class Limits:
 
     @property
     def is_past(self) -> bool:
-        """Return whether the deadline has passed."""
+        """Return True once the deadline has passed; False before."""
         return self.clock() >= self.deadline
 
     @property
     def is_over(self) -> bool:
-        """Return whether a search has to stop at the deadline. Read this only where the search
-        would continue otherwise, because True is recorded in ``cut``."""
+        """Return whether the deadline has passed; if it has, record in ``cut`` that it stopped a
+        search. Read this property only where the search would continue otherwise."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -72,14 +74,13 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A planned move, in indexes of the problem.
+    """A planned move. Instances and hosts are indexes of the problem.
 
-    combined_after : the combined imbalance after the move
-    why : the purpose of the move
-    reason : the purpose, and the effect on imbalances and loads
+    combined_after : combined imbalance after the move
+    why : purpose of the move
+    reason : purpose of the move, followed by its effect on imbalances and loads
     depends_on : positions of the earlier steps in the same list that must be made before this step
-    joint : a number that is equal for steps that help only together; None where the step helps
-        alone
+    joint : number of the group of steps that help only together; None for a step that helps alone
     """
 
     vm: int
@@ -93,22 +94,23 @@ class Step:
 
 
 class Planner(Protocol):
-    """The protocol of a planner, which chooses moves. A planner has no state: the same input always
-    gives the same plan."""
+    """The protocol of a planner, a component that chooses moves. A planner has no state: the same
+    input always gives the same plan."""
 
     phase: str
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        """Choose moves and apply them to ``state``, from which the next planner continues.
+        """Choose moves, apply them to ``state``, and return them as steps. The next planner
+        continues from ``state``.
 
-        Every rule of the model holds after each of the returned steps, in their order.
+        Every rule of the model holds after each step, if the steps are made in the returned order.
         """
 
 
 def load(name: str, **arguments: Any) -> Planner:
     """Return the planner called ``name``.
 
-    :param arguments: arguments of the planner's class
+    :param arguments: keyword arguments for the constructor of the planner
 
     :raises ConfigurationError: no planner of that name is installed, or it cannot be imported
     """
@@ -121,24 +123,24 @@ def load(name: str, **arguments: Any) -> Planner:
 
 
 Choice = tuple[int, int, str]
-"""(instance, destination, text about the purpose of the move)"""
+"""A chosen move: (instance, destination, text about the purpose of the move)."""
 DIGITS = range(3, 7)
-"""Numbers of decimal digits with which the reason of a move shows a load or imbalance. The smallest
-number is used with which the change is visible. Raised, reasons show changes that do not matter;
-lowered, small changes are not shown. Chosen because a change of less than a millionth of a host is
-of no use to a reader."""
+"""Numbers of decimal digits of a load or imbalance in the reason of a move. The smallest number
+that shows the change is used. Raised, reasons show changes that do not matter; lowered, small
+changes are not shown. Chosen because a change of less than a millionth of a host is of no use to a
+reader."""
 
 
 class StepRecorder:
     """A recorder that applies moves to a state one after the other, and describes the effect of
-    each."""
+    each move."""
 
     def __init__(self, state: State):
         self.state = state
         self.imbalances = state.imbalances()
 
     def record(self, vm: int, destination: int, why: str) -> Step:
-        """Apply a move to the state, and return it as a step that describes its effect."""
+        """Apply a move to the state. Return the move as a step with a text about its effect."""
         problem, before = self.state.problem, self.imbalances
         ends = [int(self.state.vm_host[vm]), destination]
         loads = self.state.scores[ends].copy()
@@ -155,8 +157,8 @@ class StepRecorder:
 
 def one_by_one(state: State, limits: Limits,
                choose: Callable[[], Choice | None]) -> list[Step]:
-    """Call ``choose`` and make the move that it returns, repeatedly, until it returns None or the
-    limits are reached. Returns the steps."""
+    """Make the moves that ``choose`` returns, one after the other, and return them as steps. The
+    loop ends when ``choose`` returns None, the budget is used, or the deadline has passed."""
     steps: list[Step] = []
     recorder = StepRecorder(state)
     while len(steps) < limits.budget and not limits.is_over:
@@ -168,15 +170,18 @@ def one_by_one(state: State, limits: Limits,
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
-    """Return a text about the changes of a figure, such as the imbalance, in all policies; '' if
-    none changes."""
+    """Return a text about the changes of a figure in each policy; '' if the figure changes in no
+    policy.
+
+    :param what: name of the figure, such as "imbalance"
+    """
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''
 
 
 def change(name: str, old: float, new: float) -> str | None:
-    """Return a text such as ``cpu 0.412 to 0.398``, with enough digits to show the difference; None
-    where there is none."""
+    """Return a text such as ``cpu 0.412 to 0.398``, with enough digits to show the difference.
+    Return None if even the most digits of :data:`DIGITS` show no difference."""
     for digits in DIGITS:
         before, after = f'{old:.{digits}f}', f'{new:.{digits}f}'
         if before != after:

@@ -1,4 +1,4 @@
-"""The search for the best of many single moves by branch and bound. Only moves that may still be
+"""The search for the best single move among many, by branch and bound. Only moves that may still be
 the best are rated in full."""
 
 from collections.abc import Callable
@@ -12,33 +12,37 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Largest difference of two computed gains of moves, as a fraction of a host, with which the gains
-count as equal. Raised, gains of more moves are computed exactly for nothing; lowered, the best move
-may be missed. Fixed by float64: some units in the last place of numbers around 1."""
+"""Largest difference, as a fraction of a host, at which two computed gains of moves count as equal.
+Raised, the best move may be missed; lowered, rounding errors let the search compute more gains
+exactly than necessary. Fixed by float64: some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
-"""Number (no unit) in place of the index of a destination, for the moves of an instance to all
-hosts together. Fixed: no index is negative."""
+"""Value (no unit) of a destination index that stands for all hosts. Fixed: no index of a host is
+negative."""
 
 
 class BestMove:
     """The search for the feasible move that lowers the combined imbalance most, among given
-    candidates. Of moves whose gain equals the best within the tolerance, the one with the smallest
-    memory is chosen; of these, the first by uuid and by name of the destination.
+    candidates.
 
-    A candidate is (bound, instance, host). Where it names a host, the move to this host is
-    feasible, every policy accepts the move, and the bound is its gain. Where it has
-    :data:`EVERYWHERE` in place of a host, the bound is the most that a move of the instance to any
-    host could gain, and the best host is searched only if this bound is above the best gain so far.
+    Moves are tied if their gains differ by no more than the tolerance. Of tied moves, the move of
+    the instance with the least memory is chosen; then the first by uuid of the instance and name of
+    the destination.
+
+    A candidate is (bound, instance, host). If a candidate names a host, the move to this host is
+    feasible, every policy accepts the move, and the bound is the gain of the move. If a candidate
+    has :data:`EVERYWHERE` in place of a host, the bound is an upper bound of the gain of moving the
+    instance to any host. The best host is then searched only if the bound is above the best gain so
+    far.
 
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if it
         makes the imbalance worse
-    wanted : function of a Delta that returns bool (...), the moves that may be chosen; None for all
-        moves
+    wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
+        all moves may be chosen
     is_forced : whether moves may be chosen that policies do not accept
-    model : the model whose rules apply; None for the model of the state, which is used without the
-        rules that yield where moves are forced
+    model : the model whose rules apply. None stands for the model of the state; if moves are
+        forced, for this model without the rules that may be relaxed
     best : the largest gain of a feasible move so far, or the floor
     """
 
@@ -56,18 +60,20 @@ class BestMove:
         self._candidates, self._rows = [], {}
 
     def _matters(self, gains: np.ndarray) -> np.ndarray:
-        """Return bool, in the shape of ``gains``: whether a move with this gain, or with this upper
-        bound of its gain, may be chosen."""
+        """Return bool, in the shape of ``gains``: true where a move may still be the chosen one.
+
+        :param gains: gains of moves, or upper bounds of gains
+        """
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
-        """Return whether moves that gain at most ``bound`` may be the best, so that they have to be
-        considered."""
+        """Return True if a move that gains at most ``bound`` may still be the best; False if no
+        such move needs to be considered."""
         # A further half of the tolerance allows for rounding errors of the bound.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
     def to_anywhere(self, vms: np.ndarray) -> None:
-        """Consider the moves of these instances to every host."""
+        """Add the moves of some instances to every host as candidates."""
         bounds = self.extremes.decrease(self.extremes.at_best(vms))
         gains = self._gains(self.state.delta((vms[:, None], self.extremes.low_ends)))
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
@@ -79,8 +85,8 @@ class BestMove:
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
 
     def to_host(self, vms: np.ndarray, host: int) -> float:
-        """Consider the moves of these instances to ``host``. Returns the gain of the best of them,
-        -inf if none may be chosen."""
+        """Add the moves of some instances to ``host`` as candidates. Return the largest gain of
+        these moves; -inf if none of the moves may be chosen."""
         gains, vms = self._near(self._gains(self.state.delta((vms, host))), vms)
         feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
@@ -90,8 +96,8 @@ class BestMove:
         return most
 
     def found(self) -> tuple[int, int] | None:
-        """Return the best of all considered moves, as (instance, destination); None where none may
-        be chosen."""
+        """Return (instance, destination) of the best candidate; None if no candidate may be
+        chosen."""
         if not self._candidates or not self.best > self.floor:
             return None
         bounds, vms, hosts = (np.concatenate(column)
@@ -108,19 +114,20 @@ class BestMove:
         raise AssertionError('the best move is one of the candidates')
 
     def _gains(self, delta: Delta) -> np.ndarray:
-        """Return float64 (...): the gains of moves, -inf where a policy does not accept them."""
+        """Return float64 (...): the gain of each move; -inf where a policy does not accept the
+        move."""
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (bounds, instances), the largest bound first. Instances whose bound shows that
-        none of their moves may be chosen are left out."""
+        """Return (bounds, instances) of the instances of which a move may still be chosen. The
+        largest bound comes first."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]
 
     def _row(self, vm: int) -> np.ndarray:
-        """Return float64 (H,): the gain of moving the instance to each host, -inf where it may not
-        go."""
+        """Return float64 (H,): the gain of moving the instance to each host; -inf for hosts to
+        which the instance may not move."""
         if vm not in self._rows:
             delta = self.state.delta((vm, np.arange(len(self.state.guests))), model=self.model)
             permitted = delta.feasible & self.state.problem.available
@@ -133,9 +140,12 @@ class BestMove:
 def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
                   is_forced: bool = False, model: Model | None = None) -> tuple[int, int] | None:
-    """Return the accepted move of some instances after which the combined imbalance is lowest, even
-    if it is higher than before, as (instance, destination). None if no move is possible.
+    """Return (instance, destination) of the move after which the combined imbalance is lowest; None
+    if no move is possible.
 
+    The move is returned even if the imbalance is higher after it than before.
+
+    :param vms: the instances that may be moved
     :param wanted, is_forced, model: as in :class:`BestMove`
     """
     vms = np.array(vms, dtype=np.intp)

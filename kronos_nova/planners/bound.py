@@ -1,11 +1,11 @@
-"""Lower bounds of the imbalances that a plan can reach.
+"""Lower bounds of the imbalances that a plan can reach. Two facts give such bounds.
 
-An instance is indivisible, and some instances may not be moved. The host of the largest instance
-has at least the load of this instance, while the least loaded of the other hosts has at most the
-mean load of these others.
+First, an instance is indivisible, and some instances may not be moved. The host of the largest
+instance has at least the load of this instance. The least loaded of the other hosts has at most the
+mean load of the other hosts.
 
-The load of a host without room, such as one that a buffer keeps free, cannot rise, while the most
-loaded of the other hosts has at least their mean.
+Second, the load of a host without room, such as a host that a buffer keeps free, cannot rise. The
+most loaded of the other hosts has at least the mean load of the other hosts.
 """
 
 import numpy as np
@@ -15,10 +15,12 @@ from kronos_nova.model import filling
 
 
 def least_imbalances(problem: Problem) -> np.ndarray:
-    """Return float64 (P,): a lower bound of the imbalance of each policy that any placement of the
-    movable instances can have. Only placements on available hosts with room for the instances
-    count; other rules are ignored. The bound is 0 for a policy that leaves hosts out of its
-    imbalance, because the host with the largest instance may be left out."""
+    """Return float64 (P,): a lower bound of the imbalance that any plan can reach in each policy.
+
+    The bound allows for the room of available hosts, and ignores other rules. It is 0 for a policy
+    that leaves hosts out of its imbalance, because the host with the largest instance may be left
+    out.
+    """
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
         return np.zeros(len(problem.policies))
@@ -41,11 +43,11 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): a lower bound of the imbalance that follows from hosts that cannot be
-    filled: the largest amount by which the mean score of the other hosts exceeds the highest score
-    that one host can have.
+    """Return float64 (P,): a lower bound of each imbalance that follows from the limited room of
+    hosts. For one host, it is the amount by which the mean score of the other hosts exceeds the
+    highest score that this host can have. The largest amount of all hosts is returned.
 
-    :param most: float64 (H, P), the highest score that each of the hosts can have
+    :param most: float64 (H, P), highest score that each of ``hosts`` can have
     """
     sizes = 1.0 / problem.host_scale[hosts]
     load = (problem.scores[hosts] * sizes).sum(axis=0)

@@ -1,8 +1,8 @@
-"""Swaps of bundles of instances between full hosts, which make room.
+"""Swaps of bundles (several instances of one size) between full hosts, which make room.
 
-Full hosts are seldom full in everything: one has processors left and no memory, another the
-reverse. No further instance fits on either host until instances of the two change places. Chains of
-such swaps are the ejection chains of Glover (1996).
+Full hosts are seldom full in everything: one host has processors left and no memory, another host
+has memory left and no processors. No further instance fits on either host until some of their
+instances are exchanged. A chain of such swaps is an ejection chain (Glover 1996).
 """
 
 from typing import NamedTuple
@@ -14,42 +14,42 @@ from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
 
 MOST_OUT = 4
-"""Maximum number of instances of one size that leave a host in one swap, so that a larger instance
-fits there. Raised, a plan takes longer; lowered, four small instances no longer make room for an
-instance that is two sizes larger. Chosen because sizes of flavors mostly double from one to the
+"""Maximum number of instances of one size that leave a host in one swap. They make room for a
+larger instance. Raised, a plan takes longer; lowered, four small instances no longer make room for
+an instance that is two sizes larger. Chosen because sizes of flavors mostly double from one to the
 next; not measured."""
 MOST_BACK = 3
-"""Maximum number of instances of one size that come back to a host in one swap, for others that
-leave it. Raised, a plan takes longer; lowered, small rests of free room stay unused. Not
-measured."""
+"""Maximum number of instances of one size that a host receives in one swap. They come in exchange
+for the instances that leave the host. Raised, a plan takes longer; lowered, small amounts of free
+room stay unused. Not measured."""
 ROWS = 600
-"""Maximum number of sets of leaving instances for which swaps are rated. Those with the least
-memory to copy, or the most gain, are kept. Raised, a swap takes longer to find; lowered, the best
-swap is missed more often. Chosen because with :data:`COLUMNS` a million swaps are rated in some
-hundredths of a second, and a plan looks for hundreds of swaps."""
+"""Maximum number of sets of leaving instances for which swaps are rated. The sets with the lowest
+price, or with the largest gain of room, are kept. Raised, a swap takes longer to find; lowered, the
+best swap is missed more often. Chosen because, together with :data:`COLUMNS`, a million swaps are
+rated in some hundredths of a second, and a plan needs hundreds of swaps."""
 COLUMNS = 1500
-"""Maximum number of sets of returning instances that are rated with each set of leaving instances.
+"""Maximum number of sets of instances that are rated in exchange for each set of leaving instances.
 Raised, a swap takes longer to find; lowered, the best swap is missed more often. Chosen together
 with :data:`ROWS`."""
 TRIES = 20
-"""Maximum number of swaps, the best rated first, for which the constraints are checked for each
-instance. Raised, a plan takes longer where constraints forbid most swaps; lowered, a swap that they
-allow is missed. Where a constraint forbids one instance of a size, it mostly forbids all of them;
-not measured."""
+"""Maximum number of swaps for which the constraints are checked. The swaps with the best ratings
+are checked first. Raised, a plan takes longer where constraints forbid most swaps; lowered, an
+allowed swap is missed more often. Chosen because a constraint that forbids one instance of a size
+mostly forbids all instances of this size; not measured."""
 UNLIMITED = 1e9
-"""Usable room of a host (no unit) when no instance waits for a place that needs any room. Fixed:
-more than any host has."""
+"""Usable room of a host (no unit) if the waiting instances need no room at all. Fixed: more than
+any host has."""
 
 
 class Bundles(NamedTuple):
     """A list of n bundles. A bundle is a number of instances of one size on one host, which move
     together.
 
-    host : intp (n,)
+    host : intp (n,), host of each bundle
     first : intp (n,), the first instance of each bundle
-    amount : intp (n,), number of instances in each; 0 for an empty bundle
+    amount : intp (n,), number of instances in each bundle; 0 for an empty bundle
     size : float64 (n, c), size of all instances of a bundle together
-    price : float64 (n,), price of moving the instances of a bundle that have not moved yet
+    price : float64 (n,), price of moving each bundle; 0 if its instances were moved before
     """
 
     host: np.ndarray
@@ -59,15 +59,15 @@ class Bundles(NamedTuple):
     price: np.ndarray
 
     def select(self, rows: np.ndarray) -> 'Bundles':
-        """Return some of the bundles, in the given order."""
+        """Return the bundles at the positions ``rows``, in this order."""
         return Bundles(*(column[rows] for column in self))
 
 
 class BundleSwaps:
-    """The search for swaps in a packing, which are then made.
+    """A search that finds swaps in a packing and makes them.
 
-    ratio : float64 (c,), proportions in which the instances that have no place yet need each kind
-        of room; room in other proportions is not usable
+    ratio : float64 (c,), proportions in which the instances without a host need each kind of room;
+        only room in these proportions is usable
     price : float64 (v,), price of moving each instance, in units of usable room
     rated : number of pairs of bundles rated so far
     """
@@ -80,9 +80,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Place an instance that has no place yet on a host that lacks room for it. To make room,
-        some instances of that host go to a second host, and instances of the second host may come
-        back. Returns whether such a swap was found and made."""
+        """Put an instance that is on no host on a host that lacks room for it. To make room, some
+        instances of this host go to a second host, and instances of the second host may come back.
+        Return True if such a swap was made; False if none was found."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
@@ -93,8 +93,8 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds most usable room. Returns whether there was a swap that adds
-        some."""
+        """Make the swap that adds the most usable room: room in the proportions that the waiting
+        instances need. Return True if a swap was made; False if no swap adds usable room."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -102,8 +102,9 @@ class BundleSwaps:
         return self._make(piles, out.select(smallest(-gain, ROWS)), None, least=1e-6)
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the piles as two arrays: the first instance of each, and its number of instances.
-        A pile is the instances of one size on one host. Moved instances have piles of their own."""
+        """Return two arrays: the first instance of each pile, and the number of instances of each
+        pile. A pile is all instances of one size on one host. Instances that were moved form
+        separate piles."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -113,8 +114,8 @@ class BundleSwaps:
         return vms[first], number
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
-        """Return the bundles of ``least`` to ``most`` instances of every pile. If ``least`` is 0,
-        there is one empty bundle for each host."""
+        """Return all bundles of 1 to ``most`` instances of each pile. If ``least`` is 0, add one
+        empty bundle for each open host."""
         packing, (first, number) = self.packing, piles
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])
@@ -128,8 +129,12 @@ class BundleSwaps:
         return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
     def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
-        """Rate every pair of a bundle that leaves one host and a bundle that comes back from
-        another, and make the best allowed swap. Returns whether one was made."""
+        """Make the best allowed swap of a bundle that leaves one host and a bundle that comes back
+        from another host. Return True if a swap was made; False if none is allowed.
+
+        :param vm: instance that is put on the first host in addition; None if there is none
+        :param least: rating that the swap must exceed
+        """
         packing = self.packing
         back = self._bundles(piles, 0, MOST_BACK)
         if not len(out.host):
@@ -158,8 +163,8 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return the usable room (:meth:`usable`) that is left of ``room[at]`` after ``size[of]``
-        is taken.
+        """Return float64 (n,): the usable room (:meth:`usable`) that is left of each room
+        ``room[at]`` after the size ``size[of]`` is taken from it.
 
         The columns are computed one by one, without an array of the whole difference.
         """
@@ -187,8 +192,8 @@ class BundleSwaps:
         return True
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
-        """Return as many instances as a bundle has, all of which may go to ``destination``; None if
-        there are too few."""
+        """Return the instances of a bundle, chosen so that all of them may go to ``destination``.
+        Return None if too few instances of this size may go there."""
         packing, first = self.packing, bundles.first[n]
         found: list[int] = []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])

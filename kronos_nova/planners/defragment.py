@@ -1,9 +1,9 @@
-"""The planner that makes room for more new servers by moves that join fragments of free room to
-whole slots.
+"""The planner that makes room for new servers by moves that join fragments of free room.
 
-The new servers are modelled as instances that have to leave an imaginary host; there are more of
-them than could fit on the other hosts. One integer program (:mod:`kronos_nova.model.assignment`)
-finds the end state in which fewest of them stay. The order of the moves is found afterwards
+The result is counted in slots; a slot is the room that one new server needs. The new servers are
+modelled as instances that have to leave an imaginary host. There are more of these instances than
+could fit on the other hosts. One integer program (:mod:`kronos_nova.model.assignment`) finds the
+end state in which the fewest of the instances stay. The order of the moves is found afterwards
 (:mod:`.order`).
 """
 
@@ -19,27 +19,29 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Maximum number of pairs of an instance size and a host in the integer program that joins free
-room for new servers. Raised, more hosts are considered, and plans take longer; lowered, only the
-hosts with most free room are considered, and a few servers fewer fit. Not measured."""
+"""Maximum number of pairs of an instance size and a host in the integer program. The program joins
+free room for new servers. Raised, more hosts are considered, and plans take longer; lowered, only
+the hosts with most free room are considered, and slightly fewer servers fit. Not measured."""
 GAP = 0.03
-"""Part of the least cost by which the solution of the integer program may be worse. The program
-plans moves that join free room for new servers. Raised, plans take less time; lowered, a few more
-servers fit. Measured in ten published mappings of 279 hosts: with .012, one more server fits in two
-of them (of 147 and of 172), and plans take up to 6.2 s instead of 4.8 (``bench fragments``)."""
+"""Relative gap of the integer program: the part of the least cost by which its solution may be
+worse. The program plans moves that join free room for new servers. Raised, plans take less time;
+lowered, a few more servers fit. Measured in ten published mappings of 279 hosts: with 0.012, one
+more server fits in two of the mappings (of 147 and 172 servers), and plans take up to 6.2 s instead
+of 4.8 s (``bench fragments``)."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that joins free room for new
 servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured
-with this value: 50 moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
+with this value: plans of 50 moves on 279 hosts take 2.5 to 4.8 s of processor time (``bench
+fragments``)."""
 MOVE_MB = 64.0
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves of larger instances; lowered, plans have more moves of smaller instances. Not measured."""
 
 
 class Defragmenter:
-    """A planner that moves instances of other hosts so that as many as possible of the instances on
-    draining hosts would fit elsewhere. The instances on draining hosts stand for new servers and
-    are not moved."""
+    """A planner that makes room for as many new servers as possible. The instances on draining
+    hosts stand for new servers and are not moved. Instances of the other hosts are moved, so that
+    as many of the new servers as possible would fit there."""
 
     phase = EVACUATE
 
@@ -67,12 +69,11 @@ class Defragmenter:
 
     def _do_elsewhere(self, ordering: order.Ordering, vm: int, meant: int, slot: int,
                       hosts: np.ndarray) -> None:
-        """Move an instance to the host where it takes the fewest slots; of equal hosts, to
-        ``meant``. Move nothing where the instance would take at least as many slots as it frees on
-        its own host.
+        """Move an instance to the host on which it takes up the fewest slots (rooms for one new
+        server). Of equal hosts, ``meant`` is preferred. The instance stays if it would take up at
+        least as many slots as it frees on its own host.
 
         :param meant: the host to which the integer program moves the instance
-
         :param slot: an instance that stands for all new servers
         """
         state, home = ordering.state, ordering.state.vm_host[vm]

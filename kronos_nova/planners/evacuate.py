@@ -1,15 +1,15 @@
 """The planner that empties hosts that an operator disabled.
 
-Hosts are emptied one after the other: each instance, the largest first, goes to the host after
-which the imbalance is lowest. Where that leaves instances behind, the destinations of all instances
-are chosen together, and other instances make room if necessary
-(:mod:`kronos_nova.model.assignment`). The order of the moves is found afterwards (:mod:`.order`).
+Hosts are emptied one after the other. Each instance, the largest first, goes to the host with which
+the imbalance becomes lowest. If instances are left behind, the destinations of all instances are
+chosen together, and other instances make room if necessary (:mod:`kronos_nova.model.assignment`).
+The order of the moves is found afterwards (:mod:`.order`).
 
-Empty hosts matter more than even loads. Where every destination makes the imbalance of some policy
-worse, an instance goes to the destination that makes it worse by the least. It goes to a host that
-ends above the overload ceiling only if all possible hosts would. Where the load of an instance or
-of its destinations is not known, room alone decides: the largest instance goes first, to the host
-with most room (Graham's LPT rule, 1969).
+Empty hosts matter more than even loads. If every destination makes the imbalance of some policy
+worse, the instance goes to the destination with the smallest increase. A destination above the
+overload ceiling is chosen only if every possible destination would end above the ceiling. If the
+load of an instance or of its destinations is not known, only room decides: the largest instance
+goes first, to the host with most room (Graham's LPT rule, 1969).
 """
 
 import dataclasses
@@ -35,51 +35,52 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Least number of moves that are searched ahead when hosts are emptied. One plan may have fewer;
-then the first moves leave room for later ones. Raised, plans for many hosts take longer; lowered,
-the first moves take room that later moves need. Not measured."""
+"""Minimum number of moves that are searched when hosts are emptied, even if one plan may have
+fewer. The first moves then leave room for later moves. Raised, plans for many hosts take longer;
+lowered, the first moves take room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
-"""Maximum numbers of pairs of a kind of instances and a host in the integer program that empties
-hosts. They are tried in this order until all instances can leave. Raised, more hosts are
+"""Maximum numbers of pairs of an instance size and a host in the integer program that empties
+hosts. The numbers are tried in this order until all instances can leave. Raised, more hosts are
 considered, and plans take longer; lowered, only the hosts with most free room are considered, and
 more instances stay. Not measured."""
 GAP = 0.01
-"""Part of the least cost by which the solution of the integer program may be worse. The program
-chooses destinations when hosts are emptied. Raised, large programs take less time; lowered, plans
-copy a few GiB less of the instances that make room. Not measured."""
+"""Relative gap of the integer program: the part of the least cost by which its solution may be
+worse. The program chooses destinations when hosts are emptied. Raised, large programs take less
+time; lowered, plans copy a few GiB less of the instances that make room. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
 take longer; lowered, more plans are not the best. Chosen above the 1 to 50 nodes that programs of
 ten hosts need."""
 CHECKED = 20_000
-"""Number of moves that may be repeated on a copy of the cluster to find needless ones. Each takes
-some 0.1 ms. Raised, large plans take longer; lowered, only small plans are free of needless moves.
-Not measured."""
+"""Maximum number of moves that are repeated on a copy of the cluster to find needless moves. Each
+repeated move takes some 0.1 ms. Plans that would need more are not checked. Raised, large plans
+take longer; lowered, only small plans are free of needless moves. Not measured."""
 ROUNDS = 6
-"""Maximum number of end states that are tried to empty hosts. An end state says which instance ends
-on which host. The next one is tried if its moves cannot be made one after the other. If none can be
-reached, hosts are emptied only in part. Raised, more hosts are emptied where others are nearly
-full, and plans take longer; lowered, fewer hosts are emptied there. Measured: with this value the
-hosts of all 300 clouds of ``bench optimum`` are emptied."""
+"""Maximum number of end states that are tried to empty hosts. An end state gives each instance a
+host. If the moves to an end state cannot be made one after the other, the next end state is tried.
+If none can be reached, hosts are emptied only in part. Raised, more hosts are emptied where the
+other hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there.
+Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Way:
-    """A sequence of moves that empties hosts. ``stays`` is the number of instances that are left on
-    these hosts.
+    """A sequence of moves that empties hosts.
 
-    moves : (instance, destination, text that is added to the reason of the move), in order"""
+    moves : (instance, destination, text that is added to the reason of the move), in order
+    stays : number of instances that are left on the hosts to be emptied
+    """
 
     moves: list[tuple[int, int, str]]
     stays: int
 
 
 class Evacuator:
-    """A planner that empties the draining hosts, with as few instances left behind as possible.
+    """A planner that empties the draining hosts and leaves as few instances behind as possible.
 
-    Hosts are emptied one after the other, the host with the least memory to copy first, so that
-    some hosts are completely empty even if a plan is cut off. Instances whose moves are likely to
-    fail again are moved last, so that other instances do not wait for them.
+    Hosts are emptied one after the other, the host with the least memory to copy first. So some
+    hosts are completely empty even if a plan is cut off. Instances whose moves are likely to fail
+    again are moved last, so that other instances do not wait for them.
     """
 
     phase = EVACUATE
@@ -103,8 +104,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Choose a destination for each instance, host after host. It is the host with which the
-    imbalance stays lowest."""
+    """Choose a destination for each instance, one host after the other. The destination is the host
+    with which the imbalance becomes lowest."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -122,7 +123,8 @@ def _one_by_one(state: State, limits: Limits) -> _Way:
 
 
 def _in_turn(state: State) -> list[int]:
-    """Return the instances to be moved, in the order in which places are searched for them."""
+    """Return the instances that have to leave their hosts, in the order in which destinations are
+    chosen for them."""
     problem, vms = state.problem, waiting(state)
     hosts = state.vm_host[vms]
     to_copy = np.bincount(hosts, problem.memory_mb[vms], len(problem.hosts))
@@ -132,8 +134,8 @@ def _in_turn(state: State) -> list[int]:
 
 
 def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[int, str] | None:
-    """Return (destination, text that is added to the reason of the move) for an instance; None if
-    no host may take the instance.
+    """Choose a destination for an instance. Return (destination, text that is added to the reason
+    of the move); None if no host may take the instance.
 
     :param within: the model with the overload ceiling
     :param forced_within: the model for emptying with the overload ceiling
@@ -151,12 +153,11 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return a _Way that leaves fewer instances on their hosts than ``way``; ``way`` itself if none
-    is found.
+    """Return a sequence of moves that leaves fewer instances on their hosts than ``way``; ``way``
+    itself if none is found.
 
-    Each round makes two choices for some of the hosts together: the instances that go to these
-    hosts, and the instances that make room there. The places of all other instances do not change
-    in this round.
+    Each round chooses, for some of the hosts together, the instances that move to these hosts and
+    the instances that make room there. All other instances keep their destinations in this round.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -182,9 +183,10 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
 
 
 def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, NoPlace]]:
-    """Yield (instance, why it finds no place) for the instances that stay.
+    """Yield (instance, NoPlace with the reason) for each instance that stays.
 
-    :param is_proven: whether it is proven that no fewer can stay
+    :param stay: the instances for which no destination was found
+    :param is_proven: whether it is proven that every plan leaves at least this number of instances
     """
     if not stay:
         return
@@ -205,10 +207,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the end state in which the fewest of the instances that have to leave stay. Of end
-    states that are equal in this, the one with the least load above limits is returned, and of
-    these the one that copies the least memory of other instances. None if no end state was found in
-    time."""
+    """Return the end state that leaves the fewest instances on the hosts to be emptied. Of equal
+    end states, the one with the least load above limits is returned, then the one that copies the
+    least memory of other instances. Return None if no end state was found in time."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -218,7 +219,8 @@ def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended
 
 def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
                 hosts: np.ndarray) -> assignment.Assignment:
-    """Make the assignment of instances that leave and of others that may give way.
+    """Return the assignment problem of the instances that leave and the instances that may make
+    room.
 
     :param hosts: bool (H,), possible destinations, whose own instances may make room
     """
@@ -229,12 +231,12 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
-    """Change the destinations of instances, those of some hosts at a time, so that fewer instances
-    stay, until no such change is found.
+    """Change destinations in ``places`` until no change is found with which fewer instances stay.
+    Each change chooses the destinations of the instances on some of the hosts together.
 
     :param places: {instance: its destination} of the instances that move; changed in place
     :param forbidden: pairs of instance and host for which no order of moves was found
-    :returns: whether it is proven that no fewer can stay
+    :returns: True if it is proven that no other choice leaves fewer instances; False otherwise
     """
     in_turn, is_proven = _in_turn(state), False
     for pairs in PAIRS:
@@ -268,9 +270,11 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
 def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return two lists: the moves that can be made one after the other, in this order, and the
-    moves that cannot be made. Hosts are emptied in turn, and moves that make room are made when
-    they are needed. Where that leaves moves that cannot be made, all moves that make room are tried
-    first instead."""
+    moves that cannot be made.
+
+    The moves of the first host are tried first, then the moves that make room, then the other
+    moves. If some moves cannot be made, the moves that make room are tried first instead.
+    """
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
     leaving = sorted((move for move in moves if move[0] in turn), key=lambda move: turn[move[0]])
@@ -294,8 +298,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without needless ones. A move of an instance that need not leave is needless
-    if all other moves are possible without it."""
+    """Return the moves without needless moves. A move that only makes room is needless if all other
+    moves are possible without it. Large plans (see :data:`CHECKED`) are returned unchanged."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:
@@ -308,7 +312,7 @@ def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]
 
 
 def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
-    """Return whether moves may be made one after the other."""
+    """Return True if each move is feasible after the moves before it; False otherwise."""
     trial = state.copy()
     for vm, host in moves:
         if not trial.delta((vm, host)).feasible:

@@ -1,4 +1,4 @@
-"""``ffd``: first fit decreasing (Johnson 1973), the simple way to free hosts."""
+"""The planner ``ffd``: first fit decreasing (Johnson 1973), a simple method to free hosts."""
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from kronos_nova.planners.base import StepRecorder
 
 class FirstFitDecreasing:
     """A planner that empties hosts, the least loaded host first. The instances of a host are moved
-    in the order of their loads, the heaviest first, each to the most loaded host that may take it.
-    A host that took an instance is not emptied later. A host that is empty or being emptied takes
-    no instance."""
+    in the order of their loads, the heaviest first. Each instance goes to the most loaded host that
+    may take it. A host that took an instance is not emptied later. A host that is empty or is being
+    emptied takes no instance."""
 
     phase = PACK
 

@@ -1,14 +1,14 @@
-"""``greedy``: the planner that makes the best single move again and again (steepest descent).
+"""The planner ``greedy``, which makes the best single move again and again (steepest descent).
 
-The plan is exactly that of rating every pair of instance and host, without rating all of them. A
-move lowers an imbalance only if it leaves the most loaded host of a policy (its top) or enters the
-least loaded one (its bottom), and then by no more than the gap to the next host. So only instances
-on a top host and moves to a bottom host matter, and of these only moves whose bound is above the
-gain of the best move so far are rated in full.
+The plan is the same as if every pair of an instance and a host was rated, but most pairs need not
+be rated. A move lowers an imbalance only if it leaves the most loaded host of a policy (the top) or
+enters the least loaded host (the bottom). The gain is then at most the gap between this host and
+the next host. So only instances on a top host and moves to a bottom host are considered. Of these
+moves, only those whose upper bound is above the best gain so far are rated in full.
 
-Where a policy leaves the highest and lowest hosts out of its imbalance, these matter too: if a move
-brings the score of one of them inside, the next host is left out instead. The bound is then the gap
-between the first host that counts and the next one.
+A policy may leave its highest and lowest hosts out of its imbalance. Such hosts matter as well: if
+a move brings the score of one of these hosts inside, the next host is left out instead. The bound
+is then the gap between the first host that counts and the next host.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
 """Number of instances whose moves to the least loaded hosts are rated in the first step. Each
-further step rates four times as many. Raised, the first step takes longer; lowered, more steps are
-made. Chosen because the first step mostly finds the best move, and because smaller arrays save no
-time with numpy; not measured in a bench."""
+further step rates four times as many instances. Raised, the first step takes longer; lowered, more
+steps are made. Chosen because the first step mostly finds the best move, and because smaller arrays
+save no time with numpy; not measured in a bench."""
 
 
 class Greedy:
@@ -49,8 +49,8 @@ class Greedy:
 
 class _Round:
     """The search for one move. A class of moves is all moves off one of the most loaded hosts, or
-    all moves to one of the least loaded hosts. The class whose moves could gain most is searched
-    first."""
+    all moves to one of the least loaded hosts. The class with the largest upper bound of the gain
+    is searched first."""
 
     def __init__(self, state: State, model: Model, smallest_first: np.ndarray):
         self.state, self.problem, self.vms = state, state.problem, smallest_first
@@ -60,7 +60,8 @@ class _Round:
         self.search = BestMove(state, floor=TOLERANCE, model=model)
 
     def best_move(self) -> tuple[int, int] | None:
-        """Return the (instance, destination) that lowers the combined imbalance most, or None."""
+        """Return (instance, destination) of the move that lowers the combined imbalance most; None
+        if no move lowers it."""
         for bound, show, host in self._classes():
             if not self.search.could_matter(bound):
                 break
@@ -68,8 +69,9 @@ class _Round:
         return self.search.found()
 
     def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
-        """Return {host at an end: the most that a move which leaves or enters the host can gain
-        there, summed over policies}."""
+        """Return {host: upper bound of the gain} for the hosts at one end of the loads, the tops or
+        the bottoms. The bound is the most by which a move off or onto the host can lower the
+        combined imbalance at this end."""
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
             if len(hosts) > len(deciding):
@@ -89,15 +91,15 @@ class _Round:
         return sorted(classes, key=lambda found: -found[0])
 
     def _leaving(self, source: int) -> None:
-        """Consider the moves of instances on a top host to any host."""
+        """Add the moves of the instances on a top host to any host as candidates."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
         self.search.to_anywhere(vms)
 
     def _entering(self, host: int) -> None:
-        """Consider the moves to a bottom host of instances that are on other hosts.
+        """Add the moves of instances of other hosts to a bottom host as candidates.
 
-        Instances are considered in the order in which ties are decided. Once a move gains as much
-        as the bound permits, no later instance can be chosen, and the search ends.
+        The instances are considered in the order in which ties are decided. Once a move gains as
+        much as the bound permits, no later instance can be chosen, and the search ends.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

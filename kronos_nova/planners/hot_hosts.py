@@ -1,4 +1,5 @@
-"""Hot hosts: hosts whose load, or the load of an instance on them, is above a mark of a policy."""
+"""Detection of hot hosts. A host is hot if its load, or the load of one of its instances, is above
+a mark (limit) of a policy."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,16 +11,16 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Least load of all servers of a hot host together for which servers are moved off it. It is a part
-of the host's excess, its load above the mark (limit) for hot hosts. Raised, moves that help a
-little are left out; lowered, servers are moved off hosts that are hot without them. Chosen because
-less than a tenth of the excess is not worth a migration."""
+"""Smallest part of a hot host's excess that its servers together must have to be moved. The excess
+is the host's load above the mark (limit) for hot hosts. Raised, moves that help a little are left
+out; lowered, servers are moved off hosts that are hot without them. Chosen because less than a
+tenth of the excess is not worth a migration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
-    """Limits above which a host or an instance counts as hot, for each policy; inf where a policy
-    has no such limit.
+    """Limits above which a host or an instance counts as hot. Each policy has its own limits; a
+    limit that a policy does not set is inf.
 
     high : float64 (P,), load above which a host is relieved
     target : float64 (P,), load to which a host is relieved; no destination may end above it
@@ -33,7 +34,7 @@ class Marks:
 
     @classmethod
     def from_policies(cls, policies: Sequence[Policy]) -> 'Marks':
-        """Make the marks of some policies."""
+        """Return the marks that the policies define."""
         def figures(name: str) -> np.ndarray:
             found = (getattr(policy, name) for policy in policies)
             return np.array([np.inf if figure is None else figure for figure in found])
@@ -41,8 +42,8 @@ class Marks:
         return cls(figures('high'), figures('target'), figures('vm_high'))
 
     def hot(self, state: State) -> np.ndarray:
-        """Return bool (H, P): available hosts that are above the mark, or that have an instance
-        above it."""
+        """Return bool (H, P): true for available hosts that are above their mark or have an
+        instance above the mark for instances."""
         problem = state.problem
         share = problem.weights * problem.host_scale[state.vm_host]
         hot = state.scores > self.high + TOLERANCE
@@ -64,8 +65,8 @@ def servers_share(state: State) -> np.ndarray:
 
 
 def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
-    """Return bool (H, P): hosts above a mark whose servers together have so little load that moving
-    them would not help.
+    """Return bool (H, P): true for hosts above a mark whose load is not caused by their servers.
+    All servers of such a host together have so little load that moving them would not help.
 
     :param excess: float64 (H, P), load of each host above the mark
     """
@@ -73,8 +74,8 @@ def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
 
 
 def uneven_excess(state: State) -> np.ndarray:
-    """Return float64 (H, P): the load of hosts above the lowest host and the threshold, in policies
-    above their thresholds; 0 in other policies, and for hosts that are not available."""
+    """Return float64 (H, P): the load by which each host exceeds the lowest load plus the
+    threshold. It is 0 in policies within their thresholds, and for hosts that are not available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)
@@ -84,8 +85,8 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy is within its threshold if the hosts ``own`` do not count. Their
-    load is not caused by their servers.
+    """Return True if every policy is within its threshold without the hosts ``own``; False
+    otherwise. The load of these hosts is not caused by their servers.
 
     :param own: bool (H, P), by :func:`own_heat`
     """
@@ -98,8 +99,9 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """Return bool (V,): instances that stay because moving them does not help. Their host is loaded
-    in some policy without its servers, and in no policy because of its servers."""
+    """Return bool (V,): true for instances that stay because moving them does not help. The host of
+    such an instance has too much load in some policy for other reasons than its servers, and in no
+    policy because of its servers."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

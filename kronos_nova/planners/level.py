@@ -1,19 +1,20 @@
-"""The planner that brings every policy within its target (the width of a band of loads) and copies
-as little memory as it can.
+"""The planner that brings every policy within its target and copies as little memory as it can.
 
-The loads of a policy are level when they lie in a band as wide as the target. The load of a host
-above or below the band is its *excess*, which adds up over hosts. Each move of load into the band
-makes the sum smaller, however many hosts the aggregate has. The difference max − min falls only
-once the last of the hosts at an end is in the band. A plan is built host by host, the host with the
-largest excess first. Each step adds the move that removes most excess for its cost (the greedy rule
-for covering problems, Chvátal 1979). Afterwards the plan is made cheaper by ruin and recreate
-(Schrimpf et al. 2000).
+The target is the width of a band of loads. A policy is level if the loads of all hosts lie in such
+a band. The load of a host above or below the band is its *excess*. The planner lowers the sum of
+the excesses of all hosts. Each move of load into the band makes this sum smaller, however many
+hosts the aggregate has. The difference max − min, in contrast, falls only once the last of the
+hosts at an end is in the band.
 
-All moves to the target (a *way*) are searched, even where there are more than the budget. The plan
-is then the first part of the way, and the next cycle continues from there.
+A plan is built host by host, the host with the largest excess first. Each step adds the move that
+removes most excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards
+the plan is made cheaper by ruin and recreate (Schrimpf et al. 2000).
 
-Hosts that are left out of a policy's imbalance have no excess in it. They are chosen by their
-scores before the search, and may not end further from the band than they begin.
+All moves to the target (a *way*) are searched, even if there are more than the budget permits. The
+plan is the first part of the way. The next cycle continues from there.
+
+A host that a policy leaves out of its imbalance has no excess in this policy. Such hosts are chosen
+by their scores before the search, and may not end further from the band than they begin.
 """
 
 import bisect
@@ -38,114 +39,115 @@ from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
-"""Costs of a move in addition to the memory that it copies, as parts of the mean memory of an
-instance. Moves are found with the first cost, and then improved with each of the two. Raised, plans
-have fewer moves of larger instances; lowered, they have more moves of smaller ones, and are worse
-after the same time. Chosen by ``bench installed``."""
+"""Fixed costs of a move, as parts of the mean memory of an instance. They are added to the memory
+that the move copies. Moves are found with the first cost, and then improved with each of the two
+costs. Raised, plans have fewer moves of larger instances; lowered, plans have more moves of smaller
+instances, and are worse after the same time. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Costs of a move as in :data:`MOVE_PARTS`, to find other solutions with fewer moves of larger
-instances. They are tried where the moves of the cheapest solution do not fit into one plan. Raised,
-these solutions have fewer moves; lowered, they are the same as the cheapest one. Not measured
-apart."""
+"""Fixed costs of a move, as in :data:`MOVE_PARTS`, for solutions with fewer moves of larger
+instances. Such solutions are tried if the moves of the cheapest solution do not fit into one plan.
+Raised, these solutions have fewer moves; lowered, they are the same as the cheapest solution. Not
+measured separately."""
 FEW_PLANS = 3
-"""Number of plans (one for each evaluation) up to which a solution that takes one plan less is
-searched too. A solution is the set of all moves to the targets. Raised, more memory is copied to
-save one of many plans; lowered, targets are reached one plan later than possible. Not measured."""
+"""Largest number of plans for which a solution that needs one plan less is searched. A solution is
+the set of all moves to the targets; each evaluation makes one plan. Raised, more memory is copied
+to save one of many plans; lowered, targets are reached one plan later than possible. Not
+measured."""
 PREMIUM = 1.25
-"""Factor by which a solution that takes one plan less may copy more memory than the cheapest one. A
+"""Factor on the memory of the cheapest solution that a solution with one plan less may copy. A
 solution is the set of all moves to the targets. Raised, more memory is copied to save a plan;
 lowered, targets are reached one plan later. Chosen within the limits of ``bench installed``: 1.5
 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
-"""Number of moves that are searched ahead, even if one plan may have far fewer. All plans together
-should bring the loads within their targets. Raised, plans for thousands of hosts take longer;
-lowered, the number and cost of later moves are estimated from fewer moves. Not measured."""
+"""Number of moves up to which a search continues, even if one plan may have far fewer. The moves of
+several plans together bring the loads within their targets. Raised, plans for thousands of hosts
+take longer; lowered, the number and cost of later moves are estimated from fewer moves. Not
+measured."""
 REACH = 2
-"""Number of moves that are searched ahead, as a multiple of those that one plan may have. At least
-:data:`MOST_MOVES` are searched. Raised, plans with many moves take longer; lowered, the moves that
-are left to later plans are worse. Not measured."""
+"""Factor on the permitted moves of one plan, up to which a search continues. A search always
+continues up to :data:`MOST_MOVES`. Raised, plans with many moves take longer; lowered, the moves
+that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
 Raised, plans take longer; lowered, plans copy more memory. Measured: this number takes about half a
-second of a processor, and with a quarter of it, plans for clusters of 32 and 100 hosts copy 2 %
-more memory."""
+second of processor time. With a quarter of it, plans for clusters of 32 and 100 hosts copy 2 % more
+memory."""
 EFFORT_MOVE = 8e5
-"""Number of pairs of an instance and a host that may be rated for each move, to reduce the memory
-to copy. It limits plans with few moves, which otherwise would use all of :data:`EFFORT`. Raised,
-plans with few moves take longer; lowered, they copy more memory. Chosen together with
-:data:`EFFORT`."""
+"""Maximum number of rated pairs of an instance and a host for each move of a plan. It limits the
+search for plans with few moves, which otherwise would use all of :data:`EFFORT`. Raised, plans with
+few moves take longer; lowered, they copy more memory. Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Number of rated pairs of an instance and a host that stand for the fixed time of one search step.
-Raised, searches of small clusters end sooner; lowered, they take longer. Chosen together with
-:data:`EFFORT`."""
+"""Number of rated pairs of an instance and a host as which one search step counts. It stands for
+the fixed time of the step. Raised, searches of small clusters end sooner; lowered, they take
+longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
-"""Number of other positions that are tried for each policy's target range. The range is as wide as
-the threshold, and the loads of all hosts should be within it. Raised, plans for small clusters take
-longer; lowered, the position that takes the least memory to copy is missed more often. Not
-measured."""
+"""Maximum number of other positions that are tried for the target range of each policy. The range
+is as wide as the threshold, and the loads of all hosts should be within it. Raised, plans for small
+clusters take longer; lowered, the position that takes the least memory to copy is missed more
+often. Not measured."""
 SHORT = 5000
-"""Largest product of the numbers of moves and hosts for the search of other target ranges (no
-unit). The range of loads in which all hosts should be may lie higher or lower. Raised, plans for
-larger clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in
-larger clusters no other position led to less memory."""
+"""Largest product of the numbers of moves and hosts for which other target ranges are tried (no
+unit). Such a range of loads lies higher or lower than the first. Raised, plans for larger clusters
+take longer; lowered, plans for small clusters copy more memory. Chosen because in larger clusters
+no other position of the range led to less memory."""
 LEAST_TOGETHER = 0.1
-"""Least load of all servers of a host together for which servers are moved off it. It is a part of
-the host's excess, its load above the target range. Raised, moves that help a little are left out;
-lowered, servers are moved off hosts that are loaded without them. Chosen as in
+"""Smallest part of a host's excess that its servers together must have to be moved. The excess is
+the host's load above the target range. Raised, moves that help a little are left out; lowered,
+servers are moved off hosts that are loaded without them. Chosen as in
 :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation of the logarithm of a random factor (no unit). The ratings of moves are
-multiplied by it when some moves are replaced to find a cheaper solution. Raised, worse moves are
+"""Standard deviation of the logarithm of a random factor on the ratings of moves (no unit). The
+factor is used when some moves are replaced to find a cheaper solution. Raised, worse moves are
 chosen; lowered, the same moves are chosen again. Chosen between 0 and 1, both of which lead to more
 memory to copy."""
 TAKEN_BACK = 8
-"""Maximum number of moves from or to one of two hosts that one search step undoes, to replace them
-by cheaper ones. Raised, a step takes longer and rarely leads to less memory to copy; lowered, the
+"""Maximum number of moves from or to two hosts that one search step undoes. Cheaper moves are then
+searched instead. Raised, a step takes longer and rarely leads to less memory to copy; lowered, the
 search stays with nearly the same moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves between other hosts that one search step undoes in addition to
+"""Maximum number of moves of any hosts that one search step undoes in addition to
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely leads to less memory to copy; lowered,
 the search stays with nearly the same moves. Not measured."""
 DEVIATION = 0.5
-"""Largest cost by which a solution may be worse than the best to be improved further. It is a
-multiple of the mean cost of a move. A solution is the set of all moves to the targets. Raised, the
+"""Largest difference of cost from the best solution at which a solution is improved further. The
+unit is the mean cost of a move. A solution is the set of all moves to the targets. Raised, the
 search spends its time on worse solutions; lowered, it stays with nearly the same moves. Not
 measured."""
 REBUILT = 6
-"""Number of moves that one search step may make in addition to those that it has undone. Raised, a
-step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
+"""Maximum number of moves that one search step makes beyond the number that it has undone. Raised,
+a step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
 measured."""
 TRIES = 8
-"""Maximum number of moves or swaps of one host, the best first, that are tried where server groups
-forbid some. Raised, plans for hosts with many groups take longer; lowered, no instance leaves such
-a host although a move is allowed. Not measured."""
+"""Maximum number of moves or swaps of one host that are tried where server groups forbid some. The
+best ones are tried first. Raised, plans for hosts with many groups take longer; lowered, no
+instance leaves such a host although a move is allowed. Not measured."""
 SPARE = 0.96
-"""Part of the moves permitted in its plans that a solution with fewer plans may have. A solution is
-the set of all moves to the targets. The rest is for instances that have to wait on a third host
-until there is room. Raised, such instances get no moves; lowered, fewer solutions are short enough.
-Not measured."""
+"""Share of the permitted moves that a solution with one plan less may use. A solution is the set of
+all moves to the targets. The rest of the permitted moves is for instances that have to wait on a
+third host until there is room. Raised, no moves are left for such instances; lowered, fewer
+solutions are short enough. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move by which a solution is too long for the wanted number of plans. It
-is a multiple of the mean memory of an instance. A solution is the set of all moves to the targets.
-Raised, larger instances are moved to save a move; lowered, solutions stay a move or two too long.
-Not measured."""
+"""Additional cost of each move that a solution has too many, in units of the mean memory of an
+instance. A solution is the set of all moves to the targets. It has too many moves if they do not
+fit into the wanted number of plans. Raised, larger instances are moved to save a move; lowered,
+solutions stay a move or two too long. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. Where not all moves of a search can be made one after
-the other, the next search continues from those that can. Raised, plans for full hosts take longer;
-lowered to 1, full hosts need one plan more. Not measured."""
+"""Maximum number of searches for one plan. If not all moves of a search can be made one after the
+other, the next search continues after the moves that can be made. Raised, plans for full hosts take
+longer; lowered to 1, full hosts need one plan more. Not measured."""
 UNFIT = 1e9
-"""Cost in GiB, in comparisons of two solutions, of load outside the target range, for a whole
-host's load. Fixed: more than the memory of any cloud, so that such load decides first. Raised,
-digits of the memory are lost; lowered below the memory of a cloud, solutions save memory and miss
-the target."""
+"""Cost in GiB of one full host's load outside the target range, for comparing two solutions. Fixed:
+more than the memory of any cloud, so that load outside the range decides first. Raised, digits of
+the memory are lost; lowered below the memory of a cloud, solutions save memory and miss the
+target."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Band:
-    """A range of loads for each policy in which the loads of all hosts should be.
+    """Target ranges of loads, one for each policy. The loads of all hosts should be within them.
 
-    low, high : float64 (P,), lowest and highest load of the range
-    weights : float64 (P,), weight of each policy when the load outside of the bands is summed up
+    low, high : float64 (P,), lowest and highest load of each range
+    weights : float64 (P,), weight of each policy in the sum of the loads outside the ranges
     """
 
     low: np.ndarray
@@ -154,9 +156,9 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return bands of the given widths. A band lies where the load that hosts have above it
-        equals the load that other hosts lack below it. So all load that hosts above the band give
-        away is needed by hosts below it.
+        """Return bands of the given widths. Each band lies where the load that hosts have above the
+        band equals the load that other hosts lack below it. So hosts below the band need all the
+        load that hosts above the band give away.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,)
@@ -176,7 +178,8 @@ class Band:
         return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
 
     def moved(self, policy: int, low: float) -> 'Band':
-        """Return a copy whose range in one policy begins at ``low`` and is as wide as before."""
+        """Return a copy in which the range of one policy begins at ``low``. All ranges keep their
+        widths."""
         lows = self.low.copy()
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
@@ -200,7 +203,11 @@ class Band:
         return total
 
     def excess_of(self, scores: Sequence[float]) -> float:
-        """Return :meth:`excess` of one host, given a load for each policy."""
+        """Return the excess of one host: its load outside the bands, summed over policies with
+        their weights.
+
+        :param scores: load of the host in each policy
+        """
         total = 0.0
         for each, low, high, weight in zip(scores, self.low.tolist(), self.high.tolist(),
                                            self.weights.tolist(), strict=True):
@@ -210,8 +217,8 @@ class Band:
 
 LEAST_WEIGHT = 1e-3
 """Weight (no unit) of a policy that has a threshold, but no weight in the combined imbalance.
-Raised, such a policy competes with the others; lowered to 0, its threshold is not reached at all.
-Not measured."""
+Raised, this policy competes with the weighted policies; lowered to 0, its threshold is not reached
+at all. Not measured."""
 BISECTIONS = 50
 """Number of times that an interval of loads is halved to compute the position of a target range.
 Raised, nothing changes; lowered, the position is less exact. Fixed by float64, which has 52 binary
@@ -219,8 +226,8 @@ digits."""
 
 
 class Level:
-    """A planner that searches the moves to the targets with the least memory to copy, and plans the
-    first part of them.
+    """A planner that searches all moves to the targets, with as little memory to copy as possible,
+    and plans the first part of these moves.
 
     The targets are the ``thresholds`` of the problem. The next cycle plans the next part.
     """
@@ -261,7 +268,8 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """Return the load of available hosts outside the bands, without the hosts that are left out."""
+    """Return the load of available hosts outside the bands. A host that a policy leaves out of its
+    imbalance does not count in this policy."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -269,8 +277,9 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """Return float64 (P, h): the load outside the band of hosts that the policy leaves out of its
-    imbalance, which does not count. It is negative for hosts below the band.
+    """Return float64 (P, h): the load outside the band of each host that a policy leaves out of its
+    imbalance. This load does not count. It is negative for hosts below the band, and 0 for hosts
+    that are not left out.
 
     :param scores: float64 (P, h)
     """
@@ -284,8 +293,8 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
 
 
 def search(state: State, limits: Limits) -> list[tuple[int, int]]:
-    """Return the moves (instance, destination) of the best plan. The moves that relieve the hosts
-    with the largest excess come first."""
+    """Return all moves (instance, destination) of the best solution, possibly more than the budget.
+    The moves that relieve the hosts with the largest excess come first."""
     reach = max(MOST_MOVES, REACH * limits.budget)
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
@@ -317,12 +326,13 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the way with the least memory to copy that reaches the band, or a band that lies a
-    little higher or lower. Where instances are few and large, a band that begins or ends at the
-    present load of a host is often easier to reach.
+    """Return the way (sequence of moves) that reaches a band with the least memory to copy. The
+    given band is tried, then bands of the same width that lie a little higher or lower. If
+    instances are few and large, a band that begins or ends at the present load of a host is often
+    easier to reach.
 
     :param build: function that returns the Leveling for a Band
-    :param most: number of moves from which on only the first band is tried
+    :param most: number of moves from which on only the given band is tried
     """
     best = build(band)
     if best.count * len(best.excess) > SHORT or best.count >= most:
@@ -337,24 +347,25 @@ def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'L
 
 
 Rated = tuple[float, list[tuple[int, int]]]
-"""(rating of a move or swap, its [(instance, destination)])"""
+"""A rated move or swap: (rating, [(instance, destination)])."""
 
 
 class Leveling:
-    """One search for a way, a sequence of moves into the bands. The fields have the state after the
-    moves found so far.
+    """One search for a way, a sequence of moves into the bands. The fields describe the state after
+    the moves found so far.
 
     place : intp (v,), host on which each instance ends
     scores : float64 (P, h), scores of the hosts, without the part ``beyond``
     residents : the instances of each host, sorted
-    free : float64 (c, h), room left; excess : float64 (h,)
+    free : float64 (c, h), room left on each host
+    excess : float64 (h,), excess of each host
     cost : float64 (v,), cost of moving each instance, in GiB
     beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
         host out of its imbalance
     prices : prices of moving each instance to each host; None if all moves are free
     price : float32 (v,), price of each instance on its host of ``place``
     is_paid : whether any instance has been on a host where it has a price
-    fewer : number of moves beyond which every further move costs :data:`BEYOND` in addition
+    fewer : number of moves from which on every further move has the additional cost :data:`BEYOND`
     rated : number of pairs of instance and host rated so far
     """
 
@@ -376,13 +387,14 @@ class Leveling:
         self.fewer = len(self.place)
 
     def _residents(self) -> list[list[int]]:
-        """Find the instances of each host, sorted."""
+        """Return the instances of each host, sorted."""
         by_host = np.argsort(self.place, kind='stable')
         ends = np.cumsum(np.bincount(self.place, minlength=len(self.excess)))[:-1]
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Set the hosts that are left out of imbalances, by the present scores."""
+        """Set the part of the scores that does not count, from the present scores. It belongs to
+        the hosts that policies leave out of their imbalances."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]
@@ -390,7 +402,7 @@ class Leveling:
             self.scores = scores[:, :count] - self.beyond
 
     def _scores(self) -> np.ndarray:
-        """Return float64 (P, n): all scores, also those that do not count."""
+        """Return float64 (P, n): the scores of all hosts, with the parts that do not count."""
         # The search space has the highest and lowest scores of the hosts that no move touches, in
         # further rows.
         return np.concatenate([self.scores + self.beyond,
@@ -398,7 +410,7 @@ class Leveling:
 
     @property
     def moved(self) -> np.ndarray:
-        """intp: the instances that are not at home."""
+        """intp: the instances that are not on their original hosts."""
         return np.flatnonzero(self.place != self.home)
 
     @property
@@ -410,16 +422,17 @@ class Leveling:
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
-        """Return the remaining excess, rounded so that rests below the tolerance count as none."""
+        """Return the remaining excess of all hosts. It is rounded so that amounts below the
+        tolerance become 0."""
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
-        """Return the number of plans that the way takes, each of ``budget`` moves."""
+        """Return the number of plans that the way needs, if each plan has ``budget`` moves."""
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """Return the objective that the search minimises: first the excess and the prices, then the
-        moves beyond ``fewer`` and the cost."""
+        """Return the objective that the search minimises. The excess and the prices of the moves
+        come first, then the number of moves beyond ``fewer`` and the cost of the moves."""
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
@@ -441,7 +454,7 @@ class Leveling:
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
-        """Make moves one after the other until no move makes the excess of a host smaller, or
+        """Make moves one after the other. Stop when no move makes the excess of a host smaller, or
         ``most`` moves are made.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that it copies
@@ -456,8 +469,9 @@ class Leveling:
                 self.move(*move)
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move or swap of the host with the largest
-        excess for which a move or swap helps; None if nothing helps for any host."""
+        """Return [(instance, destination)] of the best move or swap of one host; None if nothing
+        helps for any host. The host is the one with the largest excess among the hosts for which a
+        move or swap helps."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
@@ -506,14 +520,15 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the change of a host's excess when each instance leaves it."""
+        """Return float64 (n,): the change of the excess of an instance's host if the instance
+        leaves, for each instance."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
     def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
         """Return float64 (...): the excess that each chain of moves removes per GiB of its cost; 0
-        for chains that remove none.
+        for chains that remove none. A chain is one move, or the two moves of a swap.
 
         :param change: float64 (...), change of the excess by each chain; overwritten
         :param moves: (instances, hosts) of each move of a chain
@@ -539,7 +554,8 @@ class Leveling:
 
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best chain that groups allow.
+        """Return (rating, [(instance, destination)]) of the best chain of moves that server groups
+        allow.
 
         :param ratings: float64 (n, m)
         :param chain: function that returns the moves of the chain rated in a row and column
@@ -579,8 +595,8 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Take some moves back and search others instead, repeatedly, until the effort is used up.
-        The best way found is kept.
+        """Undo some moves and search other moves instead, repeatedly, until the effort is used up.
+        Keep the best way found.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that it copies
         """
@@ -617,8 +633,9 @@ class Leveling:
             bisect.insort(self.residents[self.place[vm]], vm)
 
     def _ruined(self) -> np.ndarray:
-        """Return intp: the instances whose moves are taken back in one step, some that left or
-        entered one of two hosts between which an instance was moved, and a few others."""
+        """Return intp: the instances whose moves one search step undoes. One moved instance is
+        drawn at random. Some instances that left or entered one of its two hosts are returned, and
+        a few instances drawn from all moved instances."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -628,9 +645,8 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo needless moves, the moves of instances with the most memory first. Without a
-        needless move, every policy stays within its target. The position of the bands may
-        change."""
+        """Undo needless moves, beginning with the instances of most memory. A move is needless if
+        every policy is within its target without it. The position of the bands may change."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return
@@ -647,7 +663,8 @@ class Leveling:
         self.excess = self.band.excess(self.scores)
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return float64 (P,) each: the lowest and the highest load that counts."""
+        """Return two arrays float64 (P,): the lowest and the highest load that count in each
+        policy."""
         scores, left_out = self._scores(), self.space.problem.left_out
         if left_out is None:
             return scores.min(axis=1), scores.max(axis=1)
@@ -659,7 +676,8 @@ class Leveling:
 
     def sequence(self) -> list[tuple[int, int]]:
         """Return the moves of the way in the order in which they are to be made. Moves of the host
-        with the largest excess come first, and of these the move that removes most excess."""
+        with the largest excess come first. Of these, the move that removes most excess comes
+        first."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))
@@ -680,17 +698,17 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""Lower bound of the cost of a move in GiB when moves are rated by gain and cost. A move of an
-instance that is moved anyway costs nothing more. Raised, small instances have equal ratings;
-lowered to 0, moves that cost nothing more cannot be compared. Not measured."""
+"""Lower bound, in GiB, of the cost of a move when moves are rated by excess per cost. An instance
+that is moved anyway can go to another host at no further cost. Raised, small instances have equal
+ratings; lowered to 0, moves without further cost cannot be compared. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """Return moves of a way in a possible order, as many as the budget and every rule permit. Moves
-    are left out from the end until the other moves make the excess smaller, and lift no imbalance
-    above both its threshold and its present value.
+    """Return as many moves of ``way`` as the budget and every rule permit, in a possible order.
+    Moves are left out from the end until the remaining moves make the excess smaller, and lift no
+    imbalance above both its threshold and its present value.
 
     :param way: the moves, possibly more than the budget
     """

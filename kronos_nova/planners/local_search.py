@@ -1,10 +1,11 @@
-"""The search of the planner ``spread``: many assignments are searched side by side.
+"""The local search of the planner ``spread``, which improves many assignments side by side.
 
-An assignment starts from one of the best plans, of which some moves are taken back. Then the swap
-that lowers the softened maximum most is made, repeatedly, until no swap lowers it. After that the
-assignment is restarted, independently of the others. This is large neighbourhood search (Shaw
-1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won machine
-reassignment (ROADEF 2012).
+An assignment gives each instance a host. It starts from one of the best plans known, of which some
+moves are undone. Then the swap that lowers the softened maximum (a smooth approximation of the
+imbalance) most is made, repeatedly, until no swap lowers it. After that the assignment is
+restarted, independently of the other assignments. The method is large neighbourhood search (Shaw
+1998), also called ruin and recreate (Schrimpf et al. 2000). A search of this family won the machine
+reassignment challenge (ROADEF 2012).
 """
 
 import dataclasses
@@ -24,109 +25,112 @@ from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
 EFFORT = 6e7
-"""Estimated nanoseconds of processor time that a search for a plan may take, without the shares
-:data:`PER_MOVE` and :data:`PER_ITEM`. It is estimated, so that plans do not depend on the speed of
-the machine. Raised, plans take longer; lowered, plans are worse. Measured: a tenth of the whole
-time already finds most of the improvement in clusters of any size."""
+"""Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` and
+:data:`PER_ITEM` are added. The time is estimated and not measured, so that plans do not depend on
+the speed of the machine. Raised, plans take longer; lowered, plans are worse. Measured: a tenth of
+the whole time already finds most of the improvement in clusters of any size."""
 PER_MOVE = 2.1e6
-"""Estimated nanoseconds of processor time that a search may take in addition for each move that the
-plan may have. Raised, plans of many moves take longer; lowered, plans of many moves are worse,
-because the search tries too few swaps for them. Not measured separately."""
+"""Estimated nanoseconds of processor time that a search may take in addition for each permitted
+move. Raised, plans of many moves take longer; lowered, plans of many moves are worse, because the
+search tries too few swaps for them. Not measured separately."""
 PER_ITEM = 1.1e5
 """Estimated nanoseconds of processor time that a search may take in addition for each instance and
 each host. Raised, plans for large clusters take longer; lowered, plans for large clusters are
 worse. Not measured separately."""
 LONGER = 2.5
-"""Factor by which the time of a search is prolonged beyond the time at which it last found a better
-plan. Raised, searches last longer after an improvement; lowered, searches stop while plans still
-become better. Not measured."""
+"""Factor on the time until the last better plan was found, up to which a search is prolonged.
+Raised, searches last longer after an improvement; lowered, searches stop while plans still become
+better. Not measured."""
 WORTHWHILE = 0.01
-"""Part of its cost by which the best plan must become cheaper to prolong the search. The cost is
-mostly the imbalance that is left. Raised, searches end sooner; lowered, improvements that do not
-matter prolong searches. Not measured."""
+"""Smallest part of its cost by which the best plan must become cheaper to prolong a search. The
+cost of a plan is mostly the imbalance that is left. Raised, searches end sooner; lowered,
+improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
-"""Numbers of moves of a plan for which the search in a small cluster is repeated from the start.
+"""Numbers of permitted moves for which the search in a small cluster is repeated from the start.
 With the upper end raised, more plans take longer without being better; with it lowered, the best
 plan is missed more often. Chosen because one search finds the best plans of two moves, and good
 plans of 27 moves or more."""
 ALIKE = 5
-"""Number of repeated searches in a small cluster that must find equally good best plans before no
-other is started. Raised, plans for small clusters take longer; lowered, the best plan is missed
-more often. Chosen because several short searches find the best plan more often than one longer
-search."""
+"""Number of searches in a small cluster that must find equally good plans to end the repetition.
+Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
+because several short searches find the best plan more often than one longer search."""
 ENOUGH = 1.7e9
-"""Estimated nanoseconds of processor time of all repeated searches for one plan, 1.7 s, after which
-no other is started. Raised, plans for small clusters take longer; lowered, the best plan is missed
-more often, because fewer than :data:`ALIKE` searches agree. Not measured."""
+"""Estimated nanoseconds of processor time (1.7 s) after which the search for a plan is not
+repeated. Raised, plans for small clusters take longer; lowered, the best plan is missed more often,
+because fewer than :data:`ALIKE` searches agree. Not measured."""
 STEP = 4e5
-"""Estimated nanoseconds of one step of a search, without the shares :data:`ITEM` and :data:`PAIR`.
-A step swaps instances once in each candidate plan. Raised, searches make fewer steps in their time;
-lowered, they make more and take longer. An estimate for one core of a server; not measured in a
-bench."""
+"""Estimated nanoseconds of one step of a search. :data:`ITEM` and :data:`PAIR` are added. A step
+swaps instances once in each candidate plan. Raised, searches make fewer steps in their time;
+lowered, they make more steps and take longer. An estimate for one core of a server; not measured in
+a bench."""
 RESTART = 1e4
-"""Estimated nanoseconds to replace a candidate plan by a new one, when no swap improves it. Raised,
-searches make fewer steps in their time; lowered, they make more and take longer. An estimate for
-one core of a server; not measured in a bench."""
+"""Estimated nanoseconds to replace a candidate plan that no swap improves by a new one. Raised,
+searches make fewer steps in their time; lowered, they make more steps and take longer. An estimate
+for one core of a server; not measured in a bench."""
 ITEM = 60
 """Estimated nanoseconds that one instance takes in each step of a search, for each candidate plan.
-Raised, searches make fewer steps in their time; lowered, they make more and take longer. An
+Raised, searches make fewer steps in their time; lowered, they make more steps and take longer. An
 estimate for one core of a server; not measured in a bench."""
 PAIR = 15
 """Estimated nanoseconds to rate one swap of two instances. Raised, searches make fewer steps in
-their time; lowered, they make more and take longer. An estimate for one core of a server; not
+their time; lowered, they make more steps and take longer. An estimate for one core of a server; not
 measured in a bench."""
 MOST_SIDE_BY_SIDE = 48
-"""Maximum number of candidate plans that a search improves at the same time, by the same operations
-on arrays. Raised, the arrays exceed a processor's cache; lowered, the fixed time of a step is
-shared by fewer candidates. Not measured in a bench."""
+"""Maximum number of candidate plans that a search improves at the same time. All candidates share
+the same operations on arrays. Raised, the arrays exceed a processor's cache; lowered, the fixed
+time of a step is shared by fewer candidates. Not measured in a bench."""
 ROUNDS = 50
-"""Number of steps for which the time of a search must suffice. Otherwise fewer candidate plans are
-improved at the same time. Raised, there are fewer candidates; lowered, each candidate gets too few
-swaps. Not measured."""
-TIMES = 3
-"""Number of steps, for each move of a plan, for which the time of a search must suffice. Otherwise
+"""Minimum number of steps for which the time of a search must suffice. If it does not suffice,
 fewer candidate plans are improved at the same time. Raised, there are fewer candidates; lowered,
-candidates with many moves get too few swaps. Not measured."""
+each candidate gets too few swaps. Not measured."""
+TIMES = 3
+"""Minimum number of steps, for each permitted move, for which the time of a search must suffice. If
+it does not suffice, fewer candidate plans are improved at the same time. Raised, there are fewer
+candidates; lowered, candidates with many moves get too few swaps. Not measured."""
 COOLED = 0.8
-"""Ratio of two temperatures below which the tables that rate swaps are computed again (no unit).
-The temperature says how much hosts count whose load is neither the highest nor the lowest. Raised,
-plans take longer without being better; lowered, swaps are rated less exactly. Chosen because
-smaller changes of the temperature do not affect plans."""
+"""Smallest ratio of two temperatures at which the tables that rate swaps are still used (no unit).
+At a smaller ratio the tables are computed again. The higher the temperature, the more do hosts
+count whose load is neither the highest nor the lowest. Raised, plans take longer without being
+better; lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do
+not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new candidate plans are made, at most one for every two
-candidates. Raised, good plans are improved less; lowered to half, all candidates of a small cluster
-soon descend from one plan, and a long search finds no better one. Not measured in a bench."""
+"""Maximum number of best plans from which new candidate plans are made. At most half as many as
+there are candidates are used. Raised, good plans are improved less; lowered to half, all candidates
+of a small cluster soon descend from one plan, and a long search finds no better one. Not measured
+in a bench."""
 TAKEN_BACK = 5
-"""Number of moves below which so many, drawn at random, are removed from a good plan. The rest is a
-new candidate plan. Raised, a plan is changed more than the search can repair; lowered, the search
-finds the same plan again. Not measured."""
+"""Number of moves below which a random number of moves is removed from a good plan. The remaining
+moves are a new candidate plan. Raised, a plan is changed more than the search can repair; lowered,
+the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Shares of a plan's moves that are removed in addition to :data:`TAKEN_BACK` to make a new
-candidate plan. They are used one after the other. Raised, candidates differ more from known plans;
-lowered, they differ less. Not measured."""
+"""Shares of a plan's moves that are removed to make a new candidate plan. They are added to the
+number that :data:`TAKEN_BACK` limits, and used one after the other. Raised, candidates differ more
+from known plans; lowered, they differ less. Not measured."""
 KICKS = 2
-"""Number of restarts of all candidate plans of which one adds a random move (a "kick"). Raised,
-kicks are rarer, and all candidates of a small cluster become the same; lowered to 1, every restart
-adds a random move, and no plan is improved long enough. Not measured in a bench."""
+"""Number of restarts of a candidate plan of which one adds a random move (a "kick"). Raised, kicks
+are rarer, and all candidates of a small cluster become the same; lowered to 1, every restart adds a
+random move, and no plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
-"""Largest number of pairs of an instance and a host with which a cluster counts as tiny. There,
-plans with every smaller number of moves are searched too. Raised, plans for more clusters take
-longer; lowered, the best plan of tiny clusters is missed more often. Not measured."""
+"""Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
+cluster, plans with each smaller number of moves are searched in addition. Raised, plans for more
+clusters take longer; lowered, the best plan of tiny clusters is missed more often. Not measured."""
 FEW_HOSTS = 20
-"""Largest number of hosts with which a cluster counts as small. There, a search may take up to
-three times as long. Raised, plans for more clusters take longer; lowered, the best plan of all is
-found for fewer clusters. Not measured."""
+"""Largest number of hosts with which a cluster counts as small. In a small cluster, a search may be
+prolonged further (see :data:`SMALL`). Raised, plans for more clusters take longer; lowered, the
+best possible plan is found for fewer clusters. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """Parameters of a search that depend on the size of the cluster and on the budget of moves.
 
-    times : factor of :data:`EFFORT` with its shares for moves and items
+    times : factor on the effort, which is :data:`EFFORT` with its additions for moves and items
     least : lower bound of the effort, in estimated nanoseconds
-    longest : factor by which the effort may be prolonged at most
-    temperatures : temperatures of the turns of restarts, as parts of the imbalance that is left;
-        each is divided by the number of hosts to the power of ``cooling``
+    longest : largest factor by which the effort may be prolonged
+    temperatures : temperatures as parts of the imbalance that is left; each restart of all
+        candidates uses the next one. Each temperature is divided by the number of hosts to the
+        power of ``cooling``
+    cooling : exponent of the number of hosts, see ``temperatures``
     skips : whether swaps of two instances that are both on their original hosts are left out
     """
 
@@ -143,17 +147,17 @@ TINY = Tuning(times=0.2)
 because :mod:`spread` makes a search for each budget."""
 SMALL = Tuning(least=2e8, longest=2.7)
 """Parameters of the search in small clusters. Good plans of a small cluster have little in common,
-so a search takes longer from one good plan to another. Because the best plan of all can be found
-there, a search continues longer while it finds better plans."""
+so a search takes longer to get from one good plan to another. Because the best possible plan can be
+found in a small cluster, a search continues longer while it finds better plans."""
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
-"""Parameters of the search where there are fewer moves than hosts. Only the most and the least
-loaded hosts can be improved then. The temperature falls with the number of hosts, so that other
-hosts hardly count in the softened maximum although the loads of many hosts are close together.
-There is no time to rate all pairs, so swaps of two instances on their original hosts are
-skipped."""
+"""Parameters of the search where a plan may have fewer moves than there are hosts. Such a plan can
+improve only the most and the least loaded hosts. The temperature is lower the more hosts there are.
+So the hosts in between hardly count in the softened maximum, although the loads of many hosts are
+close together. There is no time to rate all pairs, so swaps of two instances on their original
+hosts are skipped."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
-"""Parameters of the search where there are at least as many moves as hosts. The load of the whole
-cluster can be made even then."""
+"""Parameters of the search where a plan may have at least as many moves as there are hosts. Such a
+plan can even out the load of the whole cluster."""
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
@@ -167,10 +171,10 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 
 
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
-    """Search a space repeatedly while searches improve the plans, and add the found plans to the
-    known ones.
+    """Search a space repeatedly, add the found plans to ``found``, and yield after each search.
 
-    Each search starts from the known plans that have no more moves than the budget.
+    Each search starts from the known plans that have no more moves than the budget. The repetition
+    ends when :data:`ALIKE` searches agree or :data:`ENOUGH` time was used.
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -191,9 +195,9 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
 
 
 class LocalSearch:
-    """One search, which starts from the plans that are known.
+    """One local search, which starts from known plans.
 
-    :param found: the known plans, to which the search adds those that it finds
+    :param found: the known plans, to which the search adds the plans that it finds
     :param number: number of the search, the seed of its random numbers
     """
 
@@ -242,7 +246,8 @@ class LocalSearch:
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
 
     def _another(self) -> Plan:
-        """Return a plan to continue from: one of the best plans, with some moves removed."""
+        """Return a plan to continue from. It is one of the best plans, with some moves removed or
+        with a random move added (a kick)."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
@@ -263,8 +268,9 @@ class LocalSearch:
         return [move for n, move in enumerate(plan) if n not in gone]
 
     def _kicked(self, plan: Plan) -> Plan:
-        """Return a plan with one more random move (a kick). The move does not help alone, but
-        another move may need the room that it leaves."""
+        """Return a plan with one more random move (a kick); the plan itself if the random move is
+        not allowed. The move does not help alone, but another move may need the room that it
+        leaves."""
         vm, host = self.chance.integers((len(self.space.vms), len(self.space.hosts))).tolist()
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home

@@ -1,10 +1,11 @@
 """The planner that makes room for new servers, with the least memory to copy.
 
-New servers are instances on imaginary, draining hosts. One integer program
-(:mod:`kronos_nova.model.assignment`) chooses their hosts and the moves of others that make room;
-the order is found afterwards (:mod:`.order`). Where the cheapest end state has no order, a program
-with rounds is solved, whose solutions have one. Where a program would be too large, the
-:mod:`evacuator <.evacuate>` chooses host after host.
+The new servers are modelled as instances on imaginary, draining hosts. One integer program
+(:mod:`kronos_nova.model.assignment`) chooses the hosts of the new servers and the moves of other
+instances that make room. The order of the moves is found afterwards (:mod:`.order`). If the moves
+to the cheapest end state have no possible order, an integer program with stages of moves is solved,
+whose solutions have an order. If the program would be too large, the :mod:`evacuator <.evacuate>`
+chooses one host after the other.
 """
 
 import numpy as np
@@ -20,14 +21,14 @@ from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 400, 2_000, 8_000
-"""Maximum numbers of pairs of an instance size and a host in the integer program that makes room
-for new servers. They are tried in this order until all new servers fit. Raised, more hosts are
-considered, and plans take longer; lowered, only the hosts with most free room are considered, and
-room is found less often. Not measured."""
+"""Maximum numbers of pairs of an instance size and a host in the integer program. The program makes
+room for new servers. The numbers are tried in this order until all new servers fit. Raised, more
+hosts are considered, and plans take longer; lowered, only the hosts with most free room are
+considered, and room is found less often. Not measured."""
 GAP = 0.002
-"""Part of the least cost by which the solution of the integer program may be worse. The program
-chooses moves that make room for new servers. Raised, plans take less time; lowered, a few MiB less
-are copied. Not measured."""
+"""Relative gap of the integer program: the part of the least cost by which its solution may be
+worse. The program chooses moves that make room for new servers. Raised, plans take less time;
+lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
 """Maximum number of branch-and-bound nodes of the integer program that makes room. Raised, plans
 take longer; lowered, more plans are not the best. Chosen above the 1 to 300 nodes that clouds of 15
@@ -37,14 +38,15 @@ MOVE_MB = 64.0
 instances are moved; lowered, more and smaller instances are moved. Not measured."""
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to make room on hosts. The next
-one is tried if Nova would choose other NUMA cells or resource providers of a host than the last
-one. Raised, room is found more often where hosts are nearly full, and plans take longer; lowered,
-room is found less often. Measured: of 60 clouds, one needed more than one solution."""
+solution is tried if Nova would choose other NUMA cells or resource providers of a host than the
+solution before it. Raised, room is found more often where hosts are nearly full, and plans take
+longer; lowered, room is found less often. Measured: of 60 clouds, one needed more than one
+solution."""
 ROUNDS = 1, 2, 3
 """Numbers of stages of moves in the integer program that makes room. A move of a later stage can
-use room that an earlier stage freed. They are tried in this order until the moves can be made one
-after the other. Raised, a search without a result takes longer; lowered, room is found less often.
-Not measured."""
+use room that an earlier stage freed. The numbers are tried in this order until the moves can be
+made one after the other. Raised, a search without a result takes longer; lowered, room is found
+less often. Not measured."""
 
 
 class RoomMaker:
@@ -62,8 +64,8 @@ class RoomMaker:
             f'makes room on {state.problem.hosts[host]} for new servers'))
 
     def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves, in order, to the cheapest end state that has an order and in which all
-        instances leave; None if none is found."""
+        """Return the moves, in order, of the cheapest plan by which all instances leave the
+        draining hosts. Return None if no such plan is found."""
         problem = state.problem
         for pairs in PAIRS:
             hosts = assignment.roomiest(state, pairs) & problem.available
@@ -88,9 +90,10 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Place the instances that have to leave on hosts that have room without any other move.
+        """Move instances off the draining hosts to ``hosts`` where there is room without any other
+        move.
 
-        :param hosts: bool (H,), hosts that the program leaves out
+        :param hosts: bool (H,), hosts that the integer program leaves out
         :returns: (the state after these moves, the moves)
         """
         begin, placed, free = state.copy(), list[tuple[int, int]](), np.flatnonzero(hosts)
@@ -103,8 +106,9 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return (moves, in order, to the cheapest end state that has an order; whether there is
-        any end state). The moves are None if no end state has an order."""
+        """Return (moves, whether there is any end state). The moves lead to the cheapest end state
+        that moves one after the other can reach, and are in this order; they are None if no end
+        state can be reached so."""
         for cut in range(CUTS):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:
@@ -122,9 +126,10 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Return the moves to the cheapest end state, moves of existing servers before those of new
-        servers, and the parts of hosts (such as NUMA cells) that the integer program chose for
-        instances. None where some new server finds no place."""
+        """Return the moves to the cheapest end state, and {instance: the parts of its host} as the
+        integer program chose them. Parts of a host are, for example, its NUMA cells. Moves of
+        existing servers come before the moves of new servers. Return None if some new server finds
+        no host."""
         program = Program(together, MOVE_MB, rounds)
         program.keep_reserved_room()
         solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
@@ -138,9 +143,9 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves, with other destinations for the instances that make room: the hosts with
-    the least load that have room for them. The memory to copy is the same for all destinations.
-    Hosts that an instance leaves, and hosts that get new servers, are no such destinations."""
+    """Return the moves, with the least loaded possible destinations for the instances that make
+    room. The memory to copy is the same for all destinations. Hosts that an instance leaves, and
+    hosts that get new servers, are not used as destinations."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

@@ -1,8 +1,9 @@
-"""The order of a set of moves in which each is possible, and the dependencies between moves.
+"""The search for an order of moves in which each move is possible, and the dependencies between
+moves.
 
-Every rule has to hold after every single move. Where two moves wait for each other's room, an
-instance is put aside on a third host for a while, as Sirdey et al. (RAIRO 2007) do in the zero
-impact process move problem.
+Every rule has to hold after every single move. If two moves wait for each other's room, an instance
+is put aside on a third host for a while, as Sirdey et al. (RAIRO 2007) do in the zero impact
+process move problem.
 """
 
 from collections.abc import Callable
@@ -19,13 +20,14 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Maximum number of hosts that are tried as an intermediate stop of an instance. It waits there
-until its destination has room. Raised, the order of moves takes longer to find; lowered, more plans
-cannot be made one move after the other. Not measured."""
+"""Maximum number of hosts that are tried as an intermediate stop of an instance. The instance waits
+on such a host until its destination has room. Raised, the order of moves takes longer to find;
+lowered, more plans cannot be made one move after the other. Not measured."""
 ASKED_FIRST = 32
-"""Number of moves that are checked first, to find one that is possible next. The other moves are
-checked only if none of these is possible. Raised, each check takes longer; lowered, a second check
-is needed more often. Chosen because of 32 moves one is nearly always possible; not measured."""
+"""Number of moves that are checked first, to find a move that is possible next. The other moves are
+checked only if none of these moves is possible. Raised, each check takes longer; lowered, a second
+check is needed more often. Chosen because of 32 moves one is nearly always possible; not
+measured."""
 DEAD_ENDS = 32
 """Number of dead ends after which the search for an order of moves gives up. A dead end is a state
 in which none of the remaining moves is possible. Raised, the search takes longer, and instances
@@ -42,11 +44,10 @@ class Ordering:
 
     def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
                  parts: Mapping[int, tuple[int, ...]] | None = None):
-        """
-        :param most: float64 (P,), limits of imbalances. A move after which an imbalance is higher
-            is made only when no other move is possible
-        :param parts: instance to the intended parts of its destination, such as NUMA cells. A move
-            for which Nova would choose other parts is made only when no other move is possible
+        """:param most: float64 (P,), limits of imbalances. A move after which an imbalance is above
+            its limit is made only when no other move is possible
+        :param parts: {instance: intended parts of its destination, such as NUMA cells}. A move for
+            which Nova would choose other parts is made only when no other move is possible
         """
         self.state, self.limits, self.most = state.copy(), limits, most
         self.parts = parts or {}
@@ -58,7 +59,7 @@ class Ordering:
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Make moves for which Nova chooses the intended parts of hosts, one after the other, until
-        no such move is possible. Returns the moves that are left."""
+        no such move is possible. Return the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -66,12 +67,13 @@ class Ordering:
         return [(int(vm), int(host)) for vm, host in waiting]
 
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
-        """Make ``moves`` (instance, destination), in the order given as far as that is possible.
+        """Make ``moves`` (instance, destination), in the given order as far as possible.
 
-        Where no move is possible, other orders are tried, and then instances are put aside.
+        Where no move is possible, other orders are tried first. Then an instance is put aside on a
+        third host until there is room.
 
-        Returns whether all moves are made. If not, no instance can be put aside to make room for
-        the others, or the budget leaves no move to put one aside.
+        Return True if all moves are made. Return False if no instance can be put aside to make room
+        for the others, or the budget leaves no move for this.
         """
         waiting = every = np.array(moves, dtype=np.intp).reshape(-1, 2)
         begin, home = len(self.done), self.state.vm_host[every[:, 0]]
@@ -92,10 +94,10 @@ class Ordering:
         return True
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
-        """Undo those of ``moves`` that were made, and make all of ``moves`` in another order.
-        Returns whether such an order was found. Where none was found, nothing is changed.
+        """Make all of ``moves`` in another order, after undoing the moves of ``moves`` that were
+        made. Return True if such an order was found. Otherwise change nothing and return False.
 
-        :param home: intp (n,), hosts of the instances before
+        :param home: intp (n,), hosts of the instances before the moves
         :param begin: number of moves in ``done`` that were made before the first of ``moves``
         """
         if len(self.done) == begin:
@@ -112,7 +114,8 @@ class Ordering:
         return True
 
     def _first_meant(self, moves: np.ndarray) -> int | None:
-        """Return the first possible move for which Nova chooses the intended parts of the host."""
+        """Return the position of the first possible move for which Nova chooses the intended parts
+        of the host; None if there is no such move."""
         possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
         for n in possible.tolist():
             vm, host = moves[n].tolist()
@@ -132,15 +135,15 @@ class Ordering:
         return first
 
     def _spoils_none(self, delta: Delta) -> np.ndarray:
-        """Return bool (n,): possible moves after which no imbalance is above ``most``."""
+        """Return bool (n,): true for possible moves after which no imbalance is above ``most``."""
         if self.most is None:
             return delta.feasible
         return delta.feasible & (delta.imbalances <= self.most).all(axis=-1)
 
     def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
-        """Put one of the waiting instances aside on another host, so that another instance can
-        move. Hosts that are no destination of a waiting move are tried first, the least full of
-        them first. Returns whether an instance was put aside."""
+        """Put one of the waiting instances aside on another host, so that another waiting instance
+        can move. Hosts that are no destination of a waiting move are tried first, the least full of
+        them first. Return True if an instance was put aside; False if none can be."""
         if len(self.done) + len(vms) >= self.limits.budget:
             return False
         state, memory = self.state, self.state.problem.memory_mb
@@ -155,10 +158,13 @@ class Ordering:
         return False
 
     def _park_one(self, vm: int, waiting: np.ndarray, wanted: np.ndarray) -> bool:
-        """Put an instance aside so that an instance that waits for its host can move there. Returns
-        whether that was possible.
+        """Put an instance aside, so that one of the instances that wait for its host can move
+        there. Return True if the instance was put aside; False if that is not possible or does not
+        help.
 
-        :param wanted: hosts that moves wait for
+        :param vm: the instance to put aside
+        :param waiting: the instances that wait for its host
+        :param wanted: destinations of all waiting moves
         """
         state = self.state
         source = state.vm_host[vm]
@@ -174,14 +180,15 @@ class Ordering:
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for an order in which each move is possible.
 
-    Which moves are possible depends on the set of moves that were made, and not on their order, so
-    no set is examined twice. A move to a host that is the destination of no other move never makes
-    another move impossible. Once such a move is possible, no other move is tried in its place.
+    The set of moves that were made decides which moves are possible next; the order in which they
+    were made does not matter. So no set is examined twice. A move to a host that is the destination
+    of no other move never makes another move impossible. Once such a move is possible, no other
+    move is tried in its place.
 
     :param state: the state before the moves; it is changed to the state after them if an order is
         found
     :param moves: intp (n, 2), instances and their destinations, each instance once
-    :returns: the positions of the moves; None if none is found
+    :returns: the positions of the moves in this order; None if no order is found
     """
     vms, hosts = moves.T
     home, waits = state.vm_host[vms], np.ones(len(moves), dtype=bool)
@@ -215,42 +222,40 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """An order of the moves of a plan by which the plan may be stopped after most of its moves. The
-    order has as few moves as possible after which the combined imbalance is higher than at the
-    start.
+    """A search for an order of a plan's moves with which the plan may be stopped after most of its
+    moves. In this order, the combined imbalance is higher than at the start after as few moves as
+    possible.
 
     A plan whose imbalance is never higher than at the start keeps its order. In other plans, the
-    next move is the one after which the imbalance is lowest. Where the imbalance is above that of
-    the start after every possible move, a sequence of moves comes next that leads back to it. The
-    sequence has no needless moves, and its moves help only together.
+    next move is the move with the lowest imbalance after it. If every possible move would lift the
+    imbalance above that of the start, the next moves are a sequence that leads back to the
+    imbalance of the start. The sequence has no needless moves, and its moves help only together.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
-        """
-        :param before: the state before the plan, by whose model every rule has to hold after each
-            move
-        """
+        """:param before: the state before the plan. Every rule of its model has to hold after each
+            move"""
         self._before, self._steps = before, steps
         self._vms = np.array([step.vm for step in steps], dtype=np.intp)
         self._hosts = np.array([step.destination for step in steps], dtype=np.intp)
         self._most = before.combined() + TOLERANCE
 
     def order(self) -> list[int]:
-        """Return the positions of the steps in a better order; in their present order where no
-        better one is found that every rule allows."""
+        """Return the positions of the steps in a better order. Return the present order if no
+        better order is found that every rule allows."""
         present = list(range(len(self._steps)))
         worse = self._count_worse(present)
         other = self._sorted() if worse else None
         return other if other is not None and self._count_worse(other) < worse else present
 
     def _count_worse(self, order: list[int]) -> int:
-        """Return the number of moves that help only together with others, if they are made in a
-        given order."""
+        """Return the number of moves that help only together with other moves, if the moves are
+        made in the order ``order``."""
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:
-        """Return the positions of the steps in another order; None where no move is possible at
-        some point."""
+        """Return the positions of the steps in another order; None if no move is possible at some
+        point of it."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:
@@ -264,8 +269,9 @@ class Prefixes:
         return order
 
     def joint_moves(self, order: Sequence[int]) -> list[int | None]:
-        """Number the groups of moves that help only together. Returns the group of each move, None
-        for a move that helps alone."""
+        """Return the number of the group of each move, in the given order; None for a move that
+        helps alone. The moves of a group help only together: between them, the combined imbalance
+        is higher than at the start."""
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:
             was_above = is_above
@@ -279,8 +285,8 @@ class Prefixes:
         state.move(int(self._vms[position]), int(self._hosts[position]))
 
     def _one(self, state: State, left: list[int]) -> list[int] | None:
-        """Return the position, in a list, of the move with the lowest combined imbalance after it;
-        None if this is higher than at the start for every possible move."""
+        """Return a list with the position of the move after which the combined imbalance is lowest.
+        Return None if the imbalance would be higher than at the start after every possible move."""
         for some in (left[:ASKED_FIRST], left[ASKED_FIRST:]):
             possible, ends = self._ends(state, some)
             if len(ends) and ends.min() <= self._most:
@@ -298,9 +304,9 @@ class Prefixes:
         return delta.imbalances @ self._before.problem.policy_weights
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
-        """Return moves after which the imbalance is no higher than at the start again. Each of them
-        is the move after which the imbalance is lowest, and needless moves are left out. Empty
-        where no move is possible at some point."""
+        """Return the positions of moves after which the imbalance is again no higher than at the
+        start. The next move is always the move with the lowest imbalance after it. Needless moves
+        are left out. Return an empty list if no move is possible at some point."""
         there, made, rest = state.copy(), list[int](), list(left)
         while rest and (not made or there.combined() > self._most):
             possible, ends = self._ends(there, rest)
@@ -312,8 +318,8 @@ class Prefixes:
         return self._without_needless(state, made)
 
     def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
-        """Return the sequence without moves that it does not need to lead back to the imbalance of
-        the start."""
+        """Return the sequence without needless moves. A move is needless if the other moves lead
+        back to the imbalance of the start without it."""
         for position in list(sequence[:-1]):
             fewer = [n for n in sequence if n != position]
             if self._leads_back(state.copy(), fewer):
@@ -330,7 +336,7 @@ class Prefixes:
 
 
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
-    """Make ``moves`` on a state, and return Steps with the effect of each.
+    """Make ``moves`` on a state. Return Steps that describe the effect of each move.
 
     :param why: function of the host that an instance leaves, which returns the purpose of the move
     """
@@ -341,14 +347,16 @@ def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], s
 
 
 def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
-    """Return for every move of a plan that begins at ``before`` the earlier moves that must have
-    ended before it may start.
+    """Return, for each move of a plan, the positions of the earlier moves that must end before it
+    starts.
 
     A move waits for the last earlier move of the same instance, and for the last earlier move that
-    may not run at the same time. Where the destination cannot hold all instances that arrive up to
-    this move without the room that earlier moves free, the move also waits for the earlier moves
-    that leave the destination, or a host that shares room with it. So no host ever holds more
+    may not run at the same time. A move also waits for moves that free room, if its destination
+    cannot hold all instances that arrive up to this move without that room. These are the earlier
+    moves off the destination, and off the hosts that share room with it. So no host ever holds more
     instances than in the given order, whichever move ends first.
+
+    :param before: the state before the plan
     """
     crowded = before.copy()
     last: dict[object, int] = {}

@@ -1,5 +1,5 @@
-"""The planner ``pack``: frees as many hosts as the budget of moves permits. It is vector bin
-packing with a price on migration, as in BalCon (FGCS 2023)."""
+"""The planner ``pack``, which frees as many hosts as the budget of moves permits. It solves vector
+bin packing with a price on migrations, as in BalCon (FGCS 2023)."""
 
 from collections.abc import Iterator
 
@@ -19,15 +19,16 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that are made to find a place for one instance. The swaps make free room
+"""Maximum number of swaps that are made to find a host for one instance. The swaps make free room
 of hosts usable, so that another host can be emptied. Raised, plans take longer where hosts cannot
 be emptied; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Pairs of two parameters for emptying hosts, used one pair after the other. The first is the price
-of a move: a swap must make at least this part of a host's room usable for each of its moves. The
-second is the number of hosts that may fail to be emptied. With higher prices, plans have fewer
-moves and free fewer hosts; lowered, they have more moves and free more hosts. With the number of
-failures raised, plans take longer; lowered, they free fewer hosts. Not measured separately."""
+"""Pairs of two parameters for emptying hosts, used one pair after the other. The first parameter is
+the price of a move: a swap must make at least this part of a host's room usable for each of its
+moves. The second parameter is the number of failures to empty a host after which the next pair is
+used. With higher prices, plans have fewer moves and free fewer hosts; lowered, they have more moves
+and free more hosts. With the number of failures raised, plans take longer; lowered, they free fewer
+hosts. Not measured separately."""
 MOVE_MB = 4096
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""
@@ -39,25 +40,25 @@ EXACT_PAIRS = 5000
 to be emptied. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
 clusters get the best plan. Not measured."""
 NODES = 30
-"""Maximum number of branch-and-bound nodes of the integer program, some 40 ms each. The program
-chooses the hosts to be emptied in small clusters. Raised, plans take longer; lowered, more plans
-are not the best. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program for small clusters. The program
+chooses the hosts to be emptied; each node takes some 40 ms. Raised, plans take longer; lowered,
+more plans are not the best. Not measured."""
 GAP = 1e-4
-"""Part of the best value by which the solution of the integer program may be worse. The program
-chooses the hosts to be emptied in small clusters. Raised, plans take less time and copy more
-memory; lowered, plans take longer and copy less memory. Not measured."""
+"""Relative gap of the integer program: the part of the best value by which its solution may be
+worse. The program chooses the hosts to be emptied in small clusters. Raised, plans take less time
+and copy more memory; lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights [0, 1] of the number of moves in the choice of the next host to empty. The rest of 1 is
-the weight of the memory to copy. One search is made with each weight. Raised, hosts with few
+"""Weights [0, 1] of the number of moves in the choice of the next host to empty. The weight of the
+memory to copy is 1 minus this weight. One search is made with each weight. Raised, hosts with few
 instances are emptied first, which suits plans with few moves; lowered, hosts with little memory to
 copy are emptied first. Not measured."""
 
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host where it fits
-    best. Where an instance fits on no host, full hosts swap instances until it fits on one. Several
-    searches take the hosts in different orders. The end state that frees most hosts is chosen, and
-    of equal ones the one with the least cost."""
+    best. If an instance fits on no host, full hosts swap instances until it fits on one of them.
+    Several searches take the hosts in different orders. The end state that frees the most hosts is
+    chosen; of equal end states, the one with the least cost."""
 
     phase = PACK
 
@@ -85,8 +86,9 @@ class Pack:
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the moves to the best end state, where the cluster is small enough for an integer
-    program: the end state with the most freed hosts, and of equal ones the one with the least cost.
+    """Yield the moves to the best end state, computed by an integer program; yield nothing if the
+    cluster is too large. The best end state frees the most hosts; of equal end states, it is the
+    one with the least cost.
 
     :param freed: number of hosts that a known plan frees
     """
@@ -123,8 +125,8 @@ def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
-    """Search end states within the budget. Each is returned as moves, in an order that is likely to
-    be possible."""
+    """Return end states within the budget, each as a list of moves. The order of the moves is
+    likely to be possible."""
     if not len(space.vms):
         return []
     found, rated = [], 0
@@ -139,8 +141,10 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 
 
 class Emptying:
-    """One search that empties hosts until no further host can be emptied. ``rated`` is the number
-    of pairs of instance and host that were rated."""
+    """One search that empties hosts until no further host can be emptied.
+
+    rated : number of pairs of instance and host rated so far
+    """
 
     def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float):
         self.space, self.limits, self.effort = space, limits, effort
@@ -150,8 +154,8 @@ class Emptying:
         self.cost = by_moves + (1 - by_moves) * space.memory / max(space.memory.mean(), 1)
 
     def run(self) -> list[list[tuple[int, int]]]:
-        """Return one list for each host that could be emptied, with all moves that were made until
-        the host was empty."""
+        """Empty hosts until no further host can be emptied. Return one list for each emptied host,
+        with all moves that were made until this host was empty."""
         found = []
         for price, failures in ROUNDS:
             given_up: set[int] = set()
@@ -168,8 +172,9 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """Return whether no further host can be freed: the instances of the open hosts would not
-        fit on fewer hosts even if they could be divided."""
+        """Return True if it is certain that no further host can be freed; False otherwise. It is
+        certain if the instances of the open hosts would not fit on fewer hosts even if they could
+        be divided."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -181,8 +186,8 @@ class Emptying:
         return self.rated >= self.effort or self.limits.is_over
 
     def _next(self, given_up: set[int]) -> int | None:
-        """Return the host that costs least to empty. Only hosts count that the budget and the room
-        of other hosts permit to empty; None if there is no such host."""
+        """Return the host that costs least to empty; None if no host can be emptied. A host can be
+        emptied only if the budget and the room of the other hosts permit it."""
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
@@ -215,8 +220,8 @@ class Emptying:
         return False
 
     def _put_back(self, vms: np.ndarray, host: int) -> None:
-        """Put the instances back on the host, and keep the swaps that other instances made in the
-        meantime."""
+        """Put the instances back on the host that could not be emptied. Keep the swaps that other
+        instances made in the meantime."""
         packing = self.packing
         packing.is_open[host] = True
         for vm in vms:
@@ -236,9 +241,9 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Place an instance on the host where it fits best. Where it fits on no host, make room for
-        it by a swap. Where no swap makes room, try again after swaps that make more room usable.
-        Returns whether the instance was placed."""
+        """Put an instance on the host where it fits best. If the instance fits on no host, make
+        room for it by a swap. If no swap makes room, try again after swaps that make more room
+        usable. Return True if the instance was put on a host; False otherwise."""
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True
@@ -247,9 +252,9 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on a host where it fits: its original host, or else the host where least
-        usable room is lost, and of equal hosts the fullest. Returns whether the instance fits on
-        any host."""
+        """Put an instance on a host where it fits: its original host, or else the host on which the
+        least usable room is lost. Of equal hosts, choose the fullest. Return True if the instance
+        fits on some host; False otherwise."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):
@@ -263,8 +268,8 @@ class Emptying:
         return True
 
     def _moves(self) -> list[tuple[int, int]]:
-        """Return the moves in order: swaps first, while there is most room, then moves that empty
-        hosts; the biggest first."""
+        """Return the moves in order. Swaps come first, while there is most room; then the moves
+        that empty hosts. In each part, the largest instances come first."""
         packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)

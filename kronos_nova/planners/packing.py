@@ -1,5 +1,5 @@
-"""A placement of instances on hosts, in which some instances may have no place yet, and the room
-that is left on each host."""
+"""An assignment of instances to hosts, with the room that is left on each host. Some instances may
+have no host yet."""
 
 import copy
 
@@ -12,15 +12,15 @@ from kronos_nova.model.space import SearchSpace
 
 
 class Packing:
-    """The hosts on which the instances of a search space end. The order of the moves is found
-    later.
+    """The hosts of the instances of a search space at the end of a plan. The order of the moves is
+    found later.
 
     place : intp (v,), host of each instance, or NOWHERE
     free : float64 (h, c), room left on each host, as a part of the room of the largest host
     size : float64 (v, c), sizes of instances in the same unit
     is_open : bool (h,), hosts that have instances and may take more
     may_empty : bool (h,), hosts whose instances may all be moved
-    alike : intp (v,), equal for instances of the same size
+    alike : intp (v,), a number that is equal for instances of the same size
     """
 
     def __init__(self, space: SearchSpace):
@@ -35,7 +35,7 @@ class Packing:
         self.alike = equal_rows(np.round(self.size, 9))
 
     def copy(self) -> 'Packing':
-        """Return another packing of the same space, which changes independently."""
+        """Return a packing of the same space that changes independently of this packing."""
         other = copy.copy(self)
         other.place, other.free, other.is_open = (
             self.place.copy(), self.free.copy(), self.is_open.copy())
@@ -56,13 +56,14 @@ class Packing:
         self.place[vm] = host
 
     def has_room(self, vm: int) -> np.ndarray:
-        """Return bool (h,): open hosts with room for an instance that is on no host."""
+        """Return bool (h,): true for open hosts that have room for the instance and may take it.
+        The instance has to be on no host."""
         room = (self.free + TOLERANCE >= self.size[vm]).all(axis=1) & self.is_open
         return room & self.allows_host(vm)
 
     def allows_host(self, vm: int) -> np.ndarray:
-        """Return bool (h,): the original host of an instance and the hosts that it may go to, apart
-        from room."""
+        """Return bool (h,): true for hosts that may hold the instance by all rules except those
+        about room. They include its original host."""
         return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:

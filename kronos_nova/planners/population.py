@@ -1,10 +1,10 @@
-"""A population of assignments side by side, each of which makes one swap after the other.
+"""A population of assignments that are improved side by side, each by one swap after the other.
 
-An assignment has a host for each instance. A swap sends an instance from one host to another, and
-another one back. Each host has a dummy item, which stands for no instance. A swap with a dummy item
-is a move. These are the neighbourhoods *shift* and *swap* of machine reassignment (ROADEF 2012).
-Where a plan has used its budget, a swap also undoes another move, the one that it costs least to
-undo.
+An assignment gives each instance a host. A swap sends one instance from a first host to a second
+host, and another instance back. Each host has a dummy item, which stands for no instance. A swap
+with a dummy item is a move. These are the neighbourhoods *shift* and *swap* of machine reassignment
+(ROADEF 2012). If a plan has used its budget, a swap also undoes an earlier move, the one that costs
+least to undo.
 
 The best end states of the search are kept in :class:`Incumbents`.
 """
@@ -20,26 +20,27 @@ from kronos_nova.model.space import NEVER
 from kronos_nova.model.space import SearchSpace
 
 Plan = list[tuple[int, int]]
-"""(instance, destination) of the moves of a plan. Each instance has at most one move, from its
-present host. The order of the list has no meaning."""
+"""Moves of a plan: [(instance, destination)]. Each instance has at most one move, from its present
+host. The order of the list has no meaning."""
 KEPT = 48
-"""Number of best end states that a search keeps. An end state says which instance ends on which
-host; some cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans
-for full hosts are missed. Chosen by the first end state that can be reached: mostly the first, with
-a hundred full hosts the fifth, with a few full hosts the twentieth."""
+"""Number of best end states that a search keeps. An end state gives each instance a host; some end
+states cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for
+full hosts are missed. Chosen by the rank of the first end state that can be reached: mostly 1, with
+a hundred full hosts 5, with a few full hosts 20."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
     """The end state of a plan. ``cost`` is the combined imbalance plus the prices of the plan's
-    moves; inf if the end state is not allowed."""
+    moves. It is inf if the end state is not allowed."""
 
     cost: float
     plan: Plan
 
 
 class Incumbents:
-    """The best end states, cheapest first; of equal costs, those of fewer moves first.
+    """The best end states found so far, the cheapest first. Of equal costs, the end states with
+    fewer moves come first.
 
     :param kept: known end states, at least one, in this order
     """
@@ -54,7 +55,8 @@ class Incumbents:
 
     @property
     def worst(self) -> float:
-        """The cost that an end state must be below to be kept."""
+        """Upper limit of the cost at which a new end state is kept; inf while fewer than
+        :data:`KEPT` are known."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
     def add(self, end: End) -> None:
@@ -68,39 +70,39 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance that
-rates swaps. The temperature says how much hosts count whose load is neither the highest nor the
-lowest. Raised, the approximation is less exact; lowered, its numbers overflow. Fixed by the range
-of single precision."""
+"""Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance. Swaps
+are rated by this approximation. The higher the temperature, the more do hosts count whose load is
+neither the highest nor the lowest. Raised, the approximation is less exact; lowered, its numbers
+overflow. Fixed by the range of single precision."""
 STEEPEST = 80.0
-"""Largest exponent in the smooth approximation of the imbalance by which swaps are rated (no unit).
-Raised, numbers overflow; lowered, large changes of load have equal ratings. Fixed by the range of
-single precision, which ends at exp(88)."""
+"""Largest exponent in the smooth approximation of the imbalance (no unit). Swaps are rated by this
+approximation. Raised, numbers overflow; lowered, large changes of load have equal ratings. Fixed by
+the range of single precision, which ends at exp(88)."""
 FAINTEST = 1e-35
-"""Smallest part that one host has in the smooth approximation of the imbalance by which swaps are
-rated. Raised, hosts with a mean load seem to matter; lowered, the part is 0 in single precision,
-and its product with exp(STEEPEST) is 0 too. Fixed by the range of single precision."""
+"""Smallest part that one host has in the smooth approximation of the imbalance. Swaps are rated by
+this approximation. Raised, hosts with a mean load seem to matter; lowered, the part is 0 in single
+precision, and its product with exp(STEEPEST) is 0 too. Fixed by the range of single precision."""
 
 
 class SoftenedMax:
-    """A smooth approximation of the combined imbalance, the softened value, by which assignments
-    and moves are rated, at one temperature. The softened value shows progress where the imbalance
-    does not.
+    """A smooth approximation of the combined imbalance at one temperature. Its values (the softened
+    values) rate assignments and moves. A softened value shows progress where the imbalance does not
+    change.
 
-    Where two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
+    If two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
     exp(score / temperature)`` is close to the maximum, counts every host near it, and falls with
     the first of the two moves. With the sign turned it gives the minimum. The log-sum-exp bound of
     the maximum is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5.
 
-    After a swap of two instances, such a sum consists of the contributions of all other hosts,
-    which do not change, and of the contributions of the two hosts. The contribution of a host is a
-    product of a factor for one instance and a factor for the other. So one matrix product rates all
-    pairs at once. Single precision is enough to choose.
+    The sum has one contribution of each host. A swap of two instances changes only the
+    contributions of two hosts. The new contribution of a host is a product of a factor for one
+    instance and a factor for the other. So one matrix product rates all pairs at once. Single
+    precision is enough to choose.
 
-    Hosts that a policy leaves out of its imbalance contribute nothing. Where a swap lets such a
-    host count, this rating is not exact; :class:`Trial` rates the swap exactly.
+    Hosts that a policy leaves out of its imbalance contribute nothing. If a swap makes such a host
+    count, this rating is not exact; :class:`Trial` rates the swap exactly.
 
-    The T terms are the top of each policy and the bottom of each policy.
+    There are T terms: one for the top and one for the bottom of each policy.
 
     price : float32 (T,), weight of the logarithm of each term in the softened value
     kind : intp (h,), number of the scale of each host
@@ -117,8 +119,8 @@ class SoftenedMax:
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
     def evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return float64 (n,), the softened values of scores (n, P, h); the imbalances (n, P); and
-        (n, h, T), the part of each term that each host contributes."""
+        """Return three arrays for ``scores`` (n, P, h): the softened values, float64 (n,); the
+        imbalances (n, P); and the part of each term that each host contributes, (n, h, T)."""
         left_out = self.space.problem.left_out
         top, bottom = ((scores.max(axis=2), scores.min(axis=2)) if left_out is None
                        else spans.ends(scores, left_out))
@@ -133,36 +135,37 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts with which the swaps of one host are rated in one step. They are the most
-and the least loaded ones. The limit does not apply to a host that only sends instances: moves take
-little time to rate, and the best destination often has a mean load. Raised, a step takes longer;
-lowered, more steps are needed. Not measured."""
+"""Maximum number of hosts with which the swaps of one host are rated in one step. The most and the
+least loaded hosts are chosen. The limit does not apply to a host that only sends instances, because
+moves take little time to rate and the best destination often has a mean load. Raised, a step takes
+longer; lowered, more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Largest share of the imbalance that hosts without a tried swap may have in a finished candidate
-plan. No swap is expected to improve such a candidate, and the search replaces it. Raised,
-candidates are replaced too early; lowered, they are replaced too late. Not measured."""
+"""Largest share of the imbalance that untried hosts may have in a finished candidate plan. A host
+is untried if none of its swaps was tried since the last change. No swap is expected to improve a
+finished candidate, and the search replaces it. Raised, candidates are replaced too early; lowered,
+they are replaced too late. Not measured."""
 HOMING = 0.3
 """Probability that a swap sends the returning instance to its original host, so that it is not
-moved at all. Where a plan has few moves, only swaps of hosts that send instances do this. Raised,
+moved at all. If plans may have few moves, only swaps of hosts that send instances do this. Raised,
 other swaps are tried less often; lowered to 0, a search cannot replace one moved instance by
 another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that moves are rated by the slope of the imbalance and not by its exact change. It
+"""Probability that moves are rated by the slope of the imbalance instead of its exact change. It
 applies to plans with few moves. Raised, the exact change decides less often; lowered, plans for
 many hosts are worse, because the exact change favours the host with the most extreme load. Not
 measured."""
 
 
 class Population:
-    """A population of n assignments, each of which puts the v + h items of a search space on hosts.
-    The items are the instances, and a dummy item for each host.
+    """A population of n assignments of the v + h items of a search space to hosts. The items are
+    the v instances, and a dummy item for each of the h hosts.
 
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h)
     free : float64 (n, c, h), room left
-    left : intp (n,), number of moves that a plan may still have
+    left : intp (n,), number of moves that each plan may still have
     tried : bool (n, 2, h), hosts for which no better swap was found since the last change of the
-        assignment: as the host that receives (0) or sends (1)
+        assignment: [:, 0] if the host receives, [:, 1] if the host sends
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -175,7 +178,7 @@ class Population:
         self.restart(np.arange(count), plans)
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Restart the assignments ``rows``, each from a plan."""
+        """Replace the assignments ``rows`` by new ones, each made from one of ``plans``."""
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
@@ -186,11 +189,11 @@ class Population:
 
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
-        """Draw one host in each assignment, and make the best swap of this host if the swap lowers
-        the softened value. A host is drawn with a probability in proportion to its part of this
+        """Draw one host in each assignment, and make the best swap of this host if it lowers the
+        softened value. The probability of a host is in proportion to its part of the softened
         value.
 
-        :param are_few: plans are short, see :meth:`Swaps._draw`
+        :param are_few: whether plans are short, see :meth:`Swaps._draw`
         :returns: the assignments that are local optima now, and the number of rated pairs
         """
         swaps = Swaps(self, softened, chance, are_few)
@@ -204,8 +207,8 @@ class Population:
         return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Return the end states of the assignments ``rows`` that are legal and whose combined
-        imbalance is less than ``below``."""
+        """Return the end states of the assignments ``rows``. Only end states are returned that are
+        legal and have a combined imbalance less than ``below``."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
@@ -220,16 +223,16 @@ class Population:
 
 
 class Swaps:
-    """The swaps of one host with others in each of n assignments, and their ratings.
+    """The swaps of one drawn host with other hosts in each of n assignments, and their ratings.
 
-    here : intp (n, 1), the one host
-    first, second : intp (n, a) and (n, b), items on this host and on the hosts that it swaps with;
-        rows are padded with the dummy item of this host
-    there, goals : intp (n, b), hosts of the second items, and their destinations
+    here : intp (n, 1), the drawn host
+    first, second : intp (n, a) and (n, b), items on the drawn host and on the hosts that it swaps
+        with; rows are padded with the dummy item of the drawn host
+    there, goals : intp (n, b), present hosts of the second items, and their destinations
     changes : float32 (n, a, b), change of the softened value by each swap, divided by the number of
         moves that the swap takes
-    drawn : float32 (n, 2, h), weights by which hosts are drawn to receive and to send; in long
-        plans only the first are used
+    drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive, [:, 1] to send;
+        in long plans only the first weights are used
     back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
         item otherwise
     """
@@ -257,13 +260,13 @@ class Swaps:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a host for each assignment. Returns two arrays bool (n, v + h): the items of this
+        """Draw a host for each assignment. Return two arrays bool (n, v + h): the items of this
         host that may be swapped, and the items of other hosts that may be swapped.
 
         :param are_few: whether plans are short. Swaps of two instances that are on their original
-            hosts are then left out, because they take two moves. A host then either only sends, and
-            is drawn by its part in the top terms, or only receives, and is drawn by its part in the
-            bottom terms
+            hosts are then left out, because they take two moves. The host then either only sends or
+            only receives. A host that sends is drawn by its part in the top terms, a host that
+            receives by its part in the bottom terms
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(self.share)], axis=1))
@@ -296,15 +299,17 @@ class Swaps:
         return chosen
 
     def _goals(self, homing: bool) -> np.ndarray:
-        """Return intp (n, b): the destination of the second item of each swap. With ``homing`` it
-        is the original host of an instance that is elsewhere now."""
+        """Return intp (n, b): the destination of the second item of each swap, which is the drawn
+        host. With ``homing``, an instance that is not on its original host goes back there
+        instead."""
         homes = self.owner.home.take(self.second)
         return np.where(homing & (homes != self.there) & (self.second < self.dummy),
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the instance whose move costs least to undo in each assignment, a dummy item where
-        the budget is not used; and float32 (n, 1), this cost."""
+        """Return two arrays: the instance of each assignment whose move costs least to undo, intp
+        (n,), and this cost, float32 (n, 1). If the budget is not used up, the instance is a dummy
+        item and the cost is 0."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.dummy)
@@ -323,8 +328,8 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the increase of each term by each item that leaves or enters a
-        host.
+        """Return float64 (..., T): the change of each term, as a part of it, if an item leaves or
+        enters a host.
 
         :param way: ``leaving`` or ``arriving`` of the softened value
         """
@@ -339,9 +344,9 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two factors of a matrix product, float32 (n, T, a, f) and (n, T, f, b). The
-        product has each term after a swap, relative to the same term before the swap. A term is the
-        sum of the contributions of both hosts after the swap and of all other hosts."""
+        """Return the two factors of a matrix product, float32 (n, T, a, f) and (n, T, f, b). Their
+        product is each term after a swap, relative to the same term before the swap. A term is the
+        sum of the contributions of all hosts."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -365,8 +370,9 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): the cost of undone moves. It is NEVER for pairs of items that
-        are no swap, and for swaps of two moves where the budget only leaves one move."""
+        """Return float32 (n, a, b): the cost of the moves that each swap undoes. The cost is NEVER
+        for pairs of items that are no swap, and for swaps of two moves if the budget leaves only
+        one move."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -376,8 +382,8 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return how the number of moves of a plan changes if each first item leaves its host,
-        float32 (n, a), and if each second item arrives, (n, b): by 1, 0, or by -1 for an instance
+        """Return the changes of a plan's number of moves: float32 (n, a) if each first item leaves
+        its host, and (n, b) if each second item arrives. A change is 1, 0, or -1 for an instance
         that returns to its original host."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
@@ -386,8 +392,9 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add prices to the changes, and NEVER where room is lacking. In long plans, the change of
-        a swap that takes two more moves is halved, so that changes compare by move."""
+        """Add prices to the changes, and NEVER where room is lacking. In long plans, halve the
+        change of a swap that takes two more moves, so that swaps are compared by their change for
+        each move."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
@@ -408,8 +415,9 @@ class Trial:
     out.
 
     number : intp (m,), the assignments
-    items, sources, goals : intp (3, m), the item that leaves, the item that comes back and the item
-        whose move is undone, with their present hosts and destinations
+    items : intp (3, m), the item that leaves, the item that comes back and the item whose move is
+        undone
+    sources, goals : intp (3, m), present hosts and destinations of ``items``
     """
 
     def __init__(self, swaps: Swaps):
@@ -433,12 +441,12 @@ class Trial:
                          self.goals)
 
     def _moved(self, items: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (m,): 1 for each instance on another host than its original one, else 0; 0
-        for dummy items."""
+        """Return intp (m,): 1 for each instance that is not on its original host; 0 for other
+        instances and for dummy items."""
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
-        """Return bool (m,): whether each swap lowers the softened value and violates neither
+        """Return bool (m,): true for swaps that lower the softened value and violate neither
         policies, room nor groups."""
         owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
         value, imbalances, _ = swaps.softened.evaluate(self.scores)
@@ -456,7 +464,7 @@ class Trial:
         return better
 
     def make(self) -> np.ndarray:
-        """Make the swaps that are better. Returns intp: the assignments that are changed."""
+        """Make the swaps that improve their assignments. Return intp: the changed assignments."""
         better, owner = self._is_better(), self.owner
         rows = self.number[better]
         owner.scores[rows], owner.free[rows] = self.scores[better], self.free[better]
@@ -474,7 +482,8 @@ def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarra
 
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
-    """Return intp (n, most): the columns that are set in each row, padded with the filler."""
+    """Return intp (n, most): the columns that are true in each row of ``mask``. Each row is padded
+    with its filler."""
     count, rows = np.count_nonzero(mask, axis=1), np.arange(len(mask))
     most = max(1, int(count.max(initial=0)))
     filled = np.repeat(filler, most, axis=1)

@@ -1,8 +1,8 @@
-"""The planner that relieves hosts whose load is above an absolute mark.
+"""The planner that relieves hosts whose load is above an absolute mark (a limit).
 
 The choice of the instances that leave a host is a minimum knapsack problem with one constraint for
-each policy. It is solved by branch and bound, the most promising branch first, with the bound of
-Dantzig (1957): the cost if instances could be divided.
+each policy. It is solved by branch and bound, the most promising branch first. The bound is the
+cost if instances could be divided (Dantzig 1957).
 """
 
 import functools
@@ -26,10 +26,10 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of sets of instances that are tried to relieve one hot host, those with the least
-memory first. Raised, plans for hosts with many small instances take longer; lowered, the set with
-the least memory to copy is missed more often. Chosen because so many sets are enough to prove which
-three of a hundred instances are the best, and most hosts need no more."""
+"""Maximum number of sets of instances that are tried to relieve one hot host. The sets with the
+least memory are tried first. Raised, plans for hosts with many small instances take longer;
+lowered, the set with the least memory to copy is missed more often. Chosen because this number is
+enough to prove which three of a hundred instances are the best, and most hosts need no more."""
 
 
 EXACT_PAIRS = 5000
@@ -40,20 +40,20 @@ NODES = 20
 """Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
 plans take longer; lowered, more plans are not the best. Not measured."""
 GAP = 1e-4
-"""Part of the best value by which the solution of the integer program may be worse. The program
-chooses moves that relieve hot hosts. Raised, plans copy more memory; lowered, plans take longer.
-Chosen small because the memory to copy is a small part of the value."""
+"""Relative gap of the integer program: the part of the best value by which its solution may be
+worse. The program chooses moves that relieve hot hosts. Raised, plans copy more memory; lowered,
+plans take longer. Chosen small because the memory to copy is a small part of the value."""
 
 
 class Relieve:
-    """A planner that relieves one hot host after the other, the hottest first. Of the sets of
-    instances whose moves bring a host to its target, it moves the set with the least memory. The
+    """A planner that relieves one hot host after the other, the hottest first. From each host it
+    moves the set of instances with the least memory that brings the host to its target. The
     destinations stay at or below their targets.
 
-    Where the target cannot be reached, the host is brought to its mark. Where the mark cannot be
-    reached either, as many of its instances are moved as other hosts can take. In small clusters
-    another plan relieves all hosts together and may move other instances to make room; the better
-    of both plans is returned.
+    If the target cannot be reached, the host is brought to its mark, the load above which it is
+    hot. If the mark cannot be reached either, as many of its instances are moved as other hosts can
+    take. In small clusters, a second plan relieves all hosts together and may move other instances
+    to make room. The better of the two plans is returned.
     """
 
     phase = RELIEVE
@@ -92,8 +92,9 @@ class Relieve:
         return moves
 
     def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
-        """Return (hosts above their targets, hosts above their marks, excess over the marks, memory
-        to copy) of the hosts that were above a mark before. A smaller rating is better."""
+        """Return the rating of a plan: (number of hosts above their targets, number of hosts above
+        their marks, excess over the marks, memory to copy). Only hosts that are hot before the plan
+        count. A smaller rating is better."""
         hot = self._hottest_first(state)
         scores = state.after(moves).scores[hot]
         over = np.maximum(scores - self._marks.high, 0.0)
@@ -103,10 +104,10 @@ class Relieve:
 
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves that bring the most hosts to their targets. Of equal results, the one
-        with the most hosts at or below their marks is chosen, then the one that copies the least
-        memory. None where the cluster is too large, or where the moves cannot be made one after the
-        other."""
+        """Return the moves of a plan that relieves all hot hosts together. It brings the most hosts
+        to their targets. Of equal plans, the one with the most hosts at or below their marks is
+        chosen, then the one that copies the least memory. Return None if the cluster is too large,
+        or if the moves cannot be made one after the other."""
         problem, places = state.problem, np.flatnonzero(state.problem.available)
         others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
                                 & ~np.isin(state.vm_host, list(hot)))
@@ -139,9 +140,9 @@ class Relieve:
         return ordering.done if ordering.do_all(moves) else None
 
     def _hottest_first(self, state: State) -> list[int]:
-        """Return the hosts that are above a mark before any move, the hottest first. Hosts that are
-        above a mark only because of moves are left out, so that a server which is too large for
-        every host is not moved again and again."""
+        """Return the hosts that are above a mark before any move, the hottest first. Hosts that
+        only moves bring above a mark are left out. Otherwise a server that is too large for every
+        host would be moved again and again."""
         hot = self._marks.hot(state)
         over = np.where(hot, state.scores - self._marks.target, -np.inf)
         over = over.max(axis=1, initial=-np.inf)
@@ -150,16 +151,16 @@ class Relieve:
 
 
 _Branch = tuple[float, int, int, int, tuple[int, ...], float, np.ndarray]
-"""(lower bound of the memory, number of instances that leave, number of the branch, next instance
-to decide on, positions of instances that leave, their memory, float64 (P,) load still to be
-removed)"""
+"""A branch of the search: (lower bound of the memory, number of instances that leave, number of the
+branch, next instance to decide on, positions of instances that leave, their memory, float64 (P,)
+load still to be removed)."""
 
 
 class _Host:
     """The search for the instances that leave one hot host.
 
     hot : intp (n,), policies in which the host is to be relieved
-    vms : instances that have enough load in these policies and a possible destination
+    vms : instances that have enough load in the policies ``hot`` and a possible destination
     sore : instances whose own load is above the mark for instances
     """
 
@@ -186,7 +187,8 @@ class _Host:
         return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
 
     def moves(self) -> list[tuple[int, int]]:
-        """Return [(instance, destination)] in an order in which they may be made."""
+        """Return the moves [(instance, destination)] that relieve the host, in an order in which
+        they may be made."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
         if self.is_by_server:    # a single instance makes the host hot
@@ -197,9 +199,9 @@ class _Host:
         return found or self._as_far_as_possible(excess)
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
-        """Return the moves with the least memory that remove the excess; None if no moves do. The
-        search decides for one instance after the other whether it leaves or stays, and continues
-        with the branch that has the smallest lower bound of the memory."""
+        """Return the moves with the least memory that remove the excess; None if no set of moves
+        removes it. The search decides for one instance after the other whether it leaves or stays.
+        It continues with the branch that has the smallest lower bound of the memory."""
         memory = self.state.problem.memory_mb
         order = np.array(self._by_use(excess), dtype=np.intp)
         gain = self.share[np.ix_(order, self.hot)]
@@ -225,14 +227,15 @@ class _Host:
         return None
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
-        """Return the instances in order, first those that remove most load for their memory."""
+        """Return the instances in order. Instances that remove the most load for their memory come
+        first."""
         memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
         return sorted(self.vms, key=lambda vm: (
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Return moves of single instances until the host is at its target or no further instance
-        finds a place."""
+        """Return moves of single instances. The moves end when the host is at its target or no
+        further instance finds a destination."""
         moves: list[tuple[int, int]] = []
         left = excess
         is_by_server = (excess <= TOLERANCE).all()
@@ -248,8 +251,9 @@ class _Host:
         return moves
 
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
-        """Choose a destination for each of some instances, the heaviest first: the host that is
-        furthest below its targets after the move. None if an instance finds no place."""
+        """Return a move [(instance, destination)] for each of some instances, the heaviest first;
+        None if an instance finds no destination. The destination is the host that is furthest below
+        its targets after the move."""
         moves = []
         for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
             place = self._place(vm)
@@ -265,8 +269,8 @@ class _Host:
             self.state.move(vm, self.host)
 
     def _place(self, vm: int) -> int | None:
-        """Return the destination that is furthest below its targets after the move; None if there
-        is none."""
+        """Return the possible destination that is furthest below its targets after the move; None
+        if there is none."""
         state, problem, target = self.state, self.state.problem, self.marks.target
         hosts = np.arange(len(problem.hosts))
         after = state.scores + problem.weights[vm] * problem.host_scale
@@ -279,7 +283,8 @@ class _Host:
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
     """Return a function of (first instance, wanted relief) that returns a lower bound of the memory
-    to copy. The bound treats this instance and all later ones as if they could be divided."""
+    to copy. The bound treats the first instance and all later instances as if they could be
+    divided."""
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
         """Return the cumulative sums of gains and of costs, the cheapest instance first."""

@@ -1,16 +1,16 @@
 """The planner that makes hosts less likely to become full: steepest descent on the expected number
 of full hosts.
 
-Loads change quickly, and a host that is full for five minutes is noticed too late. For each host,
-its likely load ``μ`` and its variance ``V`` are known, the sums of those of its instances. A load
-of any distribution is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)`` of the time
-(Cantelli's inequality), which only a load with two values reaches. The square of this part fits
-real servers, to a factor of two on days of PlanetLab, although their bursts are not normally
-distributed.
+Loads change quickly, and a host that is full for five minutes is noticed too late. The likely load
+``μ`` of each host and the variance ``V`` of its load are known; both are sums over its instances. A
+load of any distribution is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)`` of the
+time (Cantelli's inequality). Only a load with two values reaches this bound. The square of the
+bound fits real servers to a factor of two, on days of PlanetLab, although their bursts are not
+normally distributed.
 
-Where ``μ`` is above the mark the part is 1, and the excess is added, so that less load is better
-there too. No move makes its destination full and fuller than its source: where all hosts are nearly
-full, the least risk would be a few very full hosts.
+If ``μ`` is above the mark, the part is 1 plus the excess, so that less load is better there as
+well. No move makes its destination full and fuller than its source. Otherwise, if all hosts are
+nearly full, the plan with the least risk would leave a few very full hosts.
 """
 
 from collections.abc import Callable
@@ -28,30 +28,30 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
-"""Lower bound of the mean square error of a host's predicted load, as the square of a fraction.
-Load is a fraction of the host, and never known to better than a hundredth. Raised, more hosts count
-as likely to become full; lowered, forecasts count as exact. Not measured."""
+"""Lower bound of the variance of a host's predicted load, as the square of a fraction of the host.
+Loads are never known to better than a hundredth of the host. Raised, more hosts count as likely to
+become full; lowered, forecasts count as exact. Not measured."""
 SOURCES = 32
-"""Maximum number of hosts, those most likely to become full, off which moves are searched. Raised,
-a plan takes longer; lowered, plans have fewer moves. Chosen as more hosts than a plan with the
-default number of moves has moves; not measured."""
+"""Maximum number of hosts off which moves are searched. The hosts most likely to become full are
+chosen. Raised, a plan takes longer; lowered, plans have fewer moves. Chosen because a plan with the
+default number of moves has fewer moves; not measured."""
 DESTINATIONS = 64
-"""Maximum number of hosts, those least likely to become full, to which moves are searched. Raised,
-a plan takes longer; lowered, constraints exclude all destinations of an instance more often. Not
-measured."""
+"""Maximum number of hosts to which moves are searched. The hosts least likely to become full are
+chosen. Raised, a plan takes longer; lowered, constraints exclude all destinations of an instance
+more often. Not measured."""
 FREE = 1e-6
 """Lower bound of the cost of a move (no unit) when moves are compared by the ratio of gain and
-cost. The cost is in expected full hosts, as the gain is. Raised, moves of low cost are compared by
-their gains alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost
-of any migration."""
+cost. Both are numbers of expected full hosts. Raised, moves of low cost are compared by their gains
+alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost of any
+migration."""
 AT_ONCE = 256
-"""Number of moves, the best first, for which the constraints are evaluated in one call. Raised, a
-call takes longer; lowered, there are more calls. Not measured."""
+"""Number of moves for which the constraints are evaluated in one call, the best moves first.
+Raised, a call takes longer; lowered, there are more calls. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (...): the expected part of the time for which a host is above the mark. Where
-    the likely load itself is above the mark, it is 1 plus the excess."""
+    """Return float64 (...): the expected part of the time for which a host is above the mark. If
+    the likely load is above the mark, the result is 1 plus the excess."""
     room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)
@@ -80,16 +80,18 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """A planner that makes moves one after the other, each time the move that lowers the risk (the
-    expected number of full hosts) most relative to the price of the move. It ends when no move
-    lowers the risk by more than the price of the move. Each instance is moved at most once.
+    """A planner that lowers the risk, the expected number of full hosts, by one move after the
+    other. Each move is the one that lowers the risk most relative to the price of the move. The
+    planner ends when no move lowers the risk by more than the price of the move. Each instance is
+    moved at most once.
 
     Gains are compared relative to prices, so that the few moves that gain far more than they cost
-    come first. Of two instances that relieve a host about equally, the smaller one is then moved.
+    come first. Of two instances that relieve a host about equally, the smaller instance is then
+    moved.
 
     :param copy_prices: function of instances (n,) that returns float64 (n,), the least decrease of
-        the risk for which each instance is moved; where the model has a higher price, that price
-        counts
+        the risk for which each instance is moved. If the model has a higher price for a move, the
+        price of the model is used
     """
 
     phase = RELIEVE
@@ -129,7 +131,7 @@ class _Round:
         self.copy_prices = copy_prices(self.vms)
 
     def best(self) -> tuple[int, int] | None:
-        """Return (instance, destination) of the best move; None where there is none."""
+        """Return (instance, destination) of the best move; None if no move lowers the risk."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
         rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
         ratings = gains / np.maximum(self._prices(rows, columns), FREE)
@@ -149,16 +151,16 @@ class _Round:
         return None
 
     def _makes_full(self) -> np.ndarray:
-        """Return bool (instances, destinations): whether the destination would be full, and fuller
-        than the source is now. Fewer but fuller hosts would make the cloud less even."""
+        """Return bool (instances, destinations): true where the destination would be full, and
+        fuller than the source is now. Such moves would make the cloud less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
     def _gains(self) -> np.ndarray:
-        """Return float64 (instances, destinations): for the move of each instance to each
-        destination, the decrease of the risk, less the price of this move, both in expected full
+        """Return float64 (instances, destinations): the decrease of the risk by the move of each
+        instance to each destination, less the price of the move. Both are in expected full
         hosts."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
@@ -168,14 +170,14 @@ class _Round:
         return relieved[:, None] - burdened - self._prices(rows, columns)
 
     def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return float64 (...): the price of each move, in expected full hosts, without its effect
-        on soft groups."""
+        """Return float64 (...): the price of each move in expected full hosts. The effect of the
+        move on soft groups is not included."""
         vms, hosts = self.vms[rows], self.destinations[columns]
         return np.maximum(self.model.prices.of_moves(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])
 
     def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the probability that each host is full once an instance has
+        """Return float64 (..., P): the probability that each host is full after an instance has
         arrived (``sign`` 1) or left (-1)."""
         scale = self.problem.host_scale[hosts]
         return chance(
@@ -183,7 +185,7 @@ class _Round:
             self.variances[hosts] + sign * self.vm_variances[vms] * scale ** 2)
 
     def _loads(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the likely load of each host once an instance has arrived
+        """Return float64 (..., P): the likely load of each host after an instance has arrived
         (``sign`` 1) or left (-1)."""
         return (self.state.scores[hosts]
                 + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])

@@ -1,6 +1,8 @@
-"""The planner that repairs violations of operators' rules: heuristic repair as in
-:mod:`kronos_nova.planners.affinity`. Where violations remain in a small cluster, an integer program
-also moves other instances to make room."""
+"""The planner that repairs violations of operators' rules.
+
+The method is heuristic repair, as in :mod:`kronos_nova.planners.affinity`. If violations remain in
+a small cluster, an integer program also moves other instances to make room.
+"""
 
 import dataclasses
 
@@ -32,27 +34,29 @@ lowered, fewer rules are kept there. Chosen as some 60 hosts with 5 instances ea
 program takes a second."""
 
 ROUNDS = (1, 2)
-"""Numbers of stages of moves in the integer program that repairs rules, tried one after the other.
-A move of the second stage can use room that the first stage freed. Raised, a plan is found more
-often where hosts are full; lowered, a search without a result ends sooner. Not measured."""
+"""Numbers of stages of moves in the integer program that repairs rules. They are tried one after
+the other. A move of the second stage can use room that the first stage freed. Raised, a plan is
+found more often where hosts are full; lowered, a search without a result ends sooner. Not
+measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Limits of the integer program that repairs rules. The first is the part of the least cost by
-which a solution may be worse, the second the maximum number of branch-and-bound nodes. Nearly all
-of the cost is that of violated rules. With the part raised, plans copy more memory; lowered, plans
-take longer. With the number raised, plans take longer; lowered, more plans are not the best. Chosen
-so that other values change no plan in the clouds of the tests."""
+"""Limits of the integer program that repairs rules: relative gap (a part of the least cost), and
+maximum number of branch-and-bound nodes. Nearly all of the cost is the cost of violated rules. With
+the gap raised, plans copy more memory; lowered, plans take longer. With the number of nodes raised,
+plans take longer; lowered, more plans are not the best. Chosen so that other values change no plan
+in the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 
 class RuleRepair:
-    """A planner that repairs violations of rules that must hold, and then those violations of rules
-    that should hold whose repair pays. A repair pays if the cost that the rule gives to a violation
-    is more than the prices of the moves plus their increase of the combined imbalance.
+    """A planner that repairs violations of operators' rules. Violations of rules that must hold are
+    repaired first. Violations of rules that should hold (preferences) are repaired where this pays.
+    A repair pays if the rule's cost of the violation is more than the prices of the moves plus the
+    increase of the combined imbalance.
 
     :param should: whether rules that only should hold are repaired
-    :param most: maximum number of moves; 0 for as many as the limits have
+    :param most: maximum number of moves; 0 for as many as the limits permit
     """
 
     phase = AFFINITY
@@ -88,8 +92,9 @@ class RuleRepair:
 
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
-    """Return the better of two plans: the one after which fewer rules are violated, then the one
-    with the lower cost."""
+    """Return the better of two plans: the plan after which fewer rules are violated, or else the
+    plan with the lower cost. If it is only cheaper, ``others`` may lift no imbalance above both its
+    threshold and its present value."""
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
                      for plan in (moves, others))
@@ -102,8 +107,8 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
 
 
 def _cost(state: State) -> float:
-    """Return the combined imbalance plus the cost of preferences plus the price of the copies of
-    all moves."""
+    """Return the combined imbalance, plus the cost of violated preferences, plus the prices of
+    copying all moved instances."""
     preferences, vms = state.model.prices.preferences, np.arange(len(state.problem.vms))
     wishes = 0.0 if preferences is None else float(preferences.at(vms, state.vm_host).sum())
     return state.combined() + wishes + float(state.model.prices.of_copies(
@@ -111,8 +116,8 @@ def _cost(state: State) -> float:
 
 
 def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
-    """Choose the destinations of all instances together by an integer program. Returns no moves
-    where the cluster is too large, or no solution is found."""
+    """Choose the destinations of all instances together by an integer program, and return the
+    moves. Return no moves if the cluster is too large or no solution is found."""
     problem = state.problem
     hosts = np.flatnonzero(problem.available)
     vms = np.flatnonzero(problem.movable & problem.available[state.vm_host])
@@ -140,7 +145,8 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
 
 
 def _why(state: State, vm: int, should: bool) -> str:
-    """Return the reason of the move of an instance, before any move."""
+    """Return a text about the reason to move an instance. ``state`` is the state before any
+    move."""
     home, model = int(state.vm_host[vm]), state.model
     against = model.rules_against(vm, home)
     if against:
@@ -152,8 +158,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Return whether a movable instance violates a rule that must hold, or a preference that costs
-    less on another host.
+    """Return True if a rule has to be repaired; False otherwise. It has to be if a movable instance
+    violates a rule that must hold, or a preference that costs less on another host.
 
     :param should: whether preferences count
     """
@@ -161,8 +167,8 @@ def is_due(state: State, should: bool) -> bool:
 
 
 def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (intp, movable instances that violate a rule; bool (V,), instances on forbidden hosts;
-    bool (G,), broken rules about several servers)."""
+    """Return three arrays: the movable instances that violate a rule, intp; the instances on
+    forbidden hosts, bool (V,); and the broken rules about several servers, bool (G,)."""
     model = state.model
     broken, astray = model.broken_rules(state), model.astray(state)
     members = model.movable_members(broken)
@@ -185,7 +191,7 @@ def _must(state: State, model: Model) -> Choice | None:
 
 def _saving(state: State) -> np.ndarray:
     """Return intp: the movable instances whose violated preferences would cost less on another
-    host. The instances that save most for their size come first."""
+    host. The instances that save the most cost for their size come first."""
     problem, preferences = state.problem, state.model.prices.preferences
     if preferences is None or not problem.available.any():
         return np.zeros(0, dtype=np.intp)

@@ -1,5 +1,6 @@
-"""The planner ``spread``: the lowest combined imbalance that the budget of moves permits. It solves
-a min-max version of machine reassignment (Google, ROADEF/EURO challenge 2012)."""
+"""The planner ``spread``, which searches the lowest combined imbalance that the budget of moves
+permits. It solves a min-max version of machine reassignment (Google, ROADEF/EURO challenge
+2012)."""
 
 import dataclasses
 import itertools
@@ -26,69 +27,71 @@ from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
 """Largest number of moves for which plans of a tiny cluster are searched step by step. Plans with
-1, 2, 3 ... moves are searched, each from the plans before, so that a plan with more moves is never
-worse. Raised, plans for tiny clusters take longer; lowered, plans with more moves may be worse than
-those with fewer. Measured by ``bench budgets``."""
+1, 2, 3 ... moves are searched, each from the plans before. So a plan with more moves is never worse
+than a plan with fewer moves. Raised, plans for tiny clusters take longer; lowered, plans with more
+moves may be worse. Measured by ``bench budgets``."""
 TRIED = 2
 """Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
-number of these plans grows exponentially; lowered, the best plan is missed where each of its moves
-alone makes the imbalance worse. Fixed by the number of plans that can be tried in time."""
+number of these plans grows exponentially; lowered, a best plan is missed if each of its moves alone
+makes the imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Difference of the combined imbalance between the best plan and the best end state that is
-ignored. The best end state may be impossible to reach by moves one after the other. Where the
-difference is larger, other plans are searched. Raised, plans for full hosts are worse; lowered,
-they take longer for gains that cannot be noticed. Not measured."""
+"""Largest difference of combined imbalance by which the best plan may miss the best end state.
+Moves one after the other may be unable to reach the best end state. If the difference is larger,
+other plans are searched. Raised, plans for full hosts are worse; lowered, plans take longer for
+gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the permitted moves that the next plan may have after one that cannot be carried out. The
-moves of such a plan cannot be made one after the other. Each further plan may have half as many.
-Raised, fewer moves are left for instances that have to wait on a third host; lowered, plans do less
-than they can. Not measured."""
+"""Part of the permitted moves for the next search, after a plan whose moves cannot be made one
+after the other. Each further search may use half as many moves. Raised, fewer moves are left for
+instances that have to wait on a third host; lowered, plans do less than they can. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. Each search starts from the end of the last one, and may
-use the rest of the permitted moves. Raised, plans for full hosts take longer; lowered, they are
-worse. Not measured."""
+"""Maximum number of searches for one plan. Each search starts from the end of the search before it,
+and may use the rest of the permitted moves. Raised, plans for full hosts take longer; lowered, they
+are worse. Not measured."""
 ENDS = 50
-"""Least numbers of the most loaded and of the least loaded hosts between which moves are searched.
-They count for each policy, and grow with the number of moves that a plan may have. Raised, plans
-for large clusters take longer; lowered, the search has no further hosts to improve once the first
-ones are improved. Not measured."""
+"""Minimum numbers of the most loaded and of the least loaded hosts between which moves are
+searched. They apply to each policy, and grow with the number of moves that a plan may have. Raised,
+plans for large clusters take longer; lowered, the search has no further hosts to improve once the
+first hosts are improved. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host for which an integer program computes the best
-plan. The program is used where a group's members are kept apart, or where the moves to a better end
+plan. The program is used if members of a group are kept apart, or if the moves to a better end
 state cannot be made one after the other. Raised, plans for larger clusters take longer; lowered,
-fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of a processor."""
+fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of processor
+time."""
 NODES = 50
 """Maximum number of branch-and-bound nodes of the integer program that computes the best plan.
 Raised, plans take longer; lowered, more plans are not the best. Not measured."""
 ROUNDS = 2, 3, 4
-"""Numbers of stages of moves in the integer program, tried one after the other. A move of a later
-stage can use room that an earlier stage freed. They are tried where the moves to the best end state
-cannot be made one by one. Raised, plans take longer, 1 to 5 s of a processor for each number;
-lowered, plans for full hosts are worse. Measured: without the last number, one plan of 12 was 9 %
-worse (``bench optimum``)."""
+"""Numbers of stages of moves in the integer program that computes the best plan. They are tried in
+this order if the moves to the best end state cannot be made one by one. A move of a later stage can
+use room that an earlier stage freed. Raised, plans take longer, by 1 to 5 s of processor time for
+each number; lowered, plans for full hosts are worse. Measured: without the last number, one plan of
+12 was 9 % worse (``bench optimum``)."""
 NEAR = 0.02
-"""Part of the least possible imbalance by which a plan may be worse and still be accepted.
-Otherwise the integer program is solved again with more stages of moves. Raised, plans for full
+"""Part of the least possible imbalance by which an accepted plan may be worse. If the plan is worse
+than that, the integer program is solved again with more stages of moves. Raised, plans for full
 clusters take less time and are worse; lowered, plans for full clusters take longer and are better.
 Not measured."""
 TIGHT = 0.5
-"""Share of all moves that must be possible at first for the search to come before the integer
-program. A move is a pair of an instance and a host. Raised, the program comes first in more
-clusters, which takes longer where the search finds equally good plans; lowered, plans that the
-search does not find are missed more often. Not measured."""
+"""Smallest share of possible moves with which the local search comes before the integer program. A
+move is a pair of an instance and a host; it counts as possible if it is possible before any other
+move. Raised, the program comes first in more clusters, which takes longer where the search finds
+equally good plans; lowered, plans that the search does not find are missed more often. Not
+measured."""
 GAP = 1e-3
-"""Part of the remaining imbalance by which an integer program's solution may be worse than the
-best. Raised, plans take less time and are worse; lowered, plans take longer. Not measured."""
+"""Relative gap of the integer program: the part of the remaining imbalance by which its solution
+may be worse than the best. Raised, plans take less time and are worse; lowered, plans take longer.
+Not measured."""
 TRIED_WHEN_LATE = 8
-"""Number of end states that are tried even after the time limit. The search tries them until the
-moves to one can be made one after the other. Raised, evaluations exceed their time limit by more;
-lowered, evaluations that are late plan nothing. Not measured."""
+"""Number of end states that are tried even after the time limit. The search tries end states until
+the moves to one of them can be made one after the other. Raised, evaluations exceed their time
+limit by more; lowered, evaluations that are late plan nothing. Not measured."""
 
 
 class Spread:
-    """A planner that starts from the plan of ``greedy``, searches for better end states, and
-    returns the moves to the best end state that can be reached in an order that every rule
-    allows."""
+    """A planner that searches the best end states, and returns the moves to the best one that can
+    be reached. Every rule has to hold after each move. The search begins with the plan of
+    ``greedy``."""
 
     phase = SPREAD
 
@@ -108,8 +111,9 @@ class Spread:
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
-    """Return the moves (instance, destination) to the best end state that has an order, in this
-    order, and whether a better end state without an order was found."""
+    """Return (moves, whether a better end state was found that moves one after the other cannot
+    reach). The moves (instance, destination) lead to the best end state that can be reached, in
+    this order."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
@@ -147,8 +151,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 
 
 def is_tight(space: SearchSpace) -> bool:
-    """Return whether a cluster is small and most of its moves are impossible before any other
-    move."""
+    """Return True if the cluster is small and most of its moves are impossible before any other
+    move; False otherwise."""
     if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
@@ -157,8 +161,8 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves have an order. This is ``known`` or, where ``known`` is far
-    from the best end state, a plan that an integer program with rounds finds."""
+    """Return the best plan whose moves can be made one after the other. It is ``known``, or a plan
+    of an integer program with stages of moves if ``known`` is far from the best end state."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -172,13 +176,13 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
-    """Return whether an end state was found that is better, by more than :data:`STUCK`, than the
-    end state of the moves."""
+    """Return True if some end state found is better than the end state of ``moves`` by more than
+    :data:`STUCK`; False otherwise."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
 def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
-    """Add the best of all plans of ``moves`` moves to the known plans."""
+    """Add the best of all plans with exactly ``moves`` moves to the known plans."""
     single = [(vm, host) for vm, host in np.ndindex(len(space.vms), len(space.hosts))
               if host != space.home[vm]]
     plans = [plan for plan in itertools.combinations(single, moves) if len(dict(plan)) == moves]
@@ -193,12 +197,13 @@ def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
 
 
 def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int = 1) -> float:
-    """Compute the best end state by an integer program, where the cluster is small enough, and add
-    it to the known end states.
+    """Compute the best end state by an integer program, and add it to the known end states. Nothing
+    is added if the cluster is too large.
 
-    :param rounds: rounds of moves, by which the end state has an order; with 1 it may have none
-    :returns: the largest part of its cost by which another end state may be better; inf where no
-        end state was found
+    :param rounds: number of stages of moves. With 1, the moves to the end state may have no
+        possible order; with more, they have one
+    :returns: the largest part of its cost by which another end state may be better; inf if no end
+        state was found
     """
     state, problem = space.state, space.problem
     if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
@@ -222,8 +227,8 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Return the available hosts that a plan could touch, sorted: about as many as its moves need,
-    of the most and the least loaded ones in each policy."""
+    """Return the available hosts that a plan could touch, sorted. In each policy, these are the
+    most and the least loaded hosts, about as many as the moves of a plan need."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
     if state.problem.left_out is not None:
@@ -239,9 +244,9 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best of the found plans whose moves have an order, or the part of such a plan
-    whose moves have one. If this is no better than the ``known`` plans, which are possible, return
-    the best of these."""
+    """Return the best plan whose moves can be made one after the other. It is one of the found
+    plans, the part of a found plan that can be made, or one of the ``known`` plans, all of which
+    can be made."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]
@@ -270,9 +275,9 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, i
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
     """Return a plan that is as good as ``plan``, without needless moves and with less memory to
-    copy. Texts about scheduling call this the compaction of a solution.
+    copy. In scheduling this is called the compaction of a solution.
 
-    :param state: before the plan
+    :param state: the state before the plan
     :param plan: (instance, destination), each instance once
     :param worst: float64 (P,), the imbalance above which no policy may end
     """
