@@ -128,7 +128,7 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Return the memory of a cycle to the kernel, so that this process does not grow with each
+    """Release the memory of a cycle to the kernel, so that this process does not grow with each
     cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
