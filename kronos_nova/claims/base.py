@@ -1,4 +1,8 @@
-"""The interface of stores of claims. Drivers are entry points of ``kronos_nova.claim_stores``."""
+"""The interface of claim stores. A claim is an amount of resources that a compute host reserves for
+an instance.
+
+Drivers of stores are entry points of ``kronos_nova.claim_stores``.
+"""
 
 from typing import Protocol
 
@@ -14,15 +18,15 @@ class ClaimStore(Protocol):
 
     A driver is called with ``conf`` (the configuration), ``host`` (the compute host's name) and
     ``call``. ``call(method, **kwargs)`` calls the conductor and returns its answer, or raises
-    ClaimError; ``call`` is None where there is no conductor. A method that fails raises ClaimError
+    ClaimError. ``call`` is None where there is no conductor. A method that fails raises ClaimError
     and changes nothing.
     """
 
     def open(self) -> bool:
-        """Open the store; harmless when repeated.
+        """Open the store. A repeated call changes nothing.
 
-        :returns: whether the stored claims are complete. False where they may not be: the store is
-            new, was upgraded or had to be rebuilt
+        :returns: True if the stored claims are complete; False if claims may be missing, because
+            the store is new, was upgraded or had to be rebuilt
         :raises DatabaseVersionError: the store is newer than this code
         """
 
@@ -30,8 +34,8 @@ class ClaimStore(Protocol):
         """Return all claims of this host, in the order of their ids."""
 
     def write(self, put: list[Claim], drop: list[tuple]) -> dict[tuple, int]:
-        """Insert or overwrite the claims ``put`` by their keys, and remove the claims whose keys
-        are in ``drop``, all in one transaction. A key in ``drop`` without a claim is no error.
+        """Insert or overwrite the claims ``put``, and remove the claims whose keys are in ``drop``.
+        Both are done in one transaction. A key in ``drop`` that has no claim is no error.
 
         :returns: {key: id} of ``put``
         """
@@ -41,6 +45,10 @@ class ClaimStore(Protocol):
 
 
 def load_store(name, conf, host, call=None):
-    """Return the driver called ``name``, as configured in ``[kronos_claims] store``."""
+    """Return the claim store whose driver is called ``name``.
+
+    :param name: value of the option ``[kronos_claims] store``
+    :param call: function that calls the conductor, or None; see :class:`ClaimStore`
+    """
     return driver.DriverManager(NAMESPACE, name, invoke_on_load=True, invoke_kwds={
         'conf': conf, 'host': host, 'call': call}).driver

@@ -1,4 +1,5 @@
-"""The store ``central``: claims in the control database, which only the conductor reaches."""
+"""The claim store ``central``. It keeps claims in the control database, which only nova-conductor
+reaches."""
 
 from oslo_log import log as logging
 
@@ -14,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class CentralStore:
-    """The part of the claim store ``central`` in nova-compute, which calls nova-conductor."""
+    """The claim store ``central`` as nova-compute uses it. Its methods call nova-conductor."""
 
     def __init__(self, conf, host, call):
         if call is None:
@@ -26,7 +27,7 @@ class CentralStore:
         self._call = call
 
     def open(self):
-        """Do nothing: the conductor has the database open."""
+        """Return True. Nothing has to be opened, because the conductor has the database open."""
         return True
 
     def load(self):
@@ -47,12 +48,12 @@ class CentralStore:
         return {claim.key: number for claim, number in zip(put, ids, strict=True)}
 
     def close(self):
-        """Do nothing, like :meth:`open`."""
+        """Do nothing. The conductor keeps the database open."""
 
 
 class CentralTable:
-    """The part of the claim store ``central`` in nova-conductor. Its methods take and return values
-    that a message can carry.
+    """The claim store ``central`` as nova-conductor runs it for all compute hosts. Its methods take
+    and return values that a message can carry.
 
     :param database: kronos_nova.db.engine.Database of the control database
     :raises DatabaseVersionError: the database is not at the revision of this code
@@ -73,10 +74,10 @@ class CentralTable:
             return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
-        """Insert or overwrite the claims ``put`` of a host, and remove those with the keys
+        """Insert or overwrite the claims ``put`` of a host, and remove its claims with the keys
         ``drop``.
 
-        :returns: the ids of ``put``, in its order
+        :returns: the ids of the claims ``put``, in the same order
         :raises ClaimError: the claims are invalid, not of ``host``, or more than a host may have;
             nothing was written
         """

@@ -1,4 +1,4 @@
-"""Access to stored claims from outside of nova-compute, for commands."""
+"""Access of commands to stored claims, from outside of nova-compute."""
 
 from kronos_nova import exception
 from kronos_nova.claims import table
@@ -10,8 +10,8 @@ MODELS = {migrate.CLAIMS: claim_models.LocalClaim, migrate.CONTROL: claim_models
 
 
 class ClaimReader:
-    """The claims of every host in one database. It neither makes, upgrades nor repairs the
-    database.
+    """Access to the claims of all hosts in one database. The database is not created, upgraded or
+    repaired.
 
     :param history: migrate.CLAIMS or migrate.CONTROL
     :raises DatabaseVersionError: the database is not at the revision of this code
@@ -23,7 +23,7 @@ class ClaimReader:
         self._table = table.ClaimTable(MODELS[history])
 
     def all(self):
-        """Return ``[Claim, ...]``, in the order of their ids."""
+        """Return all claims, in the order of their ids."""
         with self._database.reader() as session:
             return self._table.load_all(session.connection())
 

@@ -1,9 +1,9 @@
 """Checksums of the rows of a claims file.
 
-SQLite has no checksums of its own: a bit that flips in the number of vCPUs of a claim gives another
-valid number, which would be believed. The table ``claim_digests`` is separate from the table of
-claims, so that other programs can still read and write the claims. A claim without a checksum is
-accepted, because such a program may have written it.
+SQLite has no checksums of its own. If a bit flips in the number of vCPUs of a claim, the result is
+another valid number, and nothing else would notice the error. The table ``claim_digests`` is
+separate from the table of claims, so that other programs can still read and write the claims. A
+claim without a checksum is accepted, because such a program may have written it.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 _COLUMNS = ('id', 'host', 'node', 'instance_uuid', 'vcpus', 'memory_mb', 'disk_gb', 'pci',
             'resize_target', 'state', 'migration_uuid', 'numa_topology')
-"""Columns that the checksum covers. ``created_at`` is not covered, because an operator may change
-it, and it decides only how long a claim without an owner is kept."""
+"""Columns that the checksum covers. ``created_at`` is not covered: an operator may change it, and
+it decides only how long a claim without an owner is kept."""
 
 table = sa.Table(
     'claim_digests', sa.MetaData(),
@@ -33,7 +33,7 @@ def digest(row):
 
 
 def create(connection):
-    """Make the table of checksums where the file lacks it."""
+    """Create the table of checksums if the file does not have it."""
     table.create(connection, checkfirst=True)
 
 

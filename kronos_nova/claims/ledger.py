@@ -1,6 +1,7 @@
-"""The claims of a compute host in memory, and their store. The claims in memory are correct even
-where the store cannot be written. A store that fails is reported once, not used until the next
-audit, and then updated.
+"""The claims of a compute host, in memory and in a claim store.
+
+The claims in memory are correct even if the store cannot be written. If the store fails, the error
+is logged once. The store is not used again until Nova's next audit, and is then updated.
 """
 
 import collections
@@ -25,12 +26,13 @@ ORPHANS = prometheus_client.Counter(
     'Claims released because they belonged to no instance and no migration.')
 
 KNOWN = (exception.ClaimError, exception.DatabaseVersionError)
-"""Errors that a store should raise. A store may be by another author, so any other error is handled
-in the same way, but logged with its traceback."""
+"""Errors that a claim store is expected to raise. A store may be by another author, so any other
+error is handled in the same way, but logged with its traceback."""
 
 
 class Ledger:
-    """The claims of each node in memory and in the store. The caller holds a lock.
+    """The claims of each node of a compute host, in memory and in the store. The caller holds a
+    lock.
 
     :param store: ClaimStore
     :param clock: callable that returns the time
@@ -53,7 +55,8 @@ class Ledger:
     def open(self):
         """Open the store and read its claims.
 
-        :returns: whether the stored claims are complete; False also when the store cannot be read
+        :returns: True if the stored claims are complete; False if claims may be missing, or if the
+            store cannot be read
         """
         try:
             trusted = self.store.open()
@@ -64,7 +67,8 @@ class Ledger:
         return trusted
 
     def rows(self, node):
-        """Return ``[Claim, ...]`` that the store has for a node, as it was last read or written."""
+        """Return the claims that the store has for a node, as the store was last read or
+        written."""
         return list(self._rows[node].values())
 
     def refresh(self):
@@ -82,8 +86,8 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Write changed claims to the store: those of one instance, or of a whole node where
-        ``uuid`` is None.
+        """Write changed claims to the store. They are the claims of one instance, or of a whole
+        node if ``uuid`` is None.
 
         A store that has failed is used again only when a whole node is saved, which happens at an
         audit.
@@ -102,8 +106,8 @@ class Ledger:
         return {key: self._numbered(claim) for key, claim in wanted.items()}
 
     def _numbered(self, claim):
-        """Return the claim with the id that the store has given it; with a negative id where it is
-        not stored."""
+        """Return the claim with the id that it has in the store. A claim that is not stored gets a
+        negative id."""
         row = self._rows[claim.node].get(claim.key)
         number = row.id if row else claim.id or next(self._numbers)
         claim = dataclasses.replace(claim, id=number)
@@ -114,8 +118,9 @@ class Ledger:
     def is_expired(self, claim, expiry):
         """Return whether ``expiry`` has passed since a claim was made.
 
-        A claim with a time in the future was made before the clock of this host was set back. Its
-        time becomes now, so that it is not kept until the clock has caught up.
+        A claim with a time in the future was made before the clock of this host was set back. The
+        time of the claim is then set to now, so that the claim is not kept until the clock has
+        caught up.
         """
         now = self.clock()
         if claim.created_at > now:

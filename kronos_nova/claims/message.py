@@ -20,9 +20,9 @@ Chosen as several times the instances of the largest hosts, because an instance 
 claims."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
-"""Largest amounts of a claim that are accepted, in VCPUs, MiB and GiB. Raised, the sum of some
-claims may no longer be exact; lowered, the claims of large instances are refused. Chosen as far
-more than any host has."""
+"""Largest accepted amounts of one claim, in VCPUs, MiB of memory and GiB of disk. Raised, the sum
+of several claims may no longer be exact; lowered, the claims of large instances are refused. Chosen
+as far more than any host has."""
 _TOPOLOGY_CHARACTERS = 16384
 """Maximum number of characters of the NUMA topology of an instance, as JSON. Raised, a message from
 a faulty host takes more memory; lowered, the claims of instances with many NUMA cells are refused.
@@ -32,8 +32,8 @@ _PCI_CHARACTERS = 8192
 message from a faulty host takes more memory; lowered, the claims of instances with many devices are
 refused. Not measured."""
 _NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
-"""Maximum number of characters of each text of a claim, by its column. Fixed by the widths of the
-columns, which follow those of Nova's names, uuids and times."""
+"""Maximum number of characters of each text of a claim, by column. Fixed by the widths of the
+columns, which are as wide as Nova's names, uuids and times."""
 _KEY_PARTS = 3
 """Number of values that identify a claim in a message. Fixed by the primary key of the table of
 claims, which has three columns."""
@@ -45,7 +45,7 @@ _PAST = datetime.timedelta(days=365 * 20)
 
 
 def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
-    """Read a claim of ``host`` from a message.
+    """Check a row of a message, and return it as a Claim of ``host``.
 
     :raises OutOfBounds: the row is not a valid claim of ``host``
     """
@@ -57,8 +57,9 @@ def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
 
 
 def validated(row: object) -> Claim:
-    """Return the claim of a mapping with the columns of the table as keys.
+    """Check a row of the table of claims, and return it as a Claim.
 
+    :param row: mapping with the columns of the table as keys
     :raises OutOfBounds: a value has another type than its column, or is outside the column's range
     :raises ValueError: ``created_at`` is not a time
     """
@@ -83,9 +84,9 @@ def validated(row: object) -> Claim:
 
 
 def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
-    """Read the claims of ``host`` from a message.
+    """Check the rows of a message, and return them as Claims of ``host``.
 
-    :raises OutOfBounds: there are too many claims, or one is invalid
+    :raises OutOfBounds: there are too many rows, or one is invalid
     """
     if not isinstance(rows, list | tuple):
         raise boundary.OutOfBounds(what='the claims', problem='must be a list')
@@ -116,7 +117,11 @@ def _text_or_none(row, name, most):
 
 
 def _in_time(claim, now):
-    """Return the claim, made ``now`` if by the clock of its host it was made later."""
+    """Return the claim, with ``now`` as its time if its own time is later. The clock of the claim's
+    host may be ahead.
+
+    :raises OutOfBounds: the time is too far in the past or the future
+    """
     if not now - _PAST <= claim.created_at <= now + _FUTURE:
         raise boundary.OutOfBounds(
             what='created_at', problem='is too far in the past or the future')

@@ -1,10 +1,10 @@
 """The claims of a compute node, for the usage that its resource tracker counts. This module is
 pure: it has no I/O and reads no clock.
 
-For an instance, a node may have a claim of the instance itself, a claim of a move (in or out), and
-*untracked* claims. Nova's tracker does not count untracked claims, because they were prepared
-before a move or Nova's audit did not find them. A node has at most two claims of an instance, which
-differ in ``resize_target``.
+A node may have three kinds of claims of an instance: a claim of the instance itself, a claim of a
+move (in or out), and *untracked* claims. Nova's tracker does not count untracked claims, because
+they were prepared before a move or Nova's audit did not find them. A node has at most two claims of
+an instance, which differ in ``resize_target``.
 """
 
 import collections
@@ -16,15 +16,16 @@ from kronos_nova.objects.claim import Claim
 
 
 def keys_of(node, uuid):
-    """Return both keys that claims of an instance on a node can have: of the instance, and of a
-    resize target."""
+    """Return the two keys that claims of an instance on a node can have. The first key is for
+    resources that the instance already has, the second for resources to which a move brings it."""
     return (node, uuid, False), (node, uuid, True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MoveClaim:
-    """The usage that Nova counts for a migration. ``is_old`` is true for the old resources of the
-    instance, which are kept for a revert, and false for the new ones."""
+    """The usage that Nova counts for a migration. ``is_old`` is true for the resources of the
+    instance before the migration, which are kept for a revert. It is false for the resources after
+    the migration."""
 
     amount: Amount
     is_old: bool
@@ -37,8 +38,8 @@ class _Holding:
     move: MoveClaim | None = None
 
     def amounts(self):
-        """Return ``{is_resize_target: Amount}``. When a resize is reverted, the instance counts as
-        the target."""
+        """Return {``resize_target`` of a claim: its Amount}. If the node has both the instance and
+        its resources from before a resize, the instance counts as the target."""
         if self.move is None:
             return {False: self.instance} if self.instance else {}
         if self.instance is None:
@@ -65,7 +66,8 @@ class NodeClaims:
         self._holdings = collections.defaultdict(_Holding)
 
     def begin_audit(self):
-        """Drop the claims that Nova counts, because Nova is about to count everything again."""
+        """Drop the claims that Nova counts, because Nova's audit is about to count all usage
+        again."""
         self._holdings.clear()
         self.waiting.update(self.untracked)
         self.untracked.clear()
@@ -101,12 +103,13 @@ class NodeClaims:
             del self._holdings[uuid]
 
     def drop_move(self, uuid, is_old):
-        """Drop one claim of a move that has ended; the other one becomes the claim of the instance
-        itself.
+        """Drop one of the two claims of a move that has ended. The other claim becomes the claim of
+        the instance itself.
 
         If the move has only one claim on this node, that claim is dropped, whatever ``is_old`` is.
 
-        :returns: the dropped Amount; None when there was no claim
+        :param is_old: whether to drop the claim for the resources before the move
+        :returns: the dropped Amount; None if there was no claim
         """
         sides = {claim.resize_target: claim for claim in self.claims(uuid).values()}
         gone = sides.pop(not is_old, None) or (sides.popitem()[1] if sides else None)
@@ -131,7 +134,10 @@ class NodeClaims:
         return {*self._holdings, *(claim.instance_uuid for claim in self.untracked.values())}
 
     def claims(self, uuid, now=None):
-        """Return ``{key: Claim}`` of an instance; the time of new claims is ``now``."""
+        """Return ``{key: Claim}`` of an instance.
+
+        :param now: time of the claims that the tracker counts
+        """
         claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:
             return claims

@@ -1,4 +1,4 @@
-"""The store ``sqlite``: an SQLite file on the compute host, in WAL mode, with one writer."""
+"""The claim store ``sqlite``: an SQLite file on the compute host, in WAL mode, with one writer."""
 
 import contextlib
 import errno
@@ -27,11 +27,11 @@ UNUSABLE = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH}
-"""Primary result codes of SQLite for errors that the machine causes. All other errors are caused by
-the content of the file."""
+"""Primary result codes of SQLite (no unit) for errors that the machine causes. All other errors are
+caused by the content of the file. Fixed by SQLite."""
 
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
-"""Errors of a database call. oslo.db passes most errors of SQLite on unchanged."""
+"""Errors that a database call may raise. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
 """Milliseconds to wait while another process locks the SQLite file of claims. A claim is what a
@@ -40,9 +40,9 @@ claims are not stored. Chosen short, because a claim that is not stored costs le
 nova-compute that stops responding; not measured."""
 
 MOST_SECONDS = 1.0
-"""Maximum seconds that SQLite may work to open the file of claims; a file that takes longer counts
-as damaged. Raised, nova-compute starts later with a damaged file; lowered, a good file on a slow
-disk counts as damaged. Chosen as 20 times the 0.05 s that a file of 10,000 claims takes."""
+"""Maximum seconds for which SQLite may work to open the file of claims. A file that takes longer
+counts as damaged. Raised, nova-compute starts later with a damaged file; lowered, a good file on a
+slow disk counts as damaged. Chosen as 20 times the 0.05 s that a file of 10,000 claims takes."""
 
 MOST_ROWS = 50_000
 """Maximum number of claims in the SQLite file of one host. Raised, a damaged file takes more
@@ -64,11 +64,11 @@ COMPANIONS = ('-wal', '-shm')
 
 
 class SqliteStore:
-    """Claims in ``$state_path/$claim_db``.
+    """A claim store in the file ``$state_path/$claim_db``.
 
     A damaged file is renamed to a name with the time, and a new file is made. A file that cannot be
-    reached, is locked or full causes an error and is not changed. With any content of the file,
-    only ClaimError and DatabaseVersionError are raised.
+    reached, is locked or full causes an error and is not changed. Whatever the file contains, only
+    ClaimError and DatabaseVersionError are raised.
     """
 
     def __init__(self, conf, host, call=None):
@@ -112,14 +112,19 @@ class SqliteStore:
         return revisions
 
     def _check_kind(self):
-        """Refuse a directory, a pipe or a device, because opening one may wait for ever."""
+        """Check that the file is not a directory, a pipe or a device, because opening one may wait
+        for ever.
+
+        :raises _Corrupt: the file is not a regular file
+        """
         for suffix in ('', *COMPANIONS):
             path = self.path + suffix
             if os.path.lexists(path) and not os.path.isfile(path):
                 raise _Corrupt(problem=f'{path} is not a regular file')
 
     def _check(self):
-        """Read all claims of the file, and compare them with their checksums."""
+        """Read all claims of the file, and compare each claim with its checksum. An error is raised
+        if the content of the file is wrong."""
         # quick_check does not suffice: it does not check indexes, which writes use.
         verdict = self._connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
         if verdict != 'ok':
@@ -163,8 +168,8 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _translated_errors(self):
-        """Translate errors while the block runs. The file is closed after any error, because the
-        connection itself may be broken.
+        """Convert errors of the block to errors of Kronos. The file is closed after any error,
+        because the connection itself may be broken.
 
         :raises ClaimError: the file cannot be used, or (``_Corrupt``) its content is wrong
         :raises DatabaseVersionError: the file was written by a newer Kronos
@@ -179,8 +184,9 @@ class SqliteStore:
             raise kind(problem=f'{self.path}: {error}') from error
 
     def _is_unusable(self, error):
-        """Return whether an error has its cause in the machine and not in the content of the file.
-        SQLAlchemy, alembic and sqlite3 raise errors of many types for invalid content."""
+        """Return whether the machine caused an error. False means that the content of the file
+        caused it. SQLAlchemy, alembic and sqlite3 raise errors of many types for invalid
+        content."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:
             # A damaged header of the file can cause this code too.
@@ -191,10 +197,10 @@ class SqliteStore:
         return os.access(self.path, os.W_OK) and os.access(os.path.dirname(self.path), os.W_OK)
 
     def _set_aside(self):
-        """Rename a file that cannot be used.
+        """Rename the damaged file, and the files that belong to it.
 
         :returns: the new name
-        :raises ClaimError: the file cannot be renamed
+        :raises ClaimError: a file cannot be renamed
         """
         aside = f'{self.path}.corrupt-{clock.utcnow():%Y%m%dT%H%M%S.%fZ}'
         for suffix in ('', *COMPANIONS):
@@ -209,18 +215,21 @@ class SqliteStore:
 
 
 class _Corrupt(exception.ClaimError):
-    """The file can be read, but its content is wrong."""
+    """The error that the file can be read but its content is wrong."""
 
 
 def _bound(connection, deadline):
-    """Limit the time, until ``deadline``, and the memory that SQLite uses for a file that may
-    contain anything."""
+    """Limit the time and the memory that SQLite uses for a connection. The file may contain
+    anything.
+
+    :param deadline: time of the monotonic clock at which SQLite stops working
+    """
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
 
 
 def _sqlite_code(error):
-    """Return SQLite's primary result code, None when the error is not SQLite's."""
+    """Return SQLite's primary result code of an error; None if the error is not SQLite's."""
     while error is not None and not isinstance(error, sqlite3.Error):
         error = getattr(error, 'orig', None) or error.__cause__
     code = getattr(error, 'sqlite_errorcode', None)

@@ -1,5 +1,5 @@
-"""Claims as rows of a table: the statements that read and write them, for a connection to any
-database."""
+"""The SQL statements that read and write claims as rows of a table. They work with a connection to
+any database."""
 
 import json
 import types
@@ -16,8 +16,8 @@ _KEY = ('host', 'node', 'instance_uuid', 'resize_target')
 class ClaimTable:
     """The statements on one table of claims.
 
-    The statements are made once, because SQLAlchemy takes longer to make one than SQLite to execute
-    it.
+    The statements are made once, because SQLAlchemy takes longer to make a statement than SQLite
+    takes to execute it.
 
     :param model: a class of kronos_nova.db.claim_models
     """
@@ -37,11 +37,12 @@ class ClaimTable:
         self._delete_ids = table.delete().where(table.c.id == sa.bindparam('key_id'))
 
     def load(self, connection, host):
-        """Return the claims of ``host``, by id."""
+        """Return the claims of ``host``, in the order of their ids."""
         return [to_claim(row) for row in self._rows(connection, host)]
 
     def load_all_messages(self, connection, most):
-        """Return the first ``most`` rows of every host, by id, as dicts of plain values."""
+        """Return the first ``most`` rows of the table, in the order of their ids. The rows are of
+        all hosts, and are dicts of plain values."""
         return [dict(row._mapping) for row in connection.execute(self._all.limit(most))]
 
     def count(self, connection, host):
@@ -49,19 +50,19 @@ class ClaimTable:
         return connection.scalar(self._count, {'key_host': host})
 
     def load_all(self, connection):
-        """Return the claims of every host, by id."""
+        """Return the claims of all hosts, in the order of their ids."""
         return [to_claim(row) for row in connection.execute(self._all)]
 
     def load_messages(self, connection, host):
-        """Return the claims of ``host`` like :meth:`load`, but as dicts of plain values for
-        :func:`from_message`."""
+        """Return the claims of ``host``, in the order of their ids. Each claim is a dict of plain
+        values for :func:`from_message`."""
         return [dict(row._mapping) for row in self._rows(connection, host)]
 
     def _rows(self, connection, host):
         return connection.execute(self._of_host, {'key_host': host})
 
     def write(self, connection, host, put, drop):
-        """Insert or overwrite the claims ``put``, and remove those with the keys ``drop``.
+        """Insert or overwrite the claims ``put``, and remove the claims with the keys ``drop``.
 
         :returns: {key: id} of ``put``
         """
@@ -78,7 +79,7 @@ class ClaimTable:
         return found
 
     def remove(self, connection, claims):
-        """Remove claims by their ids."""
+        """Remove the claims that have the ids of ``claims``."""
         if claims:
             connection.execute(self._delete_ids, [{'key_id': claim.id} for claim in claims])
 
