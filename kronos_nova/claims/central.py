@@ -74,8 +74,8 @@ class CentralTable:
             return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
-        """Insert or overwrite the claims ``put`` of a host, and remove its claims with the keys
-        ``drop``.
+        """Insert or overwrite the claims ``put``, and remove the claims with the keys ``drop``. All
+        of these claims are claims of ``host``.
 
         :returns: the ids of the claims ``put``, in the same order
         :raises ClaimError: the claims are invalid, not of ``host``, or more than a host may have;

@@ -1,4 +1,4 @@
-"""Access of commands to stored claims, from outside of nova-compute."""
+"""Access to stored claims for commands, which run outside of nova-compute."""
 
 from kronos_nova import exception
 from kronos_nova.claims import table

@@ -166,7 +166,7 @@ class Ledger:
         UNSAVED.set(0)
 
     def forget_node(self, node):
-        """Remove the claims of a node that no longer belongs to this host."""
+        """Remove all claims of a node. The node no longer belongs to this host."""
         self.nodes.pop(node, None)
         if self._rows[node]:
             self._write(node, [], list(self._rows[node]))

@@ -1,10 +1,10 @@
-"""The claims of a compute node, for the usage that its resource tracker counts. This module is
-pure: it has no I/O and reads no clock.
+"""The claims of a compute node, for the usage that the node's resource tracker counts. This module
+is pure: it has no I/O and reads no clock.
 
-A node may have three kinds of claims of an instance: a claim of the instance itself, a claim of a
-move (in or out), and *untracked* claims. Nova's tracker does not count untracked claims, because
-they were prepared before a move or Nova's audit did not find them. A node has at most two claims of
-an instance, which differ in ``resize_target``.
+There are three kinds of claims of an instance: a claim of the instance itself, a claim of a move
+(in or out), and *untracked* claims. Nova's tracker does not count untracked claims, because they
+were prepared before a move or Nova's audit did not find them. A node has at most two claims of an
+instance at the same time, which differ in ``resize_target``.
 """
 
 import collections
@@ -127,7 +127,7 @@ class NodeClaims:
         return [self.untracked[key] for key in keys_of(self.node, uuid) if key in self.untracked]
 
     def knows(self, uuid):
-        """Return whether Nova itself counts usage for an instance here."""
+        """Return whether Nova itself counts usage for an instance on this node."""
         return uuid in self._holdings
 
     def uuids(self):
@@ -136,7 +136,7 @@ class NodeClaims:
     def claims(self, uuid, now=None):
         """Return ``{key: Claim}`` of an instance.
 
-        :param now: time of the claims that the tracker counts
+        :param now: creation time of the claims that Nova's tracker counts
         """
         claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:

@@ -66,9 +66,9 @@ COMPANIONS = ('-wal', '-shm')
 class SqliteStore:
     """A claim store in the file ``$state_path/$claim_db``.
 
-    A damaged file is renamed to a name with the time, and a new file is made. A file that cannot be
-    reached, is locked or full causes an error and is not changed. Whatever the file contains, only
-    ClaimError and DatabaseVersionError are raised.
+    A damaged file is renamed, with the time in its new name, and a new file is made. A file that
+    cannot be reached, is locked or full causes an error and is not changed. Whatever the file
+    contains, only ClaimError and DatabaseVersionError are raised.
     """
 
     def __init__(self, conf, host, call=None):

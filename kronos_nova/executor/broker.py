@@ -1,5 +1,5 @@
-"""Tasks, results and notifications over oslo.messaging. The module works with native threads and
-with eventlet."""
+"""Sending and receiving of tasks, results and notifications by oslo.messaging. The module works
+with native threads and with eventlet."""
 
 import importlib
 
@@ -15,26 +15,26 @@ from kronos_nova.executor.pending_stops import PendingStop
 LOG = logging.getLogger(__name__)
 
 SEND_RETRIES = 1
-"""Number of retries when a message to the broker cannot be sent. Moves whose message was lost are
-sent again from the database. Raised, a broker that is down stops the executor for longer; lowered,
-a message is lost when its connection was closed before. Not measured."""
+"""Number of retries when a message cannot be sent to the broker. Raised, a broker that is down
+delays the executor for longer; lowered, a message is lost if the connection had been closed. A move
+whose message was lost is sent again from the database. Not measured."""
 POOL_SIZE = 2
 """Number of threads of an executor that handle messages from the broker. Raised, more messages are
-handled at the same time; lowered, a slow one delays all others. Not measured."""
+handled at the same time; lowered, one message that takes long delays all others. Not measured."""
 
 CONTROL_EXCHANGE = 'nova'
-"""The exchange of RPC messages: Nova's own, so that a conductor, a daemon and a command find each
-other."""
+"""Exchange (no unit) of RPC messages. It is Nova's own exchange, so that conductors, daemons and
+commands reach each other."""
 
 
 SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
                    'oslo_messaging._tracing.client': 'oslo_messaging_tracing'}
-"""{module of oslo.messaging: its option group}. The module has the list of options in an attribute
-with the name of the group."""
+"""Options that oslo.messaging reads when it sends a message, as {module of oslo.messaging: option
+group}. The module has the list of options in an attribute with the name of the group."""
 
 
 class Transports:
-    """The transports of one process to the broker. They are made after the process has forked,
+    """The transports of one process to the broker. They are created after the process has forked,
     because processes cannot share connections.
 
     :param conf: the ConfigOpts with ``transport_url``
@@ -51,8 +51,8 @@ class Transports:
 
 
 def _register_options(conf):
-    """Register options that oslo.messaging reads from any configuration with each message, but
-    registers in the global one only."""
+    """Register in ``conf`` the options that oslo.messaging reads with each message. oslo.messaging
+    itself registers these options only in the global configuration."""
     for module, group in SENDING_OPTIONS.items():
         try:
             options = getattr(importlib.import_module(module), group)
@@ -62,7 +62,8 @@ def _register_options(conf):
 
 
 class TaskSender:
-    """A sender that casts tasks to the executors."""
+    """A sender of tasks to the executors. A task is a message that a move waits to be carried
+    out."""
 
     def __init__(self, transports):
         self._client = messaging.get_rpc_client(
@@ -70,7 +71,7 @@ class TaskSender:
 
     def cast(self, move):
         """Notify the executors of a move's aggregate that the move waits. The message may be lost,
-        with or without an error: a move that no executor has accepted is cast again."""
+        with or without an error. A move that no executor has accepted is sent again."""
         topic = messages.migrations_topic(move.aggregate)
         try:
             self._client.prepare(topic=topic).cast(
@@ -81,7 +82,7 @@ class TaskSender:
 
 
 class ResultNotifier:
-    """A sender of notifications of results."""
+    """A sender of notifications about the results of moves."""
 
     def __init__(self, transports, publisher):
         self._transports = transports
@@ -89,7 +90,8 @@ class ResultNotifier:
         self._notifiers = {}
 
     def announce(self, move):
-        """Send the result of a try. The notifier itself logs errors."""
+        """Send the result of one try of a move. Errors are logged by the notifier of
+        oslo.messaging."""
         event, payload = messages.result(move)
         self._to(move.aggregate).info({}, event, payload)
 
@@ -103,10 +105,9 @@ class ResultNotifier:
 
 
 class NotificationSender:
-    """A sender of notifications that raises an error if the broker did not accept one.
-    oslo.messaging's own Notifier is not used: it raises no error, and gives a repeated notification
-    a new id.
-    """
+    """A sender of notifications that raises an error if the broker does not accept a notification.
+    The Notifier of oslo.messaging is not used: it raises no error, and gives a repeated
+    notification a new id."""
 
     def __init__(self, transports, topics, host):
         self._transport = transports.notification
@@ -132,8 +133,11 @@ class NotificationSender:
 
 
 class TaskEndpoint:
-    """The endpoint that receives tasks. oslo.messaging refuses a newer minor version than that of
-    the endpoint. This endpoint accepts any minor version and ignores fields that it does not know.
+    """The endpoint that receives tasks. oslo.messaging refuses a message with a newer minor version
+    than that of the endpoint. This endpoint accepts any minor version and ignores fields that it
+    does not know.
+
+    :param accept: called with the uuid of the move
     """
 
     target = messaging.Target(version=f'{messages.TASK_VERSION.partition(".")[0]}.65535')
@@ -151,7 +155,8 @@ class TaskEndpoint:
 
 
 class StopEndpoint:
-    """The endpoint that receives stops that the control database does not have yet.
+    """The endpoint that receives stops of moves. A stop is sent by message if the control database
+    does not have it yet.
 
     :param stops: PendingStops of this host
     """
@@ -184,7 +189,10 @@ class StopEndpoint:
 
 
 class ResultEndpoint:
-    """The endpoint that receives results."""
+    """The endpoint that receives results of moves.
+
+    :param settle: called with the uuid of a move that has ended
+    """
 
     def __init__(self, settle):
         self._settle = settle
@@ -217,7 +225,7 @@ class ResultEndpoint:
 
 
 class Listening:
-    """Some message servers that are started and stopped together."""
+    """A group of message servers that are started and stopped together."""
 
     def __init__(self, servers):
         self._servers = servers
@@ -225,7 +233,7 @@ class Listening:
             server.start(override_pool_size=POOL_SIZE)
 
     def stop(self):
-        """Accept no more messages, and wait until those in progress are handled."""
+        """Accept no more messages, and wait until the messages in progress are handled."""
         for server in self._servers:
             server.stop()
         for server in self._servers:
@@ -233,7 +241,7 @@ class Listening:
 
 
 def fan_out(transports, aggregates, method, **arguments):
-    """Cast a message to every executor of some aggregates.
+    """Cast a message to every executor of ``aggregates``.
 
     :raises MessagingException: the broker does not answer
     """
@@ -245,8 +253,8 @@ def fan_out(transports, aggregates, method, **arguments):
 
 
 def listen_for_tasks(transports, aggregates, host, accept, stops):
-    """Listen for tasks of some aggregates, and for messages to all listeners. Each task goes to one
-    of the listeners.
+    """Listen for tasks of ``aggregates``, and for stops. Each task goes to one of the listeners,
+    and each stop to all listeners.
 
     :param host: name of this host; it has to be the same after a restart, because the broker keeps
         a queue of that name for ever
@@ -262,7 +270,7 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
 
 
 def listen_for_results(transports, aggregates, settle):
-    """Listen for results of some aggregates. Each result goes to one listener.
+    """Listen for results of moves of ``aggregates``. Each result goes to one of the listeners.
 
     :param settle: called with the uuid of a move that has ended, from several threads
     """

@@ -10,7 +10,9 @@ from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import Service
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
-"""Difference between the clocks of controllers up to which a migration is found by its time."""
+"""Maximum difference (5 seconds) between controllers' clocks at which a migration is still
+identified by its time. Raised, an earlier migration of the instance may be taken for the requested
+one; lowered, a migration may not be found if clocks differ. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +27,12 @@ class InstanceState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState:
-    """A migration record of Nova. ``was_started`` is true once nova-compute was asked to begin:
-    that of the source, or for a cold migration that of the destination. ``fault`` is Nova's error,
-    empty where there is none. ``is_outage`` is true if a service that did not answer caused the
-    fault. Memory is in bytes, None where the hypervisor's driver does not report it.
+    """A migration record of Nova.
+
+    ``was_started`` is true once a nova-compute was asked to begin: that of the source, or for a
+    cold migration that of the destination. ``fault`` is Nova's error; '' if there is none.
+    ``is_outage`` is true if a service that did not answer caused the fault. Memory is in bytes;
+    None if the hypervisor's driver does not report it.
     """
 
     uuid: str
@@ -54,7 +58,7 @@ class ListedMigration:
 
 
 class RequestedMigrations:
-    """The search for the migration that a move requested.
+    """The search for Nova's migration that was requested for a move.
 
     The time of a migration is from a clock of Nova, and the time of a move is from a clock of
     Kronos. So the two times are compared only where nothing else identifies the migration. This is
@@ -65,17 +69,18 @@ class RequestedMigrations:
         self._newest: dict[str, int] = {}
 
     def about_to_ask(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> None:
-        """Remember the newest migration of the instance, before the migration of a move is
-        requested from Nova."""
+        """Remember the newest migration of the instance. This is done before the migration of a
+        move is requested from Nova."""
         self._newest[move.uuid] = max((each.number for each in listed), default=0)
 
     def forget(self, move: MoveRecord) -> None:
-        """Forget what :meth:`about_to_ask` remembered for a try of a move that has ended."""
+        """Forget the migration that :meth:`about_to_ask` remembered, because the try of the move
+        has ended."""
         self._newest.pop(move.uuid, None)
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
-        """Return the oldest migration that the move may have requested; None where there is none.
-        Nova runs one migration of an instance at a time, so a later migration cannot be the
+        """Return the oldest migration that may have been requested for the move; None if there is
+        none. Nova runs one migration of an instance at a time, so a later migration cannot be the
         requested one.
 
         :param listed: all migrations of the instance that are of the move's kind
@@ -95,60 +100,65 @@ class RequestedMigrations:
 
 
 class ComputeApi(Protocol):
-    """Nova, in-process or by its public API. Every method raises NovaClientError when Nova does not
-    answer."""
+    """The protocol of Nova as the executor uses it, in-process or by the public API. Every method
+    raises NovaClientError if Nova does not answer."""
 
     def instance(self, uuid: str) -> InstanceState | None:
         """Return an instance, or None if it was deleted."""
 
     def service(self, host: str) -> Service | None:
-        """Return the nova-compute service of a host, or None when there is none."""
+        """Return the nova-compute service of a host; None if the host has no such service."""
 
     def hold_room(self, move: MoveRecord) -> None:
-        """Have the destination hold room for the instance. Harmless when repeated.
+        """Have the destination reserve resources for the instance. A repeated call changes nothing.
 
-        Nothing happens where the destination has no two-phase claims. If this process dies before
-        it releases the room, the claim expires.
+        Nothing happens if the destination does not support two-phase claims. If this process dies
+        before it releases the resources, the claim expires.
 
-        :raises PreFlightError: the instance does not fit there
+        :raises PreFlightError: the instance does not fit on the destination
         """
 
     def release_room(self, move: MoveRecord, has_moved: bool) -> None:
-        """Release the room of a move that has ended: the room belongs to the instance now, or is
-        free again. Harmless when no room is held. Raises no error."""
+        """Release the resources that :meth:`hold_room` reserved, once the move has ended. If no
+        resources are reserved, nothing happens. No error is raised.
+
+        :param has_moved: True if the instance has moved and uses the resources itself; False if the
+            resources become free
+        """
 
     def live_migrate(self, move: MoveRecord) -> None:
-        """Ask for the live migration, under the request id ``req-<uuid of the move>``, and do not
-        wait for its end.
+        """Request a live migration from Nova, and do not wait for its end. The request id is
+        ``req-<uuid of the move>``.
 
         :raises PreFlightError: Nova refused, and nothing has changed
         """
 
     def cold_migrate(self, move: MoveRecord) -> None:
-        """Ask for a cold migration, like :meth:`live_migrate`."""
+        """Request a cold migration from Nova, like :meth:`live_migrate`."""
 
     def confirm(self, move: MoveRecord) -> None:
-        """Ask Nova to confirm a cold migration. Harmless when repeated."""
+        """Ask Nova to confirm a cold migration. A repeated call changes nothing."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
-        """Return the migration that this move requested: by its uuid where the move has one, else
-        the first one of the instance since the request; None while Nova has none."""
+        """Return the migration that was requested for a move; None while Nova has none. If the move
+        has no uuid of a migration, the first migration of the instance since the request is
+        returned."""
 
     def set_free(self, move: MoveRecord) -> bool:
-        """Clear the task_state ``migrating`` of an instance whose request Nova has lost, because
-        the service that received the request died before it made a migration.
+        """Clear the task_state ``migrating`` of an instance after Nova has lost the request for its
+        migration. Nova loses a request if the service that received it dies before it creates a
+        migration.
 
-        :returns: whether the task_state is cleared; False where a service may still act on the
-            request
+        :returns: True if the task_state is cleared; False if a service may still act on the request
         """
 
     def abort(self, move: MoveRecord) -> bool:
-        """Ask Nova to end a migration in progress. Harmless when it has ended or cannot be ended
-        any more.
+        """Ask Nova to abort a migration in progress. Nothing happens if the migration has ended or
+        cannot be aborted any more.
 
-        :returns: whether Nova accepted; False where the migration cannot be ended now
+        :returns: True if Nova accepted; False if the migration cannot be aborted now
         """
 
     def force_complete(self, move: MoveRecord) -> None:
-        """Ask Nova to end a migration in progress by pausing the instance. Harmless when it has
-        ended or cannot be forced."""
+        """Ask Nova to complete a migration in progress by pausing the instance. Nothing happens if
+        the migration has ended or cannot be forced."""

@@ -12,10 +12,10 @@ from kronos_nova.db.outbox import Outbox
 LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
-"""Seconds for which one process has the right to send the notifications of all processes; it renews
-this right. Raised, another process takes over later after a crash; lowered, two processes may send
-the same notifications while the broker is slow. Chosen to be longer than :data:`BATCH`
-notifications take."""
+"""Seconds for which one process has the lease to send the notifications of all processes. The
+process renews the lease. Raised, another process takes over later after a crash; lowered, two
+processes may send the same notifications while the broker is slow. Chosen to be longer than
+:data:`BATCH` notifications take."""
 
 BATCH = 20
 """Number of notifications that are sent to the broker before they are marked as sent. Raised, more
@@ -23,20 +23,20 @@ notifications are sent twice after a crash; lowered, the database has more trans
 measured."""
 
 FIRST_PAUSE = 1
-"""Seconds before the first new attempt to send a notification that the broker refused; each further
-pause is twice as long. Raised, notifications are later after a short outage; lowered, the log has
-more lines. Not measured."""
+"""Seconds before the second attempt to send a notification that the broker refused. Each further
+pause is twice as long. Raised, notifications arrive later after a short outage; lowered, the log
+has more lines. Not measured."""
 LONGEST_PAUSE = 60
 """Maximum seconds between two attempts to send notifications that the broker refused. Raised,
-notifications are later after a long outage; lowered, the log has more lines. Not measured."""
+notifications arrive later after a long outage; lowered, the log has more lines. Not measured."""
 
 
 class Deliverer:
-    """The delivery of notifications in one worker. Any number of workers may run it at the same
-    time.
+    """The delivery of notifications in one worker. Any number of workers may run a Deliverer at the
+    same time.
 
-    :param send: function that sends a Notification, and raises an error where the broker did not
-        accept it
+    :param send: function that sends a Notification, and raises an error if the broker does not
+        accept the notification
     :param clock: returns the time
     :param most: returns the maximum number of notifications that may wait
     """
@@ -51,7 +51,8 @@ class Deliverer:
         self._not_before = clock()
 
     def deliver(self):
-        """Send the notifications that wait, until none waits or the broker refuses one.
+        """Send the waiting notifications, until none is left or the broker refuses one. Nothing is
+        sent while another process has the lease.
 
         :raises DBError: the control database cannot be reached
         """
@@ -76,7 +77,8 @@ class Deliverer:
                       '[kronos] notification_backlog allows', dropped)
 
     def _send_some(self):
-        """Send a batch. Returns whether the broker accepted all of it."""
+        """Send a batch of notifications. Return True if the broker accepted all of them, False if
+        it refused one."""
         waiting, sent, refusal = self._outbox.waiting(BATCH), [], None
         try:
             for each in waiting:

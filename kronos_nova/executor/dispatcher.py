@@ -1,4 +1,4 @@
-"""The choice of the moves that may start now, and their dispatch to executors."""
+"""The selection of the moves that may start now, and their dispatch to executors."""
 
 import dataclasses
 import datetime
@@ -13,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 class Dispatcher:
     """The dispatcher in one worker, which sends moves to executors when they may start. Any number
-    of workers may run it at the same time.
+    of workers may run a Dispatcher at the same time.
 
     :param executor_ports: ExecutorPorts
     :param sender: object whose ``cast(move)`` sends a task to the executors
@@ -27,12 +27,12 @@ class Dispatcher:
         self.options = options
 
     def tick(self):
-        """Give up moves that are too old, send out those that are due, and close plans that have
+        """Give up moves that are too old, send out moves that are due, and close plans that have
         ended.
 
         :raises DBError: the journal cannot be reached
-        :raises ConfigurationError: nova.conf does not say which moves may be sent out; everything
-            else was done
+        :raises ConfigurationError: nova.conf has an invalid level or maintenance window, so that no
+            move was given up or sent out; plans were closed
         """
         if not self.executor_ports.journal.aggregates_with_open_plans():
             return
@@ -80,7 +80,8 @@ class Dispatcher:
                 self.sender.cast(move)
 
     def _with_drains(self):
-        """Return the caps of nova.conf together with the caps that operators set for drains."""
+        """Return the Caps (limits on concurrent moves) of nova.conf, together with the limits that
+        operators set for drains."""
         return dataclasses.replace(self.options.caps, sources={
             drain.host: drain.parallel
             for drain in drains.Drains(self.executor_ports.journal.database).in_states(ACTIVE)

@@ -15,8 +15,9 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""Time for which a process that died stays in the list of processes, so that an operator sees that
-it is dead."""
+"""Time (1 hour) for which a dead process stays in the list of processes. In this time an operator
+sees that the process is dead. Raised, the list has more dead processes; lowered, an operator may
+not see that a process died. Not measured."""
 
 
 class Executor:
@@ -40,8 +41,8 @@ class Executor:
         self._liveness = liveness.Liveness(executor_ports.seconds)
 
     def accept(self, move_uuid):
-        """Accept a dispatched move, unless another worker has accepted it. Harmless when
-        repeated."""
+        """Accept a dispatched move, unless another worker has accepted it. A repeated call changes
+        nothing."""
         if not self._reserve(move_uuid):
             return
         move = None
@@ -63,7 +64,7 @@ class Executor:
 
         :param adopts: whether to take over moves of workers that died
         :returns: number of moves of this worker
-        :raises DBError: the journal cannot be reached; nothing was begun
+        :raises DBError: the journal cannot be reached; no step was begun
         """
         now = self._said_at = self.executor_ports.utcnow()
         self.journal.heartbeat(now)
@@ -90,8 +91,8 @@ class Executor:
 
     def idle(self):
         """Record a sign of life of this worker, if a third of ``worker_timeout`` has passed since
-        the last one. It is not recorded more often, because only commands that list workers need
-        it.
+        the last one. More frequent signs are not needed, because only commands that list workers
+        read them.
 
         :raises DBError: the journal cannot be reached
         """
@@ -103,13 +104,13 @@ class Executor:
             self._said_at = now
 
     def retire(self):
-        """Stop this worker, and leave its moves to others."""
+        """Stop this worker, and leave its moves to other workers."""
         self.pool.shutdown(wait=True)
         self.journal.retire(self.executor_ports.utcnow())
 
     def _reserve(self, move_uuid):
-        """Reserve a move for a thread of this process until it is released. Returns False where
-        another thread has it."""
+        """Reserve a move for one thread of this process, until the move is released. Return True if
+        the move is reserved, False if another thread has it."""
         with self._lock:
             if move_uuid in self._busy:
                 return False
@@ -121,7 +122,11 @@ class Executor:
             self._busy.discard(move_uuid)
 
     def _step(self, move_uuid, read):
-        """Carry out the step of a move that its state in the journal asks for."""
+        """Carry out the next step of a move. The state of the move in the journal decides which
+        step it is.
+
+        :param read: called with ``move_uuid``; returns the MoveRecord
+        """
         # Until the next step in this thread, log lines, including Nova's, are about this move.
         oslo_context.RequestContext(request_id=request_id(move_uuid),
                                     global_request_id=request_id(move_uuid))

@@ -1,5 +1,5 @@
-"""The interface to a service that evacuates failed hosts. Kronos informs the service of hosts that
-are drained."""
+"""The interface to a service that evacuates failed hosts, such as masakari. Kronos informs the
+service of hosts that are drained."""
 
 import contextlib
 from typing import Protocol
@@ -15,18 +15,19 @@ LOG = logging.getLogger(__name__)
 
 
 class HighAvailability(Protocol):
-    """A service that evacuates failed hosts. Every method raises NovaClientError when the service
-    does not answer, or refuses."""
+    """The protocol of a service that evacuates failed hosts. Every method raises NovaClientError if
+    the service does not answer or refuses."""
 
     def is_watched(self, host: str) -> bool:
-        """Return whether the service would act if a host failed now."""
+        """Return whether the service would evacuate a host if the host failed now."""
 
     def watch(self, host: str, is_watched: bool) -> None:
-        """Set whether the service acts if a host fails. Harmless when repeated."""
+        """Set whether the service evacuates a host when the host fails. A repeated call changes
+        nothing."""
 
 
 class NoHighAvailability:
-    """A cloud without a service for high availability: nothing is informed of a drain."""
+    """The HighAvailability of a cloud without such a service. No service is informed of a drain."""
 
     def is_watched(self, _host):
         return False
@@ -36,8 +37,8 @@ class NoHighAvailability:
 
 
 class Masakari:
-    """HighAvailability by masakari. A host is watched if a segment has it without
-    ``on_maintenance``.
+    """The HighAvailability of a cloud with masakari. A host is watched if it is in a segment and
+    its ``on_maintenance`` is false there.
 
     :param cloud: openstack.connection.Connection of an administrator
     """
@@ -57,16 +58,17 @@ class Masakari:
                 LOG.info('Host %s: set on_maintenance to %s in masakari', host, not is_watched)
 
     def _hosts(self, name):
-        """Return [(uuid of a segment, host in it)]."""
+        """Return [(uuid of a segment, host in the segment)] for all hosts with the name
+        ``name``."""
         with _answered(name):
             return [(segment.uuid, each) for segment in self._cloud.instance_ha.segments()
                     for each in self._cloud.instance_ha.hosts(segment.uuid) if each.name == name]
 
 
 def for_conf(conf) -> HighAvailability:
-    """Return masakari if ``[kronos_executor] masakari`` is set, else NoHighAvailability.
+    """Return a Masakari if ``[kronos_executor] masakari`` is set, otherwise a NoHighAvailability.
 
-    :raises ConfigurationError: ``[kronos_nova]`` is not enough to authenticate with
+    :raises ConfigurationError: the options of ``[kronos_nova]`` do not suffice to authenticate
     """
     if not conf.kronos_executor.masakari:
         return NoHighAvailability()

@@ -1,5 +1,5 @@
-"""The interface through which hosts are disabled and enabled, and their servers are listed, stopped
-and started."""
+"""The interface to compute hosts. It disables and enables hosts, and it lists, stops and starts
+their servers."""
 
 import dataclasses
 from typing import Protocol
@@ -10,8 +10,8 @@ from kronos_nova.objects.snapshot import Service
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOnHost:
     """A server on a host. ``is_unsettled`` is true for a server that has left the host by a cold
-    migration or resize, as long as this is neither confirmed nor reverted. The host then still has
-    the server's disk."""
+    migration or resize which is neither confirmed nor reverted. The host then still has the
+    server's disk."""
 
     uuid: str
     name: str
@@ -22,30 +22,31 @@ class ServerOnHost:
 
 
 class HostApi(Protocol):
-    """Nova, in-process or by its public API. Every method raises NovaClientError when Nova does not
-    answer."""
+    """The protocol of Nova for compute hosts, in-process or by the public API. Every method raises
+    NovaClientError if Nova does not answer."""
 
     def service(self, host: str) -> Service | None:
-        """Return the nova-compute service of a host, or None when there is none."""
+        """Return the nova-compute service of a host; None if the host has no such service."""
 
     def servers_on(self, host: str) -> list[ServerOnHost]:
-        """Return the servers on a host, of all projects, and the unsettled ones that have left
-        it."""
+        """Return the servers of all projects on a host. Servers that have left the host and are
+        unsettled (see :class:`ServerOnHost`) are included."""
 
     def server(self, uuid: str) -> ServerOnHost | None:
-        """Return a server on any host; None where no server has that uuid."""
+        """Return the server with a uuid, on whichever host it is; None if there is no such
+        server."""
 
     def disable(self, host: str, reason: str) -> None:
-        """Disable nova-compute on a host, so that the scheduler puts no server there. Harmless when
-        repeated."""
+        """Disable nova-compute on a host, so that the scheduler puts no server there. A repeated
+        call changes nothing."""
 
     def enable(self, host: str) -> None:
-        """Enable nova-compute on a host. Harmless when repeated."""
+        """Enable nova-compute on a host. A repeated call changes nothing."""
 
     def stop(self, server: str) -> None:
-        """Ask Nova to stop a server. No error is raised where Nova refuses, because the server
-        cannot be stopped now."""
+        """Ask Nova to stop a server. If Nova refuses because the server cannot be stopped now, no
+        error is raised."""
 
     def start(self, server: str) -> None:
-        """Ask Nova to start a server. No error is raised where Nova refuses, because the server
-        cannot be started now."""
+        """Ask Nova to start a server. If Nova refuses because the server cannot be started now, no
+        error is raised."""

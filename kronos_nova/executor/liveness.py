@@ -1,8 +1,8 @@
 """Recognition of processes that have shown no sign of life for a while.
 
 A process that lives writes a time into the control database with every tick. An observer does not
-compare that time with any clock. By its own monotonic clock, it measures for how long that time has
-not changed. So the clocks of hosts may differ by any amount.
+compare this time with any clock. It measures, by its own monotonic clock, for how long the written
+time has not changed. So the clocks of hosts may differ by any amount.
 """
 
 import datetime
@@ -24,7 +24,8 @@ class Liveness:
         self._seen: dict[str, tuple[Sign, float]] = {}
 
     def silent(self, signs: Mapping[str, Sign], seconds: float) -> dict[str, Sign]:
-        """Return those of ``signs`` that have not changed for ``seconds``.
+        """Return the processes whose sign of life has not changed for ``seconds``, as {process:
+        sign}.
 
         :param signs: the last sign of life of each process; None for a process without a record
         """

@@ -1,7 +1,7 @@
 """Messages over the broker: topics, tasks, results, and the versions of each.
 
-Only the journal decides, never a message. A task says that a move waits for a worker, a result that
-a move has ended. Either may be lost, late, or delivered twice.
+A task says that a move waits for a worker. A result says that a move has ended. A message may be
+lost, late, or delivered twice. So a receiver acts only on the state in the journal.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ FAILED = 'migration.failed'
 ABANDONED = 'migration.abandoned'
 
 MAX_NAME = 200
-"""Maximum number of characters of an aggregate's name in the name of a message queue; a longer one
+"""Maximum number of characters of an aggregate's name in the name of a message queue. A longer name
 is cut. Fixed by AMQP, which allows 255 bytes, of which prefix and priority need some."""
 
 
@@ -35,7 +35,7 @@ def results_topic(aggregate):
 
 def _word(aggregate):
     """Return the name of an aggregate as a part of a routing key. Characters that a routing key
-    cannot have are percent-encoded, and a long name is cut and ends with its digest."""
+    cannot have are percent-encoded. A long name is cut and ends with its digest."""
     word = urllib.parse.quote(aggregate, safe='')
     if len(word) <= MAX_NAME:
         return word
@@ -44,7 +44,8 @@ def _word(aggregate):
 
 
 def task(move):
-    """Return the argument of ``execute_migration``, the message that a move waits."""
+    """Return the message that a move waits, as the argument of the RPC method
+    ``execute_migration``."""
     return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
             'instance_uuid': move.instance_uuid, 'source': move.source,
             'destination': move.destination, 'phase': move.phase,
@@ -52,8 +53,7 @@ def task(move):
 
 
 def result(move):
-    """Return (event type, payload) of a try that ended. The payload has the fields of a
-    notification."""
+    """Return (event type, payload) of the notification that a try of a move has ended."""
     return _event(move), {'version': RESULT_VERSION,
                           **notification.data(notification.move_payload(move))}
 
@@ -63,8 +63,8 @@ def _event(move):
 
 
 def is_understood(version):
-    """Return whether a result of a version can be handled: its major version is the one of this
-    code."""
+    """Return whether this code can handle a result of a version. It can if the major version is the
+    one of this code."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
 
 

@@ -65,15 +65,15 @@ class OpenStackComputeApi:
         return [each for each in found['services'] if each['host'] == host]
 
     def hold_room(self, move):
-        """Remember the newest migration of the instance. No room is held, because that needs RPC to
-        nova-compute."""
+        """Remember the newest migration of the instance. No resources are reserved, because that
+        needs RPC to nova-compute."""
         listed = self._listed(move)
         if listed is not None:
             self._requested.about_to_ask(move, map(_listed_migration, listed))
 
     def release_room(self, move, has_moved):
-        """Forget the migration that was remembered for a move. There is no room to release, because
-        Nova's public API cannot hold any."""
+        """Forget the migration that was remembered for a move. No resources are released, because
+        Nova's public API cannot reserve any."""
         self._requested.forget(move)
 
     def live_migrate(self, move):
@@ -117,7 +117,8 @@ class OpenStackComputeApi:
             memory_processed=progress.get('memory_processed_bytes'))
 
     def set_free(self, move):
-        """Do nothing: a nova-conductor that is down may find the request when it restarts."""
+        """Return False, and change nothing. A nova-conductor that is down may find the request when
+        it restarts."""
         return False
 
     def abort(self, move):
@@ -127,7 +128,8 @@ class OpenStackComputeApi:
         self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
 
     def _act_on_migration(self, move, method, path, **kwargs):
-        """Send a request about the migration of a move. Returns whether Nova accepted."""
+        """Send a request about the migration of a move. Return True if Nova accepted it, False if
+        Nova refused it or has no such migration."""
         found = self._migration(move)
         if found is None:
             return False
@@ -142,23 +144,23 @@ class OpenStackComputeApi:
         return answer.status_code < 400
 
     def _migration(self, move):
-        """Return the migration that the move requested, as Nova lists it; None where there is
+        """Return the migration that was requested for a move, as Nova lists it; None if there is
         none."""
         listed = {each['id']: each for each in self._listed(move) or ()}
         found = self._requested.find(move, map(_listed_migration, listed.values()))
         return found and listed[found.number]
 
     def _listed(self, move):
-        """Return the migrations of the move's instance and kind, as Nova lists them; None where
-        Nova answers 404."""
+        """Return the migrations of the move's instance and kind (live or cold), as Nova lists them.
+        Return None if Nova answers 404."""
         kind = migration_status.COLD if move.kind in drains.COLD_KINDS else migration_status.LIVE
         answer = self._get(move.instance_uuid, f'/os-migrations?migration_type={kind}&'
                                                f'instance_uuid={move.instance_uuid}')
         return answer and answer['migrations']
 
     def _progress(self, move, migration):
-        """Return the fields of a live migration in progress, such as its memory in bytes; empty for
-        others."""
+        """Return Nova's details of a live migration in progress, such as its memory in bytes.
+        Return {} for any other migration."""
         if migration['status'] in migration_status.ENDED or move.kind in drains.COLD_KINDS:
             return {}
         answer = self._get(move.instance_uuid,
@@ -166,7 +168,7 @@ class OpenStackComputeApi:
         return answer['migration'] if answer else {}
 
     def _fault(self, move):
-        """Return Nova's error of the newest migration of the move's kind; empty where there is
+        """Return Nova's error of the instance's newest migration of the move's kind; '' if there is
         none."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
@@ -191,8 +193,8 @@ class OpenStackComputeApi:
     def _request(self, what, method, path, **kwargs):
         """Send a request, and return the answer if it concerns the instance.
 
-        :raises NovaClientError: there is no answer, or it concerns Kronos' credentials or Nova
-            itself
+        :raises NovaClientError: there is no answer, or the answer concerns Kronos' credentials or
+            Nova itself
         """
         with _answered(what):
             answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,

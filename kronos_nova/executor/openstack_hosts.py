@@ -68,7 +68,8 @@ class OpenStackHostApi(OpenStackComputeApi):
 
 
 def _needs_source(server, migrations):
-    """Return whether a server that has left a host may return there by one of its migrations.
+    """Return whether a server that has left a host may still return there, by one of
+    ``migrations``.
 
     :param migrations: [(status, migration as Nova lists it)]
     """

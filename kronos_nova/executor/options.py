@@ -1,4 +1,4 @@
-"""``[kronos_executor]`` as plain values."""
+"""The options of ``[kronos_executor]`` as plain values."""
 
 import dataclasses
 
@@ -10,8 +10,8 @@ FORCE_COMPLETE = 'force_complete'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """The options of ``[kronos_executor]``, and those of ``[kronos]`` that the executor needs;
-    durations in seconds."""
+    """The options of ``[kronos_executor]``, and the options of ``[kronos]`` that the executor
+    needs. Durations are in seconds."""
 
     caps: moves.Caps
     migration_timeout: float

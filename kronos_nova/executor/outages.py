@@ -1,7 +1,8 @@
 """The list of errors that mean an outage: a service did not answer. A refusal is no outage.
 
-All code that judges an exception calls :func:`is_outage`, which compares classes and never texts.
-:mod:`kronos_nova.plugin.outages` adds the classes of Nova and of neutron, for code inside Nova.
+All code that classifies an exception calls :func:`is_outage`, which compares classes and never
+texts. :mod:`kronos_nova.plugin.outages` adds the classes of Nova and of neutron, for code inside
+Nova.
 """
 
 import sys
@@ -15,9 +16,9 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.placement import errors
 
 BUS = 'oslo_messaging'
-"""The library of the message bus. It is not imported here, because that takes long and chooses
-between threads and eventlet. Where nothing else has imported it, none of its exceptions can have
-been raised."""
+"""Module (no unit) of the library of the message bus. It is not imported here, because its import
+takes long and chooses between threads and eventlet. If no other code has imported it, none of its
+exceptions can have been raised."""
 
 OUTAGES = (
     errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
@@ -36,8 +37,8 @@ OUTAGES = (
 
 def is_outage(error: BaseException | None,
               classes: tuple[type[BaseException], ...] = OUTAGES) -> bool:
-    """Return whether an error, or one of its causes, is an outage: a service did not answer, or
-    refused Kronos' own credentials. From such an error nothing follows about the instance."""
+    """Return whether an error, or one of its causes, is an outage. An outage means that a service
+    did not answer, or refused Kronos' own credentials. It says nothing about the instance."""
     bus = sys.modules.get(BUS)
     while error is not None:
         if isinstance(error, classes) or (bus and _is_outage_of(bus, error, classes)):
@@ -47,14 +48,14 @@ def is_outage(error: BaseException | None,
 
 
 def _is_outage_of(bus, error, classes):
-    """Return whether an error of a remote service is an outage. Where oslo.messaging does not know
-    the class of a remote exception, its error has only the name of that class."""
+    """Return whether an error of a remote service is an outage. If oslo.messaging does not know the
+    class of a remote exception, the error has only the name of that class, which is compared."""
     silent = (bus.MessagingTimeout, bus.MessageDeliveryFailure, bus.MessageUndeliverable)
     return isinstance(error, silent) or (
         isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))
 
 
 def _names(classes):
-    """Return the names of classes and of all that are derived from them."""
+    """Return the names of ``classes`` and of all classes that are derived from them."""
     found = {each.__name__ for each in classes}
     return found.union(*(_names(each.__subclasses__()) for each in classes))

@@ -27,14 +27,15 @@ HARMLESS = (exception.NovaClientError.__name__,)
 
 
 def calls_for_quarantine(move):
-    """Return whether an instance has to be put into quarantine because of the end of its move."""
+    """Return whether an instance has to be put into quarantine after its move has ended. The table
+    of this module lists the cases."""
     return (move.state == moves.FAILED and move.error_type not in (*HARMLESS, REFUSED)
             and not move.adopted)
 
 
 class OutcomeHandler:
-    """A handler that carries out the consequences of each move's end, once for each move.
-    Repetitions have no effect.
+    """A handler that carries out the consequences of the end of each move. They are carried out
+    once for each move, and repeated calls have no effect.
 
     :param executor_ports: ExecutorPorts
     """
@@ -46,7 +47,7 @@ class OutcomeHandler:
     def settle(self, move_uuid):
         """Carry out the consequences of the end of a move.
 
-        :raises MoveNotFound: no such move
+        :raises MoveNotFound: there is no such move
         """
         self.settle_move(self.executor_ports.journal.move(move_uuid))
 

@@ -1,9 +1,9 @@
-"""Stops that the control database does not have yet.
+"""Stops of moves that the control database does not have yet.
 
-``kronos-manage stop`` writes a stop into a file of the state directory while the control database
-does not answer, and casts it to every executor. A worker that finds the stop starts no move, and
-writes the stop into the database as soon as the database answers. From then on the stop is like any
-other.
+While the control database does not answer, ``kronos-manage stop`` writes a stop into a file of the
+state directory, and casts the stop to every executor. A worker that finds the stop starts no move.
+The worker writes the stop into the database as soon as the database answers. From then on the stop
+is like any other.
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ from kronos_nova.objects.automation import Switch
 LOG = logging.getLogger(__name__)
 
 FILE = 'kronos.stop'
-"""Name of the file, below ``state_path``."""
+"""Name (no unit) of the file of stops, below ``state_path``."""
 
 UNREADABLE = 'a file that cannot be read'
-"""Name that is shown instead of a user's where a damaged file stops everything."""
+"""Name (no unit) that is shown as the user who set a stop, if a damaged file stops everything."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class PendingStop:
 
     @classmethod
     def from_json(cls, found: object) -> 'PendingStop':
-        """Make a stop from the object of a JSON document.
+        """Create a stop from a JSON object.
 
-        :raises OutOfBounds: the object is no stop
+        :raises OutOfBounds: the object is no valid stop
         """
         if not isinstance(found, Mapping):
             raise boundary.OutOfBounds(what='the stop', problem='must be a JSON object')
@@ -68,14 +68,15 @@ class PendingStop:
 
     @property
     def sentence(self) -> str:
-        """Describe the stop in a sentence for people."""
+        """Describe the stop in a sentence, for logs and commands."""
         whose = ('all aggregates' if self.switch.aggregate == automation.EVERY
                  else f'aggregate {self.switch.aggregate}')
         return f'Stop of {whose}: {self.switch}'
 
 
 class PendingStops:
-    """The stops of one host: those in its file, and those that this process has received.
+    """The stops that are in force on one host. They are in a file, or this process has received
+    them by message.
 
     :param path: path of the file; None where there is no state directory
     """
@@ -91,7 +92,8 @@ class PendingStops:
         return self._sent | self._of_file()
 
     def hold(self, aggregate: str) -> str | None:
-        """Return why moves of an aggregate have to wait, None where nothing stops them."""
+        """Return the reason why moves of an aggregate have to wait. Return None if no stop is in
+        force for the aggregate."""
         found = self.read()
         stop = found.get(automation.EVERY) or found.get(aggregate)
         return f'Kronos is stopped: {stop.switch}' if stop else None
@@ -107,9 +109,9 @@ class PendingStops:
             self._write(self._of_file() | {stop.switch.aggregate: stop})
 
     def remove(self, aggregate: str, set_by: str | None = None) -> list[PendingStop]:
-        """Remove the stop of an aggregate; with EVERY, all stops.
+        """Remove the stop of an aggregate. If ``aggregate`` is EVERY, remove all stops.
 
-        :param set_by: name of the user whose stops are removed; None for those of all users
+        :param set_by: name of the user whose stops are removed; None for the stops of all users
         :returns: the removed stops
         :raises OSError: the file cannot be written
         """
@@ -160,12 +162,12 @@ class PendingStops:
 
 
 def for_conf(conf) -> PendingStops:
-    """Return the pending stops of this host."""
+    """Return the PendingStops of this host."""
     return PendingStops(db_engine.state_file(conf, FILE) if conf.state_path else None)
 
 
 def settle(stops: PendingStops, database, who: str) -> None:
-    """Write the stops into the control database, and remove them from ``stops`` and their file.
+    """Write the stops into the control database, and remove them from ``stops`` and from the file.
 
     :param who: name of the worker, for the journal
     :raises DBError: the database does not answer; the stops stay in force

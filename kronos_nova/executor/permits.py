@@ -21,14 +21,14 @@ from kronos_nova.objects.plan import RunningPlan
 
 
 class Permits:
-    """The decision whether moves of running plans may be started, by levels, pauses, maintenance
-    windows and drains.
+    """The decision whether moves of running plans may be started. It depends on levels, pauses,
+    maintenance windows and drains.
 
     :param database: the control database
     :param defaults: returns the levels that nova.conf sets
     :param is_open: returns whether a maintenance window of an aggregate is open at a time
-    :param hold: returns the reason why moves of an aggregate have to wait, where a stop is in force
-        that the database does not have yet; None for no such stop
+    :param hold: returns the reason why moves of an aggregate have to wait because of a stop that
+        the database does not have yet; None if there is no such stop
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
@@ -41,9 +41,10 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """Return (uuids of the plans whose moves may be started now, {uuid of a plan whose moves
-        may never be started: reason}). The moves of all other plans wait.
+        """Divide running plans by whether their moves may be started.
 
+        :returns: (uuids of the plans whose moves may be started now, {uuid of a plan whose moves
+            may never be started: reason}); the moves of all other plans wait
         :raises ConfigurationError: nova.conf has an invalid level or window
         """
         with self._database.reader() as session:
@@ -58,8 +59,8 @@ class Permits:
 
     def why_not(self, session, plan: RunningPlan, source: str,
                 now: datetime.datetime) -> str | None:
-        """Return the reason why a move of a plan may not be started, from the database as this
-        transaction sees it; None if the move may be started.
+        """Return the reason why a move of a plan may not be started; None if the move may be
+        started. The database is read as this transaction sees it.
 
         :param source: the host that the move leaves
         """
@@ -91,10 +92,11 @@ class Permits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ordered:
-    """The requests of operators that are in force: drains, and room for new servers.
+    """The requests of operators that are in force: drains, and requests to make room for new
+    servers.
 
     draining : {aggregate: its hosts that are being drained}
-    room : uuids of the plans that make room for holds that are still wanted
+    room : uuids of the plans that make room which is still wanted
     """
 
     draining: Mapping[str, Sequence[str]]

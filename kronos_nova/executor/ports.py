@@ -1,4 +1,4 @@
-"""The dependencies of all parts of the executor."""
+"""The dependencies that the classes of the executor share."""
 
 import dataclasses
 import datetime
@@ -18,8 +18,8 @@ class ExecutorPorts:
     journal : Journal of this worker
     utcnow : returns the time of the control database
     monotonic : returns seconds of this process's monotonic clock
-    is_clock_right : returns whether this host's clock agrees with the control database's; if not,
-        no moves are adopted
+    is_clock_right : returns whether this host's clock agrees with the clock of the control
+        database; if not, no moves are adopted
     permits : decides which moves may be started
     aggregates : names of the aggregates whose moves this process carries out, including the pool of
         unassigned hosts
@@ -36,6 +36,6 @@ class ExecutorPorts:
     stops: PendingStops = dataclasses.field(default_factory=PendingStops)
 
     def seconds(self) -> float:
-        """Return seconds by which intervals in this process are measured. Where ``monotonic`` is
-        None, these are seconds of ``utcnow``."""
+        """Return the current time in seconds, for measuring intervals in this process. The clock is
+        ``monotonic``, or ``utcnow`` if ``monotonic`` is None."""
         return self.monotonic() if self.monotonic else self.utcnow().timestamp()

@@ -1,4 +1,4 @@
-"""Progress of moves and their expected end."""
+"""Progress of moves and the times at which they are expected to end."""
 
 import datetime
 import statistics
@@ -7,9 +7,9 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
-"""Number of past migrations, those with the most similar memory, whose median predicts the duration
-of a migration. Raised, migrations of other sizes count too; lowered, one unusual migration decides.
-Not measured."""
+"""Number of past migrations whose median duration predicts the duration of a migration. They are
+the migrations with the most similar memory. Raised, migrations of very different memory count;
+lowered, one unusual migration decides. Not measured."""
 
 
 def percent(move):
@@ -26,13 +26,13 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return the expected seconds of a move: the prediction of its plan. Where the plan has none,
-    the median of the observed moves nearest in memory is returned, scaled to the memory of this
-    move.
+    """Return the expected seconds of a move, as its plan predicts them. If the plan has no
+    prediction, return the median of the observed moves with the most similar memory, scaled to the
+    memory of this move.
 
-    :param observed: returns [(memory in MiB, seconds)] of moves that completed; called where the
-        plan has no figure
-    :returns: None where nothing was expected or observed
+    :param observed: returns [(memory in MiB, seconds)] of moves that completed; called only if the
+        plan has no prediction
+    :returns: None if there is neither a prediction nor an observed move
     """
     if move.expected_seconds is not None:
         return move.expected_seconds
@@ -40,15 +40,19 @@ def expected_seconds(move, observed):
 
 
 def _usual_seconds(memory_mb, observed):
-    """Return the usual seconds of a move of ``memory_mb``; None where no move was observed."""
+    """Return the median seconds of the :data:`NEAREST` observed moves, scaled to ``memory_mb``.
+    Return None if no move was observed.
+
+    :param observed: [(memory in MiB, seconds)] of moves that completed
+    """
     nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
     return statistics.median(
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
 
 
 def error(predictions):
-    """Return the median relative error of predictions, |expected - taken| / taken; None where there
-    are none.
+    """Return the median relative error of predictions, |expected - taken| / taken. Return None if
+    there are no predictions.
 
     :param predictions: [(expected seconds, seconds taken)] of moves
     """
@@ -57,14 +61,14 @@ def error(predictions):
 
 
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
-    """Return the expected seconds until all of some moves have ended, if as many run at a time as
-    the caps allow.
+    """Return the expected seconds until all ``waiting`` moves have ended. As many moves run at the
+    same time as ``caps`` permits.
 
     :param waiting: moves that have not ended, from the journal or a plan
-    :param observed: as for :func:`expected_seconds`
-    :param caps: Caps
+    :param observed: see :func:`expected_seconds`
+    :param caps: Caps, the limits on concurrent moves
     :param between: seconds from the end of a move to the beginning of the next one
-    :returns: None where nothing was expected or observed
+    :returns: None if a move has no prediction and no move was observed
     """
     # Many servers are of few sizes, and each size is looked for once.
     sizes = {move.memory_mb for move in waiting if move.expected_seconds is None}
@@ -93,7 +97,7 @@ def _left(move, usual, now):
     """Return the seconds that a move is still expected to take. For a move that has not begun, this
     is the whole duration.
 
-    :param usual: {memory in MiB: seconds} for moves whose plan has no figure
+    :param usual: {memory in MiB: seconds} for moves whose plan has no prediction
     """
     seconds = usual[move.memory_mb] if move.expected_seconds is None else move.expected_seconds
     requested_at = getattr(move, 'requested_at', None)
@@ -104,7 +108,7 @@ def _left(move, usual, now):
 
 
 def estimated_end(move, observed):
-    """Return the expected end of a move in progress; None where it is not known."""
+    """Return the time at which a move in progress is expected to end; None if this is not known."""
     if move.state not in (moves.MIGRATING, moves.VERIFYING):
         return None
     seconds = expected_seconds(move, observed)

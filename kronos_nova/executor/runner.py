@@ -1,8 +1,8 @@
-"""The steps of one move: the checks before it, the request for the migration, the watch over it,
-and the check of its result.
+"""The steps of one move: the checks before it, the request for the migration, the watch over the
+migration, and the check of the result.
 
-No step waits, and the whole state is in the journal. When a process dies between two steps, another
-one continues in the state in which the move was left.
+No step waits, and the whole state is in the journal. If a process dies between two steps, another
+process continues in the state in which the move was left.
 """
 
 import dataclasses
@@ -35,19 +35,20 @@ migrations is busy with the requests. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
-"""Statuses of an instance before and after a move of each kind."""
+"""Statuses (no unit) that an instance may have before and after a move, by kind of move."""
 
 TO_CONFIRM = 'VERIFY_RESIZE'
 """Status of an instance whose cold migration waits to be confirmed."""
 
 DELETING = 'deleting', 'soft-deleting'
-"""Task states of an instance that its owner has deleted."""
+"""Task states (no unit) of an instance that is being deleted. Fixed by Nova."""
 
 
 @dataclasses.dataclass
 class _Stopwatch:
-    """The time at which a try of a move began, by the clock of this process. ``requested_at``
-    identifies the try."""
+    """The time at which a try of a move began, in seconds of this process's clock. ``requested_at``
+    identifies the try. ``forced_at`` is the time at which the migration was forced to complete;
+    None before this."""
 
     requested_at: datetime.datetime
     began_at: float
@@ -82,8 +83,8 @@ class Runner:
     def step(self, move):
         """Take the next step of a move of this worker.
 
-        :raises DBError: the journal cannot be reached; the next call continues from what Nova and
-            the journal have
+        :raises DBError: the journal cannot be reached; the next call continues from the state that
+            Nova and the journal have
         """
         try:
             self._try(move)
@@ -108,7 +109,8 @@ class Runner:
             self._fail(move.uuid, e.__class__.__name__, db_engine.first_line(e))
 
     def _check(self, move):
-        """Check the move, then request it. The journal has MIGRATING before Nova is asked."""
+        """Check a move, and then request its migration from Nova. The journal has the state
+        MIGRATING before Nova is asked."""
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator before it began')
             return
@@ -190,7 +192,8 @@ class Runner:
     def _service(self, move, host):
         """Return the nova-compute service of a host.
 
-        :raises NovaUnavailable: nova-compute does not report; this says nothing about the instance
+        :raises NovaUnavailable: the nova-compute of the host does not report; this says nothing
+            about the instance
         """
         service = self.compute.service(host)
         # is_silent does not cover disabled hosts, but a host that is emptied has to report too.
@@ -208,8 +211,8 @@ class Runner:
         raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
 
     def _watch(self, move):
-        """Read the state of the migration, and act on it: on progress, the end, a time limit or a
-        request to abort."""
+        """Read the state of the migration, and act on it. Possible reasons to act are progress, the
+        end, a time limit or a request to abort."""
         try:
             migration = self.compute.migration(move)
             lost = migration is None and self._is_lost(move)
@@ -242,8 +245,8 @@ class Runner:
             self._hurry(move)
 
     def _watch_cold(self, move, migration):
-        """Follow a cold migration, which can be neither aborted nor forced and ends when it is
-        confirmed."""
+        """Follow a cold migration. A cold migration can be neither aborted nor forced, and ends
+        when it is confirmed."""
         if migration.status in migration_status.FAILED:
             if not migration.was_started:
                 self._tell_refusal(move, migration)
@@ -258,7 +261,7 @@ class Runner:
                        'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Wait while Nova has no record of the migration; fail the move once the request is
+        """Wait while Nova has no record of the migration. Fail the move once the request is
         lost."""
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
@@ -275,7 +278,7 @@ class Runner:
                        'Nova marked it as migrating and never began', may_be_tried_again=False)
 
     def _record_progress(self, move, migration):
-        """Save the uuid and the progress of the migration."""
+        """Save the uuid and the progress of the migration in the journal, and return the move."""
         seen = {'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
                 'memory_remaining': migration.memory_remaining,
                 'memory_processed': migration.memory_processed}
@@ -284,8 +287,9 @@ class Runner:
         return self.journal.advance(move, moves.MIGRATING, self.utcnow(), **seen)
 
     def _hurry(self, move):
-        """Abort a migration that takes too long, or complete it by force, as ``timeout_action``
-        says."""
+        """Abort a migration that takes too long, or force it to complete. The option
+        ``timeout_action`` decides which. A forced migration that still takes too long is
+        aborted."""
         if self.options.timeout_action == options.ABORT:
             self._abort(move)
         elif move.forced_at is None:
@@ -309,8 +313,8 @@ class Runner:
 
     @staticmethod
     def _ask(act, move):
-        """Send a request to Nova about a move, by calling ``act``. Returns whether Nova
-        answered."""
+        """Send Nova a request about a move, by calling ``act``. Return True if Nova answered, False
+        if it did not."""
         try:
             act(move)
         except exception.NovaClientError as e:
@@ -329,9 +333,9 @@ class Runner:
         return instance.task_state == 'migrating' and self.compute.set_free(move)
 
     def _left(self, move):
-        """Return the instance of a move that Nova does not report as migrating.
+        """Return the instance of a move, after Nova reports no migration in progress for it.
 
-        :raises PlanOutdated: the instance was deleted, and the records of its migrations with it
+        :raises PlanOutdated: the instance was deleted, and so were the records of its migrations
         """
         instance = self.compute.instance(move.instance_uuid)
         if instance is None or instance.task_state in DELETING:
@@ -363,9 +367,8 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return whether Kronos has asked Nova to abort the migration of a move. Once the time
-        limit has passed, this is assumed, because a worker that had the move before may have
-        asked."""
+        """Return whether Kronos has asked Nova to abort the migration of a move. True also once the
+        time limit has passed, because another worker that had the move before may have asked."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -381,7 +384,8 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """Treat a refusal of Nova as an outage where the clock of a controller is wrong.
+        """Raise an error if the clock of a controller is wrong. A refusal of Nova then counts as an
+        outage.
 
         :raises NovaUnavailable: a controller has a wrong clock, so Nova regards services as down
             that are up
@@ -397,8 +401,8 @@ class Runner:
                        f'control database: {fault}')
 
     def _verify(self, move):
-        """Check the instance itself: it has to be on the destination and in the right status,
-        whichever status the migration has."""
+        """Check that the instance is on the destination and in the right status. The status of the
+        migration does not matter."""
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:
@@ -445,8 +449,7 @@ class Runner:
 
     def _postpone(self, move_uuid, outage):
         """Put a move back into the queue until a service answers again. The wait does not count as
-        a try. A move that waits longer than ``stale_plan_age`` is given up, as any other move
-        is."""
+        a try. A move that waits longer than ``stale_plan_age`` is given up."""
         self._aborted_at.pop(move_uuid, None)
         move = self.journal.move(move_uuid)
         if move.abort_requested:
@@ -462,8 +465,8 @@ class Runner:
             error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
     def _drop(self, move_uuid, outdated):
-        """Give up a move that is not needed any more. It is recorded as failed if an earlier try of
-        it failed, else as abandoned."""
+        """Give up a move that is not needed any more. The move is recorded as failed if an earlier
+        try failed, otherwise as abandoned."""
         move = self.journal.move(move_uuid)
         if move.error_type is None:
             self._end(move, moves.ABANDONED, detail=str(outdated),
@@ -491,15 +494,15 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Return whether the time limit of a try has passed, including the time that aborting or
-        forcing it may take. Without this limit, a migration whose service died or whose message was
-        lost would be in progress for ever."""
+        """Return whether a try of a move has lasted so long that it is given up. The limit includes
+        the time that aborting or forcing the migration may take. Without this limit, a migration
+        whose service died or whose message was lost would be in progress for ever."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
 
     def _lasted(self, move):
-        """Return the seconds since the begin of a move's try, by the clock of this process."""
+        """Return the seconds since a try of the move began, by the clock of this process."""
         return self._seconds() - self._clock(move).began_at
 
     def _clock(self, move):
@@ -512,8 +515,11 @@ class Runner:
 
     def _start_clock(self, move):
         """Return a _Stopwatch for a try. If another process began the try, its duration so far is
-        computed from times in the journal. Where that is longer than any worker permits, the times
-        are wrong or no worker ran, and the try gets its full time again."""
+        computed from times in the journal.
+
+        If this duration is longer than any worker permits, the times are wrong or no worker ran. An
+        adopted try then gets its full time again.
+        """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
                    + self.options.worker_timeout)

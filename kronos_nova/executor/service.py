@@ -18,10 +18,11 @@ from kronos_nova.executor.ports import ExecutorPorts
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceContext:
-    """The dependencies of DispatchService and ExecutionService, made after the process has forked.
+    """The dependencies of DispatchService and ExecutionService, created after the process has
+    forked.
 
     conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
-    host : name of this host, which does not change with a restart
+    host : name of this host, which stays the same after a restart
     """
 
     conf: object
@@ -31,7 +32,7 @@ class ServiceContext:
 
 
 class DispatchService:
-    """The service that sends moves to executors, and carries out the consequences of their ends.
+    """The service that sends moves to executors, and carries out the consequences when moves end.
 
     :param listens: whether to receive results from the broker, in addition to reading the journal
     """
@@ -72,7 +73,7 @@ class DispatchService:
 
 
 def _make_delivery(context):
-    """Return the sender of notifications, or None where there are no receivers."""
+    """Return the sender of notifications; None if no notification topics are configured."""
     group, journal = context.conf.kronos, context.executor_ports.journal
     if not group.notification_topics:
         return None
@@ -102,7 +103,7 @@ class ExecutionService:
             executor_ports.stops)
 
     def tick(self, adopts=True):
-        """Carry out one tick of the executor.
+        """Read the options again, and take the next step of every move of this process.
 
         :param adopts: whether to take over moves of workers that died
         :returns: number of moves of this process
@@ -120,5 +121,5 @@ class ExecutionService:
         self._listening.stop()
 
     def retire(self):
-        """Stop the executor, and leave its moves to others."""
+        """Stop the executor, and leave its moves to other workers."""
         self._executor.retire()

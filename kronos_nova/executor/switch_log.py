@@ -1,4 +1,4 @@
-"""Log messages about the levels and pauses that operators set, written by a service, because
+"""Log messages about the levels and pauses that operators set. A service writes them, because
 commands do not write to the log of a service."""
 
 from oslo_log import log as logging
@@ -7,8 +7,8 @@ LOG = logging.getLogger(__name__)
 
 
 class SwitchLog:
-    """The switch log of one worker. Any number of workers may run it at the same time, and each
-    level and pause is logged by one of them.
+    """The writer of log messages about levels and pauses in one worker. Any number of workers may
+    run one at the same time, and each change is logged by one worker only.
 
     :param switches: SwitchBoard
     """
@@ -17,7 +17,7 @@ class SwitchLog:
         self._switches = switches
 
     def tick(self):
-        """Log the changes of switches that were not logged before.
+        """Log the changes of levels and pauses that were not logged before.
 
         :raises DBError: the control database cannot be reached
         """

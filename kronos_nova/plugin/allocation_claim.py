@@ -44,8 +44,8 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """Return the instance's present allocations on sharing providers that serve ``destination``
-        as well."""
+        """Return the instance's allocations on sharing providers that serve the tree of
+        ``destination``. The instance keeps these allocations when it moves."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 

@@ -421,8 +421,8 @@ def _instance(asking, nodes, cell, count):
 
 
 class _HostsUp:
-    """A lookup for ``host in hosts_up``: whether the nova-compute of a host is up. Each lookup
-    reads the record of one host."""
+    """A container of the hosts whose nova-compute is up, for tests with ``in``. Each test reads the
+    record of one host."""
 
     def __init__(self, context, services):
         self._context, self._services = context, services

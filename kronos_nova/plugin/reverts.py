@@ -39,8 +39,8 @@ class RevertsAtomically:
     """A mixin for the compute manager that restores the source's allocation after a failed move.
 
     Nova's method is changed in three ways. The instance keeps its allocations on sharing providers.
-    A conflict in placement is tried again. An instance that was deleted in the meantime gets
-    nothing.
+    After a conflict in placement, the request is repeated. An instance that was deleted in the
+    meantime gets no allocation.
     """
 
     def _revert_allocation(self, context, instance, migration):

@@ -67,7 +67,7 @@ class FactReader:
                                      self._alike.setdefault(facts, facts))
 
     def facts_of(self, uuid):
-        """Return the Facts of an instance; NO_FACTS where none were read."""
+        """Return the Facts of an instance; NO_FACTS if they were not read."""
         known = self._known.get(uuid)
         return NO_FACTS if known is None else known[2]
 
