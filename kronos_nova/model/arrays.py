@@ -1,13 +1,13 @@
-"""Types of arguments about moves: positions of instances and hosts, one or many at once."""
+"""Types of arguments about moves: indexes of instances and hosts, one or many at once."""
 
 import numpy as np
 
 Index = int | np.integer | np.ndarray
-"""Position of one instance or host in the problem, or intp (...), the positions of many."""
+"""Index of one instance or host in the problem, or intp (...), the indexes of many."""
 Move = tuple[Index, Index]
-"""(instances, destinations), one or many moves; both broadcast to one shape."""
+"""One or many moves: (instances, destinations). Both are broadcast to one shape."""
 ArrayMove = tuple[np.ndarray, np.ndarray]
-"""(instances, destinations) of many moves, both arrays of one shape."""
+"""Many moves: (instances, destinations), two arrays of one shape."""
 Chains = tuple[ArrayMove, ...]
-"""Chains, each of several moves that are made together. The first element has the first move of
-every chain, the second element the second move."""
+"""Chains of moves; the moves of a chain are made together, such as the two moves of a swap. The
+first element has the first move of every chain, the second element the second move."""

@@ -1,9 +1,9 @@
 """The choice of hosts for instances, as the input and the result of an integer program.
 
 Instances are of one *kind* if they need the same room, may go to the same hosts and are kept apart
-by the same groups. The program decides only how many of each kind arrive at a host or leave it, so
-its size does not depend on the number of instances. The order of the moves is found later
-(:mod:`kronos_nova.planners.order`).
+by the same groups. The program decides only how many instances of each kind arrive at a host or
+leave it. So its size does not depend on the number of instances. The order of the moves is found
+later (:mod:`kronos_nova.planners.order`).
 """
 
 import dataclasses
@@ -33,9 +33,9 @@ class Ended:
     """The end state that an integer program finds for instances that leave their hosts.
 
     moves : (instance, destination), in no order
-    stays : intp, instances that have to leave and find no place
-    is_proven : whether it is proven that no fewer can stay
-    parts : instance to its intended NUMA cells on its new host
+    stays : intp, instances that have to leave and find no host
+    is_proven : True if it is proven that no end state leaves fewer instances; False otherwise
+    parts : {instance: its intended NUMA cells on its new host}
     """
 
     moves: list[tuple[int, int]]
@@ -45,18 +45,18 @@ class Ended:
 
 
 class Assignment:
-    """The instances that have to leave their hosts, the instances that may move to make room, and
-    the hosts that may take instances.
+    """The input of an integer program that chooses hosts for instances.
 
-    The program applies the rules about room, NUMA cells, load and groups that are kept apart. All
-    other rules are evaluated in the present state.
+    It has the instances that have to leave their hosts, the instances that may move to make room,
+    and the hosts that may take instances. The program applies the rules about room, NUMA cells,
+    load and groups that are kept apart. All other rules are evaluated in the present state.
 
     kind : intp (v,), kind of each instance
-    allowed : bool (k, h), hosts that a kind may go to
-    emptied : use of NUMA cells without the instances; None where NUMA cells forbid nothing
-    places : the distinct placements in NUMA cells that instances have now, each a tuple of Place
-    lies : intp (v,), position in ``places`` of the present placement of each instance
-    is_exact : False where a rule forbids a host that it may permit once other instances have moved
+    allowed : bool (k, h), hosts that instances of a kind may go to
+    emptied : use of NUMA cells without the instances; None if NUMA cells forbid nothing
+    places : the distinct sets of NUMA cells that instances use now, each a tuple of Place
+    lies : intp (v,), position in ``places`` of the NUMA cells of each instance
+    is_exact : False if a rule forbids a host that it may permit once other instances have moved
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
@@ -67,8 +67,8 @@ class Assignment:
         :param others: intp, instances that may move but do not have to
         :param hosts: intp, possible destinations, sorted
         :param by_weight: whether instances of one kind must have the same weights
-        :param closed: bool (h,), which of these hosts are no destinations; None if all are
-            destinations
+        :param closed: bool (h,), true for hosts of ``hosts`` that are no destinations; None if all
+            are destinations
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
@@ -87,7 +87,7 @@ class Assignment:
         self.forbidden: set[tuple[int, int]] = set()
 
     def _groups_apart(self) -> np.ndarray:
-        """Return bool (G,): groups whose members a rule keeps apart."""
+        """Return bool (G,): true for groups whose members a rule keeps apart."""
         members = self.model.memberships
         apart = np.zeros(len(members.groups), dtype=bool)
         for rule in self.groups:
@@ -121,20 +121,21 @@ class Assignment:
         return kind, allowed[np.unique(kind, return_index=True)[1]]
 
     def _emptied(self) -> CellUse | None:
-        """Return the use of NUMA cells by all instances outside of the assignment; None where NUMA
-        cells forbid nothing."""
+        """Return the use of NUMA cells by all instances that are not in the assignment; None if
+        NUMA cells forbid nothing."""
         if self.state.cells is None or not any(
                 isinstance(rule, CellRoom) for rule in self.model.rules):
             return None
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """Return arrays intp (v,) in which instances with different needs of NUMA cells have
-        different numbers."""
+        """Return arrays intp (v,) that number the needs of NUMA cells. Instances with different
+        needs have different numbers."""
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """Return intp (v,), the position of each instance's NUMA cells in a list, and this list."""
+        """Return two results: the position of each instance's set of NUMA cells in a list, intp
+        (v,), and this list of the distinct sets."""
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
             return np.zeros(len(self.vms), dtype=np.intp), [()]
@@ -143,15 +144,17 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """Return intp (v, C): the shared provider, as a row of the problem's ``limits``, from which
-        each instance is allocated each class; -1 where its host provides the class."""
+        """Return intp (v, C): the row of ``limits`` of the shared provider that each resource class
+        of an instance is allocated from. It is -1 if the host of the instance provides the
+        class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """Return intp (v, n): for each group that is kept apart by failure domains, the present
-        domain of each member that has to leave; -1 for all other instances."""
+        """Return intp (v, n): the present failure domain of each instance that has to leave, for
+        each group that is kept apart by failure domains. It is -1 for instances that are not in the
+        group or need not leave."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]
@@ -164,14 +167,14 @@ class Assignment:
         return tuple(sorted(groups[self.apart[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
-        """Forbid a host to all instances of the kind of ``vm`` in later programs."""
+        """Forbid ``host`` to all instances of the kind of ``vm`` in later programs."""
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Return the reason why no host could hold an instance, even if all instances that may make
-        room left the host; '' if a host could.
+        """Return a text about the reason why no host could hold an instance. Return '' if a host
+        could hold it once all instances that may make room have left the host.
 
         :param others: intp, instances that may make room
         """
@@ -189,8 +192,8 @@ class Assignment:
 
     @property
     def why_too_little(self) -> str:
-        """Return the reason why the instances that have to leave do not all fit on the hosts; '' if
-        sums of room do not prove that."""
+        """Return a text about the reason why the instances that have to leave do not all fit on the
+        hosts. Return '' if the sums of room do not prove that they do not fit."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -202,22 +205,26 @@ class Assignment:
                 f'that may take them have {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): whether each host has a class itself, not from a shared provider."""
+        """Return bool (h, C): true where a host provides a resource class itself; false where a
+        shared provider does."""
         classes = np.arange(self.problem.demands.shape[1])
         return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
     def here(self) -> np.ndarray:
-        """Return intp (k, h): the number of instances of each kind on each host that may move and
-        need not."""
+        """Return intp (k, h): the number of instances of each kind on each host that may move but
+        do not have to."""
         pairs, _lies, counts = self.leaving_pairs()
         here = np.zeros((len(self.sample), len(self.hosts)), dtype=np.intp)
         np.add.at(here, tuple(pairs.T), counts)
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays about the instances that may move but do not have to: pairs of kind
-        and host, intp (n, 2); positions in ``places``, (n,); and the number of instances with each
-        combination of kind, host and place, (n,)."""
+        """Return three arrays about the instances that may move but do not have to.
+
+        Each row stands for instances of one kind, on one host, in one set of NUMA cells. The arrays
+        are the pairs of kind and host, intp (n, 2); the positions of the sets in ``places``, (n,);
+        and the numbers of instances, (n,).
+        """
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
         places = at[self.state.vm_host[self.vms]]
@@ -228,8 +235,8 @@ class Assignment:
         return rows[:, :2], rows[:, 2], counts
 
     def permitted(self) -> np.ndarray:
-        """Return bool (k, h): hosts that a kind may go to, without the pairs that :meth:`forbid`
-        has excluded."""
+        """Return bool (k, h): true for hosts that instances of a kind may go to. Pairs that
+        :meth:`forbid` has excluded are false."""
         allowed = self.allowed.copy()
         for pair in self.forbidden:
             allowed[pair] = False
@@ -237,15 +244,18 @@ class Assignment:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """float64 (k, P): the mean weight of a kind."""
+        """float64 (k, P): the mean weight of the instances of each kind."""
         weights = np.zeros((len(self.sample), len(self.problem.policies)))
         np.add.at(weights, self.kind, self.problem.weights[self.vms])
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Return the end state of a solution, with the moves in the order of the rounds. A solution
-        only says how many instances of each kind move. Here the instances are chosen: the heaviest
-        instance of a kind goes to the host with the least load."""
+        """Return the end state of a solution, with the moves in the order of the rounds of the
+        program.
+
+        A solution only says how many instances of each kind move. This method chooses the
+        instances: the heaviest instance of a kind goes to the host with the least load.
+        """
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
         moves, is_left = [], np.ones(len(self.vms), dtype=bool)
@@ -277,14 +287,14 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of a kind that move in a round. Of the
-        instances that have to leave, the heaviest are chosen; of the other instances, the lightest
-        on each host.
+        """Return intp: the positions of the instances of a kind that move in a round. If they have
+        to leave, the heaviest are chosen. Otherwise the lightest on each host are chosen.
 
         :param is_left: bool (v,), instances that have not moved yet
-        :param count: number of instances that have to leave
-        :param leave: intp (h,), number of other instances that leave each host
-        :param lies: host to {position in ``places``: number of other instances there that leave}
+        :param count: number of instances that move, if they have to leave
+        :param leave: intp (h,), number of instances that leave each host, if they do not have to
+        :param lies: {host: {position in ``places``: number of instances in these NUMA cells that
+            leave}}
         """
         vms = np.flatnonzero((self.kind == kind) & is_left)
         size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
@@ -304,16 +314,16 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the largest part of all free room that each instance needs in any
-    resource class."""
+    """Return float64 (n,): the part of all free room of the cluster that each instance needs. Of
+    all resource classes, the one with the largest part counts."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """Return bool (H,): the hosts of an integer program. Hosts that are to be emptied are not among
-    them. Where the other hosts and the sizes of instances make more than ``pairs`` pairs, only the
-    hosts with most free room are included."""
+    """Return bool (H,): true for the hosts that an integer program considers. Hosts that are to be
+    emptied are left out. If hosts and sizes of instances make more than ``pairs`` pairs, only the
+    hosts with most free room are considered."""
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
     kinds = len(np.unique(problem.demands[free_to_move], axis=0))
@@ -332,9 +342,9 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
     """Return the first of some instances: as many as would fit if all free room of ``hosts`` were
-    on one host, and at least one.
+    on one host. At least one instance is returned.
 
-    :param hosts: bool (H,), these hosts
+    :param hosts: bool (H,)
     """
     problem = state.problem
     needed, free = np.cumsum(problem.demands[vms], axis=0), problem.limits - state.used
@@ -346,5 +356,6 @@ def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]
 
 
 def _free(state: State) -> np.ndarray:
-    """Return float64 (H, C): the free amounts of the hosts' own inventories."""
+    """Return float64 (H, C): the free amounts that hosts provide themselves, without shared
+    providers."""
     return np.maximum(state.problem.limits - state.used, 0.0)[:len(state.guests)]

@@ -1,4 +1,4 @@
-"""The compiled model of one aggregate: its arrays and all of its rules."""
+"""The compiled model of one aggregate: its arrays, rules and prices."""
 
 import copy
 import functools
@@ -25,14 +25,15 @@ FREE = Prices()
 
 
 class Model:
-    """A problem with all rules and prices. It does not change while an aggregate is planned.
+    """A problem with all rules and prices. A model does not change while an aggregate is planned.
 
-    rules : rules that forbid moves, in the order in which they are evaluated; callback rules last
+    rules : rules that forbid moves, in the order in which they are evaluated; callback rules come
+        last
     prices : costs of moves
     memberships : members of server groups
     breakable : bool (G,), soft groups whose policy may be violated for a price
-    guests : intp (H,), number of instances on each host before any move, with those that are
-        migrating there
+    guests : intp (H,), number of instances on each host before any move, including instances that
+        are migrating to the host
     """
 
     def __init__(self, problem: Problem, rules: tuple[Rule, ...] = (), prices: Prices = FREE):
@@ -55,8 +56,8 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """A copy without the rules and groups that may be relaxed, for hosts that cannot be emptied
-        under all rules."""
+        """A copy without the rules and groups that may be relaxed. It is used for hosts that cannot
+        be emptied under all rules."""
         other = self.with_rules()
         other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
@@ -64,14 +65,14 @@ class Model:
 
     def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
         """Return a copy in which no host exceeds the ceiling in any policy after any move. A host
-        that is above it in ``state`` may not exceed its present score."""
+        that is above the ceiling in ``state`` may not exceed its present score."""
         return self.with_rules(LoadLimit(
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """Return a copy of the model with the rule that no host ends above the mark in any policy.
-        A host that is above the mark in ``state`` may not end above its present score.
+        """Return a copy with the rule that no host ends above the mark (a limit of load) in any
+        policy. A host that is above the mark in ``state`` may not end above its present score.
 
         :param mark: one figure for all policies, or float64 (P,)
         """
@@ -80,20 +81,21 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return the keys of an instance, which are the positions of its server groups. Moves of
-        instances that share a key must not run at the same time, because Nova does not count a
+        """Return the keys of an instance; instances that share a key must not be moved at the same
+        time. The keys are the positions of its server groups, because Nova does not count a group
         member that is migrating."""
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
-        """Return the host, and each other host that has the provider of some resource class in
-        common with it, such as that of a shared disk."""
+        """Return the host and all hosts that share a resource provider with it, such as the
+        provider of a shared disk."""
         hosts, classes = np.indices((len(self.guests), len(self.problem.resource_classes)))
         rows = np.asarray(self.problem.row(hosts, classes))
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
     def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): chains in which two instances are members of one of the wanted groups.
+        """Return bool (...): true for chains of moves in which two instances are members of one of
+        the wanted groups.
 
         :param wanted: bool (G,)
         """
@@ -106,40 +108,47 @@ class Model:
         return shared.reshape(moves[0][0].shape)
 
     def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
-        """Return bool (G,): server groups with misplaced members. ``hard`` and ``soft`` say which
-        of the two kinds are included."""
+        """Return bool (G,): true for server groups with members that violate the policy of the
+        group.
+
+        :param hard: whether groups with a hard policy are included
+        :param soft: whether groups with a soft policy are included
+        """
         return (state.groups.misplaced > 0) & ~self.memberships.by_rule & np.where(
             self.memberships.hard, hard, soft)
 
     def broken_rules(self, state: 'State') -> np.ndarray:
-        """Return bool (G,): rules about several servers with misplaced members."""
+        """Return bool (G,): true for operators' rules about several servers that the placement of
+        some of these servers violates."""
         return (state.groups.misplaced > 0) & self.memberships.by_rule
 
     def astray(self, state: 'State') -> np.ndarray:
-        """Return bool (V,): instances on a host that a rule of an operator forbids."""
+        """Return bool (V,): true for instances on a host that an operator's rule forbids."""
         return self.is_astray(np.arange(len(self.problem.vms)), state.vm_host)
 
     def violations(self, state: 'State') -> int:
-        """Return the number of violations of operators' rules: instances on forbidden hosts, and
-        misplaced members of groups."""
+        """Return the number of violations of operators' rules. Each instance on a forbidden host
+        counts, and each server that violates a rule about several servers."""
         misplaced = state.groups.misplaced[self.memberships.by_rule].sum()
         return int(self.astray(state).sum() + misplaced)
 
     def is_astray(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether a rule of an operator forbids instances to be on hosts."""
+        """Return bool (n,): true where an operator's rule forbids the instance to be on the
+        host."""
         wrong = np.zeros(len(vms), dtype=bool)
         for rule in self._placement_rules:
             wrong |= ~rule.allowed[rule.kind[vms], hosts]
         return wrong
 
     def rules_against(self, vm: int, host: int) -> str:
-        """Return a text with the rules of operators that forbid an instance a host; '' for none."""
+        """Return a text with the operators' rules that forbid an instance a host; '' if no rule
+        does."""
         found = [rule.names(vm, host) for rule in self._placement_rules
                  if not rule.allowed[rule.kind[vm], host]]
         return ' and '.join(found)
 
     def rules_of(self, vm: int) -> str:
-        """Return a text with the rules of operators that an instance is subject to; '' for none."""
+        """Return a text with the operators' rules that apply to an instance; '' if no rule does."""
         found = [rule.names(vm) for rule in self._placement_rules if rule.kind[vm]]
         found += [f'rule {self.memberships.groups[group].rule}'
                   for group in self.memberships.groups_of(vm) if self.memberships.by_rule[group]]
@@ -147,8 +156,8 @@ class Model:
 
     @property
     def kinds_by_rules(self) -> list[np.ndarray]:
-        """Arrays intp (V,) in which instances that are subject to different rules of operators have
-        different numbers."""
+        """Arrays intp (V,) that number the instances by operators' rules. Instances to which
+        different rules apply have different numbers."""
         preferences = self.prices.preferences
         return [rule.kind for rule in self._placement_rules] + (
             [] if preferences is None else [preferences.kind])
@@ -158,7 +167,7 @@ class Model:
         return [rule for rule in self.rules if isinstance(rule, PlacementRule)]
 
     def movable_members(self, groups: np.ndarray) -> np.ndarray:
-        """Return intp: the movable instances that are in one of the groups, sorted.
+        """Return intp: the movable instances that are members of one of the groups, sorted.
 
         :param groups: bool (G,)
         """
@@ -166,7 +175,10 @@ class Model:
         return np.unique(members[self.problem.movable[members]])
 
     def names_of(self, groups: np.ndarray, vm: int) -> str:
-        """Return a text with the names of those groups that an instance is in."""
+        """Return a text with the names of those of ``groups`` that an instance is a member of.
+
+        :param groups: bool (G,)
+        """
         return ', '.join(self.memberships.groups[group].name
                          for group in self.memberships.groups_of(vm) if groups[group])
 

@@ -1,4 +1,4 @@
-"""The effect of moves, and whether they are allowed."""
+"""The effect of moves on a state, and the decision whether rules allow them."""
 
 import functools
 from typing import TYPE_CHECKING
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Number (no unit) that marks a move of an instance to its own host. It is in an array with the
-index of the constraint that forbids each move; :data:`NONE` stands for no constraint. Fixed: no
-index is negative."""
+"""Value (no unit) that marks a move of an instance to its own host, in place of a constraint's
+index. The index says which constraint forbids a move. Fixed: no index is negative."""
 NONE = -1
-"""Number (no unit) that marks a move that no constraint forbids. It is in an array with the index
-of the constraint that forbids each move. Fixed: no index is negative."""
+"""Value (no unit) that marks an allowed move, in place of a constraint's index. The index says
+which constraint forbids a move. Fixed: no index is negative."""
 
 
 class Delta:
-    """The effect of n chains of moves on one state. A chain is k moves that are made together. Each
-    attribute is computed when it is first read, and is valid until the state changes.
+    """The effect of n chains of moves on one state. A chain is k moves that are made together, such
+    as the two moves of a swap. Each attribute is computed when it is first read, and is valid until
+    the state changes.
 
-    Every move of a chain is judged as if the other moves of the chain were already made. Where
+    Every move of a chain is evaluated as if the other moves of the chain were already made. If the
     moves of a chain affect each other by more than load and room, the chain is tried on a copy of
     the state.
     """
@@ -43,13 +43,14 @@ class Delta:
 
     @functools.cached_property
     def moves(self) -> Chains:
-        """(instances, destinations) of each move, intp (...)."""
+        """(instances, destinations) of the first, second ... move of all chains, intp (...)
+        each."""
         return tuple((np.broadcast_to(vms, self.shape), np.broadcast_to(hosts, self.shape))
                      for vms, hosts in self._moves)
 
     @functools.cached_property
     def feasible(self) -> np.ndarray:
-        """bool (...): whether every rule allows every move."""
+        """bool (...): true for chains in which every rule allows every move."""
         feasible = np.asarray(~self._itself())
         for rule in self.model.rules:
             if isinstance(rule, CallbackRule):
@@ -60,8 +61,8 @@ class Delta:
 
     @functools.cached_property
     def against(self) -> np.ndarray:
-        """intp (...): the position of the first rule that forbids the moves; -1 if none does, -2
-        where an instance would move to its own host."""
+        """intp (...): the position of the first rule that forbids a move of the chain. It is -1 if
+        no rule does, and -2 if an instance would move to its own host."""
         against = np.where(self._itself(), ITSELF, NONE)
         for number, rule in enumerate(self.model.rules):
             open_ = np.asarray(against == NONE)
@@ -72,22 +73,23 @@ class Delta:
 
     @functools.cached_property
     def imbalances(self) -> np.ndarray:
-        """float64 (..., P): the imbalances after the moves."""
+        """float64 (..., P): the imbalance of each policy after the moves."""
         return self._extremes.after(*self._moves)
 
     @functools.cached_property
     def decrease(self) -> np.ndarray:
-        """float64 (...): the decrease of the combined imbalance."""
+        """float64 (...): the decrease of the combined imbalance by the moves."""
         return self._extremes.decrease(self.imbalances)
 
     @functools.cached_property
     def accepted(self) -> np.ndarray:
-        """bool (...): whether no policy both gets worse and ends above its threshold."""
+        """bool (...): true for moves that policies accept. A policy does not accept moves after
+        which its imbalance is both larger than before and above its threshold."""
         return self._extremes.accepts(self.imbalances)
 
     @functools.cached_property
     def price(self) -> np.ndarray:
-        """float64 (...): the increase of the price of all moves since :meth:`State.settle`."""
+        """float64 (...): the increase of the price of all moves made since :meth:`State.settle`."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:
@@ -98,12 +100,12 @@ class Delta:
 
     @property
     def objective(self) -> np.ndarray:
-        """float64 (...): the increase of :meth:`State.objective`."""
+        """float64 (...): the increase of :meth:`State.objective` by the moves."""
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...) for single moves: whether each move lowers the number of misplaced
-        members of a wanted group.
+        """Return bool (...) for single moves: true if the move lowers the number of members that
+        violate the policy of a wanted group.
 
         :param wanted: bool (G,)
         """
@@ -125,13 +127,13 @@ class Delta:
     def _some(self, rows: np.ndarray) -> 'Delta':
         """Return the Delta of some of the chains.
 
-        :param rows: bool (...)
+        :param rows: bool (...), true for the chains to keep
         """
         return Delta(self.state, tuple((vms[rows], hosts[rows]) for vms, hosts in self.moves),
                      self.model)
 
     def _allows(self, rule: Rule) -> np.ndarray:
-        """Return bool, broadcasts to (...): whether one rule allows all moves of each chain."""
+        """Return bool, broadcasts to (...): true for chains of which one rule allows all moves."""
         if len(self._moves) == 1:
             return rule.allows(self.state, *self._moves[0])
         allows = functools.reduce(np.logical_and, (self._allows_move(rule, n)
@@ -143,13 +145,13 @@ class Delta:
         return allows
 
     def _allows_move(self, rule: Rule, n: int) -> np.ndarray:
-        """Return bool (...): whether one rule allows move ``n`` of each chain. The load and the
-        room of the other moves of the chain are added up."""
+        """Return bool (...): true for chains of which one rule allows move ``n``. The effects of
+        the other moves of the chain on load and room are included."""
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
-        """Return bool (...): whether the additive rules allow move ``n`` of each chain. The other
-        rules are not evaluated, so that this is fast."""
+        """Return bool (...): true for chains of which the additive rules (about room and load)
+        allow move ``n``. Other rules are not evaluated, so that this method is fast."""
         return functools.reduce(np.logical_and, (
             self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
@@ -166,8 +168,8 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """Return float64 (...): the change of the cost of members of soft groups that are
-        misplaced."""
+        """Return float64 (...): the change of the cost of members that violate the policy of a soft
+        group."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
@@ -186,8 +188,8 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (positions of moves, groups, changes of the groups' misplaced members), with an
-        entry for every group of every moved instance."""
+        """Return (positions of moves, groups, changes) with an entry for every group of every moved
+        instance. A change is that of the number of members that violate the policy of the group."""
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)
         return position, groups, self.state.groups.change(

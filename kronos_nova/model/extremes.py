@@ -1,4 +1,4 @@
-"""The imbalances after each of many moves, computed from the hosts with extreme scores."""
+"""The imbalances after each of many moves, computed only from the hosts with extreme scores."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,24 @@ from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.problem import Problem
 
 Change = tuple[Index, Index, int]
-"""(hosts, instances, 1 if these arrive or -1 if they leave)"""
+"""A change of the instances on hosts: (hosts, instances, 1 if the instances arrive or -1 if they
+leave)."""
 Shift = tuple[Index, np.ndarray]
-"""(hosts, changes of their scores)"""
+"""A change of scores: (hosts, changes of their scores)."""
 
 
 class Extremes:
     """The hosts at both ends of each policy's scores.
 
-    A move changes the scores of two hosts. The highest score after the move is that of one of these
-    two, or that of the highest other host. So the three highest and the three lowest hosts of a
-    policy are enough; for k moves made together, 2k + 1. Hosts that are left out of imbalances come
-    in addition.
+    A move changes the scores of two hosts. The highest score after the move is the score of one of
+    these two hosts, or of the highest other host. So the three highest and the three lowest hosts
+    of a policy are enough; for k moves made together, 2k + 1 hosts. Hosts that are left out of
+    imbalances come in addition.
 
     imbalances : float64 (P,), imbalance of each policy before any move
     left_out : number of hosts that each policy leaves out at each end
     tops, bottoms : for each policy intp (count + its left_out,), the hosts with the highest
-        (lowest) scores, the most extreme first; fewer in small aggregates
+        (lowest) scores, the most extreme first; fewer hosts in small aggregates
     """
 
     def __init__(self, problem: Problem, scores: np.ndarray, vm_host: np.ndarray, count: int):
@@ -48,20 +49,21 @@ class Extremes:
 
     @property
     def is_balanced(self) -> bool:
-        """Return whether every policy is at or below its threshold."""
+        """Return True if every policy is at or below its threshold; False otherwise."""
         return bool((self.imbalances <= self.problem.thresholds + TOLERANCE).all())
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts that are lowest in some policy, or left out at its lower end, now or once
-        one other host has moved away from this end."""
+        """intp: the hosts that can be at the lower end of some policy if at most one other host
+        moves away from this end. A host is at the lower end if it has the lowest score or is left
+        out there."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the hosts that decide its imbalance at one end. These
-        are the hosts left out there, and the first host that counts.
+        """Return intp (n,) for each policy: the hosts that decide the imbalance at one end. These
+        are the hosts that the policy leaves out at this end, and the first host that counts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
@@ -73,8 +75,8 @@ class Extremes:
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
 
     def at_best(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n, P): a lower bound of the imbalances after moves of these instances to
-        hosts that are not in :attr:`low_ends`."""
+        """Return float64 (n, P): a lower bound of the imbalances after moves of instances to any
+        host that is not in :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:
@@ -107,7 +109,7 @@ class Extremes:
 
     def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
         """Return float64 (...): the imbalance after changes of scores, for a policy that leaves
-        hosts out."""
+        some hosts out of its imbalance."""
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
             return np.zeros(())
@@ -129,7 +131,7 @@ class Extremes:
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
         """Return the score of the most extreme host of ``ends`` whose score the moves do not
-        change; ``default`` where they change all scores."""
+        change; ``default`` if the moves change the scores of all these hosts."""
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host
@@ -139,7 +141,7 @@ class Extremes:
         return result
 
     def accepts(self, after: np.ndarray) -> np.ndarray:
-        """Return bool (...): whether every policy either gets no worse or ends below its
+        """Return bool (...): true if every policy either gets no worse or ends at or below its
         threshold."""
         worse = after > self.imbalances + TOLERANCE
         return ~np.any(worse & (after > self.problem.thresholds + TOLERANCE), axis=-1)
@@ -152,16 +154,16 @@ class Extremes:
 def _after_changes(ends: np.ndarray, scores: np.ndarray,
                    touched: Sequence[tuple[Index, np.ndarray]], values: Sequence[np.ndarray],
                    beyond: int) -> np.ndarray:
-    """Return float64 (...): the highest score below the ``beyond`` highest ones, after some hosts
-    have new scores.
+    """Return float64 (...): the score at position ``beyond`` (from 0) in descending order, after
+    some hosts have new scores.
 
     Let x be the new scores, and r the scores of all other hosts, both in descending order. If j of
-    x are among the ``beyond`` + 1 highest, the wanted score is the lower one of x[j] and
-    r[``beyond`` + 1 - j]. The result is the highest of these over all j.
+    x are among the ``beyond`` + 1 highest scores, the wanted score is the lower one of x[j] and
+    r[``beyond`` + 1 - j]. The result is the highest of these scores over all j.
 
     :param ends: the hosts with the highest scores, in descending order
     :param touched: (hosts, whether they count) of each change
-    :param values: the new score of each of these hosts
+    :param values: the new scores of the hosts of each change
     """
     never = len(scores)
     rank = np.full(len(scores), never)
@@ -183,7 +185,8 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
 
 
 def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the arrays that broadcast to one shape, sorted element by element."""
+    """Return arrays of one shape after broadcasting: the smallest of all values at each position,
+    then the second smallest, and so on."""
     for last in range(len(parts) - 1, 0, -1):
         for n in range(last):
             parts[n:n + 2] = np.minimum(*parts[n:n + 2]), np.maximum(*parts[n:n + 2])
@@ -191,8 +194,8 @@ def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def smallest(keys: np.ndarray, count: int) -> np.ndarray:
-    """Return the indexes of the smallest keys, the smallest first. Of equal keys the first comes
-    first."""
+    """Return the indexes of the ``count`` smallest keys, the smallest key first. Equal keys keep
+    their order."""
     few = np.arange(len(keys))
     if count < len(keys):
         few = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])

@@ -1,4 +1,4 @@
-"""The most load that instances can bring to hosts within their room."""
+"""An upper bound of the load that instances can bring to hosts within the hosts' room."""
 
 import numpy as np
 
@@ -7,9 +7,12 @@ from kronos_nova.model.problem import Problem
 
 def most_added(problem: Problem) -> np.ndarray:
     """Return float64 (H, P): an upper bound of the score that movable instances can add to each
-    host. The room that a host has without movable instances is filled, in each resource class
-    alone, with the instances that have most load for their amount of the class. The lowest result
-    of all classes is the bound."""
+    host.
+
+    For each resource class, the room that a host has without movable instances is filled with the
+    instances that have most load for their amount of the class. The class with the lowest result
+    gives the bound.
+    """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]
     present = np.zeros((count, demands.shape[1]))

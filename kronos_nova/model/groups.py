@@ -1,5 +1,5 @@
-"""Counters of server groups: the number of members of each group in each place (a host or a failure
-domain)."""
+"""Counters of server groups: the number of members of each group in each place. A place is a host
+or a failure domain."""
 
 import copy
 from collections.abc import Sequence
@@ -13,12 +13,13 @@ from kronos_nova.model.problem import Problem
 
 
 class Memberships:
-    """The members of each of G groups, which never change.
+    """The members of each of G groups, which never change. A place is a host or a failure domain.
 
     anti, hard : bool (G,), whether members are kept apart, and whether the policy must hold
     by_rule : bool (G,), groups that are rules of operators
-    most : intp (G,), maximum number of members of an anti group in one place
-    most_places : intp (G,), maximum number of places of any other group
+    most : intp (G,), maximum number of members in one place, for groups whose members are kept
+        apart
+    most_places : intp (G,), maximum number of places, for all other groups
     size : intp (G,), number of members; a member that is migrating counts at both hosts
     """
 
@@ -42,21 +43,22 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the place of each host at the level of the group at the same position;
-        -1 for host -1, which is no host."""
+        """Return intp (n,): the place (host or failure domain) in which each host is for the group
+        at the same position. It is -1 for host -1, which is no host."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
-        """Return intp: the groups of an instance."""
+        """Return intp: the groups that an instance is a member of."""
         return self._group_of[self._first[vm]:self._first[vm] + self._count[vm]]
 
     def has(self, groups: np.ndarray, vms: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether the instance is a member of each group."""
+        """Return bool (n,): true where the instance is a member of the group at the same
+        position."""
         return contains(self._keys, groups * len(self._count) + vms)
 
     def expand(self, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return an entry for each group of each instance: the position of the instance in ``vms``,
-        intp (m,), and the group, intp (m,)."""
+        """Return two arrays with an entry for each group of each instance: the position of the
+        instance in ``vms``, intp (m,), and the group, intp (m,)."""
         count = self._count[vms]
         position = np.repeat(np.arange(len(vms)), count)
         offset = np.arange(len(position)) - np.repeat(np.cumsum(count) - count, count)
@@ -64,9 +66,9 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return intp (L, H + 1), the place of each host at each level of failure domains, and intp
-    (G,), the level of each group. At the first level each host is a place. The last column is -1,
-    for no host."""
+    """Return two arrays: intp (L, H + 1), the place of each host at each level of failure domains,
+    and intp (G,), the level of each group. At the first level each host is a place of its own. The
+    last column of the first array is -1, for no host."""
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(
@@ -76,17 +78,20 @@ def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the elements of all lists as one array, and the number of the list of each element."""
+    """Return two arrays: the elements of all lists one after the other, and the number of the list
+    of each element."""
     row = np.concatenate([np.zeros(0, dtype=np.intp), *lists]).astype(np.intp)
     return row, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 
 
 class GroupCounts:
-    """The number of members of each group in each place, updated with every move.
+    """The number of members of each group in each place (host or failure domain), updated with
+    every move.
 
-    Only pairs of group and place with a present or past member take memory. In an anti group, the
-    members beyond ``most`` in a place are misplaced. In other groups, the members outside of the
-    ``most_places`` places with most members are misplaced.
+    A member is *misplaced* if it violates the policy of its group. In a group whose members are
+    kept apart, the members beyond ``most`` in a place are misplaced. In other groups, the members
+    outside of the ``most_places`` places with most members are misplaced. Memory is used only for
+    pairs of group and place that have or had a member.
 
     misplaced : intp (G,), number of misplaced members
     """
@@ -110,11 +115,12 @@ class GroupCounts:
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
         """Update three figures of each of ``groups``. The places of a group are sorted by their
-        number of members, the largest first. The figures are the number of members in the last
-        place that the group may use, the number in the place after this one, and the number of
-        misplaced members.
+        number of members, the largest first, and the group may use the first ``most_places`` of
+        them. The figures are the number of members in the last place that the group may use, the
+        number of members in the next place, and the number of misplaced members.
 
         :param of: intp, the groups of ``counts``, sorted
+        :param counts: intp, number of members in each place
         """
         begin = np.searchsorted(of, groups)
         counts = counts[np.lexsort((-counts, of))]
@@ -131,9 +137,9 @@ class GroupCounts:
             self.memberships.anti[groups], np.add.reduceat(over, begin), total(rank >= places))
 
     def add(self, vm: int, host: int, amount: int) -> None:
-        """Count an instance as on a host.
+        """Count an instance on a host for all its groups.
 
-        :param amount: 1 to count it, -1 to count it no longer
+        :param amount: 1 to add the instance, -1 to remove it
         """
         for group in self.memberships.groups_of(vm):
             key = group * self.memberships.hosts + int(self.memberships.place(
@@ -149,7 +155,8 @@ class GroupCounts:
                             self._counts[begin:end])
 
     def on(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the number of members of each group in the place of each host."""
+        """Return intp (n,): the number of members of each group in the place (host or failure
+        domain) of each host."""
         if not len(self._keys):
             return np.zeros(np.shape(groups), dtype=np.intp)
         members = self.memberships
@@ -157,20 +164,21 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether the place of a host is the last place that the group may use,
-        in the order of the number of members, and all further places have fewer members."""
+        """Return bool (n,): true if the place of the host is the last place that the group may use
+        and all further places have fewer members. Places are in the order of their number of
+        members."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the number of members in the last place that the group may use, once
-        one member has left the host. A move to a place with at least as many members leads to no
-        misplaced member."""
+        """Return intp (n,): the number of members in the last place that the group may use, after
+        one member has left the host. A member that moves to a place with at least that number of
+        members is not misplaced."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the change of the number of misplaced members when a member of each
+        """Return intp (n,): the change of the number of misplaced members if one member of each
         group moves."""
         members, most = self.memberships, self.memberships.most[groups]
         there, here = self.on(groups, destinations), self.on(groups, sources)

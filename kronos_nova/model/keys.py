@@ -4,23 +4,24 @@ import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Returns its position,
-    intp (...), and whether it is found, bool (...). Where it is not found, the position is an
-    arbitrary valid one."""
+    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Return two arrays: its
+    position, intp (...), and true if it is found, bool (...). If it is not found, the position is
+    some valid position."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 
 
 def contains(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return bool (...): whether each of ``wanted`` is among sorted ``keys``."""
+    """Return bool (...): true for each of ``wanted`` that is among sorted ``keys``."""
     if not len(keys):
         return np.zeros(np.shape(wanted), dtype=bool)
     return find(keys, wanted)[1]
 
 
 def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """Return intp (n,), equal for equal rows, numbered from 0 in the order of the rows.
-    ``np.unique`` would copy the rows."""
+    """Return intp (n,): a number for each row, which is equal for equal rows. The numbers begin at
+    0, in the order of the sorted rows. ``np.unique`` is not used, because it would copy the
+    rows."""
     sequence = np.lexsort((np.arange(len(rows)), *rows.T[::-1]))
     is_new = np.zeros(len(rows), dtype=bool)
     for column in rows.T:

@@ -1,13 +1,13 @@
-"""NUMA cells in a model: whether servers fit into the cells of hosts, and the amounts that they
+"""NUMA cells in a model: whether servers fit into the cells of hosts, and the amounts that servers
 take there.
 
 The rules are those of ``nova.virt.hardware.numa_fit_instance_to_host`` with the limits of Nova's
-NUMATopologyFilter: each part of a server (a cell of its NUMA topology) needs a cell of its own. The
-cells of a server are chosen as Nova chooses them. Nova's rules about threads of one core, devices
-near a cell and networks are left to the scheduler.
+NUMATopologyFilter. A part of a server is one cell of the server's NUMA topology, and needs a cell
+of the host that no other part of the server uses. The cells are chosen as Nova chooses them. Nova's
+rules about threads of one core, devices near a cell and networks are left to the scheduler.
 
 Shapes: H hosts, C cells of the host with most cells, S page sizes, V instances, K kinds of
-instances by their parts. Kind 0 has no parts.
+instances. Instances are of one kind if they have the same parts. Kind 0 has no parts.
 """
 
 import copy
@@ -28,13 +28,16 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.units import KIB_PER_MIB
 
 NO_PAGE = -1
-"""Number (no unit) in place of the index of a page size, on a NUMA cell without page sizes. Fixed:
+"""Value (no unit) in place of the index of a page size, for a NUMA cell without page sizes. Fixed:
 no index is negative."""
 
 
 class Place(NamedTuple):
-    """The place of one part of an instance: the position of the NUMA cell, and that of the page
-    size."""
+    """The cell and the page size of one part of an instance.
+
+    cell : position of the NUMA cell on the host
+    page : position of the page size
+    """
 
     cell: int
     page: int
@@ -42,8 +45,12 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Amounts:
-    """The inventory or the use of each cell, float64: shared CPUs, pinned CPUs and MiB (H, C), and
-    pages (H, C, S)."""
+    """The inventory of NUMA cells, or the use of it, float64.
+
+    cpus, pinned : (H, C), shared CPUs and pinned CPUs
+    memory : (H, C), in MiB
+    pages : (H, C, S), number of pages
+    """
 
     cpus: np.ndarray
     pinned: np.ndarray
@@ -73,8 +80,9 @@ class Cells:
     kind : intp (V,), kind of each instance
     parts : the parts of each kind
     home_host : intp (V,), host of each instance before any move
-    home : instance to the places of its parts before any move, where they are known
-    packs : whether Nova fills cells in use first, instead of those with most room (``[compute]
+    home : {instance: the Place of each of its parts before any move}, for instances whose places
+        are known
+    packs : whether Nova fills cells in use first, instead of the cells with most room (``[compute]
         packing_host_numa_cells_allocation_strategy``)
     """
 
@@ -97,11 +105,11 @@ class Cells:
 
 def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           packs: bool = False, arrived: Iterable[int] = ()) -> Cells | None:
-    """Return the cells of a problem's hosts and instances. None where no instance has parts, or no
-    host reports its cells.
+    """Return the cells of a problem's hosts and instances. Return None if no instance has parts
+    (cells of a NUMA topology), or no host reports its cells.
 
     :param arrived: instances that planned moves have brought to their hosts; the used amounts of
-        these hosts do not include them yet
+        these hosts do not include the instances yet
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -146,9 +154,9 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Place instances one after the other in the NUMA cells that Nova would choose. Returns the
-    hosts and the instances with these placements. The given hosts must not count any of the
-    instances yet."""
+    """Place instances one after the other in the NUMA cells that Nova would choose. Return the
+    hosts and the instances with these cells. The given hosts must not count any of the instances
+    yet."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -159,8 +167,8 @@ def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.nd
 def moved(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           moves: Iterable[tuple[int, int]],
           packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Return hosts and instances after moves (instance, destination), with the use of cells and the
-    cells of instances updated."""
+    """Return the hosts and instances after moves (instance, destination). The use of cells and the
+    cells of instances are updated."""
     found, place = cells(hosts, instances, vm_host, packs), vm_host.copy()
     if found is None:
         return list(hosts), list(instances)
@@ -195,7 +203,7 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Return the places of an instance's parts on its host; None where they are not known."""
+    """Return the Place of each part of an instance on its host; None if a place is not known."""
     cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
     places = []
     for number, (need, on) in enumerate(zip(instance.cells, instance.on_cells or (),
@@ -213,9 +221,9 @@ def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, 
 
 
 class CellUse:
-    """The use of cells in one state of the model. Only :meth:`add` changes it.
+    """The use of NUMA cells in one state of the model. Only :meth:`add` changes it.
 
-    places : instance to the places of its parts
+    places : {instance: the Place of each of its parts}
     """
 
     def __init__(self, cells: Cells):
@@ -232,14 +240,15 @@ class CellUse:
         return other
 
     def of_empty_hosts(self) -> 'CellUse':
-        """Return the use of cells without any instance."""
+        """Return the use of cells by no instance at all."""
         used = self.cells.used
         return CellUse(dataclasses.replace(self.cells, home={}, used=_make_amounts(
             used.cpus.shape, used.pages.shape[-1])))
 
     def add(self, vm: int, host: int, sign: int) -> None:
-        """Count an instance out of a host (``sign`` -1), or into the cells that Nova would choose
-        there (1). An instance that does not fit takes nothing."""
+        """Add an instance to the use of a host's cells (``sign`` 1), or remove it (-1). An added
+        instance uses the cells that Nova would choose. An instance that does not fit uses
+        nothing."""
         kind = int(self.cells.kind[vm])
         if not kind or not self.cells.known[host]:
             return
@@ -255,7 +264,7 @@ class CellUse:
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
         """Return the places that an instance had before any move, if ``host`` was its host then and
-        the places are free; () otherwise."""
+        the places are free; otherwise ()."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])
@@ -274,8 +283,8 @@ class CellUse:
                 sign * need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
-        """Return bool (n, H): whether each host has room in distinct cells for all parts of each
-        kind. True for hosts that do not report their cells."""
+        """Return bool (n, H): true where a host has room, in distinct cells, for all parts of a
+        kind. It is true for hosts that do not report their cells."""
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -293,7 +302,8 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): :meth:`fits` for given parts and hosts."""
+        """Return bool (h,): true where a host has room, in distinct cells, for all of ``parts``. It
+        is true for hosts that do not report their cells."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -303,7 +313,7 @@ class CellUse:
         return (self.fits_part(first, hosts).sum(axis=1) >= len(parts)) | ~known
 
     def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): cells with room for one part, as
+        """Return bool (h, C): true for cells with room for one part, as
         ``nova.virt.hardware._numa_fit_instance_cell`` decides."""
         fits = self._is_free(need, hosts)
         if need.pinned and need.shared_cpus is None:
@@ -316,8 +326,8 @@ class CellUse:
             cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): cells with room for one part in the resources that cannot be
-        overcommitted, a part of :meth:`fits_part`."""
+        """Return bool (h, C): true for cells with room for one part in the resources that cannot be
+        overcommitted. :meth:`fits_part` checks the other resources in addition."""
         has = self.cells.has
         pinned, shared = _cpus(need)
         fits = self.cells.exists[hosts] & self._has_memory(need, hosts)
@@ -327,7 +337,8 @@ class CellUse:
         return fits
 
     def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): cells with memory for a part, in pages of a size that it permits."""
+        """Return bool (h, C): true for cells with memory for a part, in pages of a size that the
+        part permits."""
         cells, used = self.cells, self.used
         if need.page_kb is not None:
             return (self._fitting_pages(need, hosts) & self._sizes(need, hosts)).any(axis=2)
@@ -342,8 +353,8 @@ class CellUse:
 
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
-        """Return bool (h, C, S): page sizes of which a cell has enough pages for the memory of a
-        part.
+        """Return bool (h, C, S): true for page sizes of which a cell has enough pages for the
+        memory of a part.
 
         :param only_free: whether only free pages count
         """
@@ -355,7 +366,7 @@ class CellUse:
                 & (memory % cells.page_kb == 0))
 
     def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): page sizes that a part permits."""
+        """Return bool (h, C, S): true for page sizes of a cell that a part permits."""
         has_size = self.cells.has_size[hosts]
         if need.page_kb == numa.ANY:
             return has_size
@@ -366,18 +377,18 @@ class CellUse:
         return has_size & (self.cells.page_kb == need.page_kb)
 
     def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
-        """Return the places that Nova chooses for the parts of a kind on a host; None where it
-        finds none."""
+        """Return the Place that Nova chooses for each part of a kind on a host; None if Nova finds
+        no places."""
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
-        """Return the places that Nova chooses for the parts of a server on a host; None where Nova
-        finds none.
+        """Return the Place that Nova chooses for each part of a server on a host; None if Nova
+        finds no places.
 
-        Nova tries the permutations of cells. It numbers each part by the cell that the part fitted
-        last, keeps the page size that was last found for the part, and caches by these numbers
-        whether a part fits. So Nova finds no place for some servers with unequal parts although
-        there is a place. This function does the same.
+        Nova tries the permutations of cells. It numbers each part by the cell into which the part
+        fitted last, keeps the page size that was last found for the part, and caches by these
+        numbers whether a part fits. So Nova finds no places for some servers with unequal parts
+        although there are places. This function does the same.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -402,8 +413,9 @@ class CellUse:
         return None
 
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
-        """Return a part whose page size, if it is one like :data:`~kronos_nova.objects.numa.LARGE`,
-        is replaced by the largest size that fits in a cell."""
+        """Return a part with a definite page size. If the part asks for a size such as
+        :data:`~kronos_nova.objects.numa.LARGE`, the largest size that fits into the cell replaces
+        it. If no size fits, the part is returned unchanged."""
         if need.page_kb is None or need.page_kb > 0:
             return need
         at = np.array([host])
@@ -415,7 +427,7 @@ class CellUse:
     def without(self, vms: Iterable[int], vm_host: np.ndarray) -> 'CellUse':
         """Return a copy without some instances.
 
-        :param vm_host: intp (V,), their hosts
+        :param vm_host: intp (V,), host of each instance
         """
         other = self.copy()
         for vm in vms:
@@ -423,8 +435,8 @@ class CellUse:
         return other
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
-        """Return the ways in which an instance of a kind can be placed in the cells of a host. Ways
-        that differ only in the order of equal parts are returned once."""
+        """Return the ways in which an instance of a kind can be placed in the cells of a host. Of
+        ways that differ only in the order of equal parts, one is returned."""
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -441,7 +453,7 @@ class CellUse:
         return list(found.values())
 
     def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
-        """Return the amounts that a part takes in a cell, by the name of the resource."""
+        """Return {name of a resource: amount that a part takes in a cell}."""
         pinned, shared = _cpus(need)
         found = {'pinned': pinned, 'cpus': shared,
                  'memory': 0 if need.pinned and place.page != NO_PAGE else need.memory_mb}
@@ -451,7 +463,10 @@ class CellUse:
         return {name: float(amount) for name, amount in found.items() if amount}
 
     def free(self, host: int, cell: int, name: str) -> float:
-        """Return the free amount of a resource, by a name as in :meth:`amounts`, in a cell."""
+        """Return the free amount of a resource in a cell.
+
+        :param name: name of the resource, as in :meth:`amounts`
+        """
         cells, used, at = self.cells, self.used, (host, cell)
         if name == 'pinned':
             return float(cells.has.pinned[at] - used.pinned[at])
@@ -463,8 +478,8 @@ class CellUse:
         return float((cells.has.pages - cells.reserved - used.pages)[host, cell, page])
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of further instances of a kind that the cells of hosts
-        have room for; inf where the cells are not known."""
+        """Return float64 (h,): the number of further instances of a kind for which the cells of
+        each host have room. It is inf if the cells are not known."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])
@@ -473,8 +488,8 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return bool (H, C) for each part of a kind: cells that would have room for fewer parts of
-        the kind ``slot`` once they have the part."""
+        """Return bool (H, C) for each part of a kind: true for cells that can hold fewer parts of
+        the kind ``slot`` once they hold this part."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
@@ -492,7 +507,7 @@ class CellUse:
         return count
 
     def _fill(self, need: InstanceCell, hosts: np.ndarray, cells: np.ndarray) -> None:
-        """Count a part into each of some cells of hosts.
+        """Add a part to the use of each of some cells.
 
         :param cells: bool (h, C)
         """
@@ -505,7 +520,8 @@ class CellUse:
         used.memory[hosts] += need.memory_mb * cells
 
     def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): the size of the pages that a part would take in each cell."""
+        """Return bool (h, C, S): true for the size of the pages that a part would take in each
+        cell."""
         if need.page_kb is None:
             return _smallest(self.cells.has_size[hosts])
         found = self._fitting_pages(need, hosts) & self._sizes(need, hosts)
@@ -524,9 +540,10 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the free and the total room of all cells of each host, float64 (h, k), and the
-        needs of instances, (v, k). The columns are CPUs to pin, shared CPUs, and pages of each
-        size. Hosts whose cells are not known have more than enough."""
+        """Return three arrays about sums over all cells of a host: the free room and the total
+        room, float64 (h, k) each, and the needs of instances, (v, k). The columns are CPUs to pin,
+        shared CPUs, and pages of each size. Hosts whose cells are not known have more than enough
+        room."""
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
                           for kind in cells.kind[vms].tolist()])
@@ -556,8 +573,8 @@ class CellUse:
         return order
 
     def _page(self, need: InstanceCell, host: int, cell: int) -> int:
-        """Return the position of the page size of a part in a cell; NO_PAGE for a cell without page
-        sizes."""
+        """Return the position of the page size that a part uses in a cell; NO_PAGE for a cell
+        without page sizes."""
         has_size = self.cells.has_size[host, cell]
         if not has_size.any():
             return NO_PAGE
@@ -566,8 +583,8 @@ class CellUse:
 
 
 def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
-    """Return intp (h,): the number of servers of ``each`` equal parts that have distinct cells for
-    all parts.
+    """Return intp (h,): the number of servers for which each host has room, if a server has
+    ``each`` equal parts. Each part of a server needs a cell of its own.
 
     :param parts: intp (h, C), number of parts that each cell can hold
     """
@@ -578,7 +595,7 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
-    """Return the sums over parts: CPUs to pin, shared CPUs, and pages of each size."""
+    """Return the needs of all parts together: CPUs to pin, shared CPUs, and pages of each size."""
     pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
     return [pinned, shared, *(
         sum(need.memory_mb * KIB_PER_MIB / size for need in parts if need.page_kb == size)
@@ -590,7 +607,7 @@ PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
 
 
 def wish(need: InstanceCell) -> str:
-    """Return a text about what a part of a server needs, such as "2 CPUs and 512 MiB in large
+    """Return a text about the needs of a part of a server, such as "2 CPUs and 512 MiB in large
     pages"."""
     pinned, shared = _cpus(need)
     cpus = ' and '.join(f'{count} {noun}' for count, noun in (
@@ -600,7 +617,7 @@ def wish(need: InstanceCell) -> str:
 
 
 def _smallest(has_size: np.ndarray) -> np.ndarray:
-    """Return bool (..., S): only the smallest page size of each cell."""
+    """Return bool (..., S): true only for the smallest page size of each cell."""
     return has_size & (np.cumsum(has_size, axis=-1) == 1)
 
 

@@ -12,11 +12,12 @@ from kronos_nova.model.keys import find
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """Costs of instances on hosts where rules of operators do not want them.
+    """Costs of instances on hosts that operators' rules do not want for them.
 
-    kind : intp (V,), a row of ``cost``; cost : float64 (K, H)
-    names : function of (instance, host) that returns a text with the rules that do not want the
-        instance there; without a host, with all rules to which the instance is subject
+    kind : intp (V,), row of ``cost`` for each instance
+    cost : float64 (K, H), cost of the instances of each kind on each host
+    names : function of (instance, host) that returns a text with the rules that want the instance
+        on another host. Without a host, the text has all rules that apply to the instance
     """
 
     kind: np.ndarray
@@ -24,26 +25,27 @@ class Preferences:
     names: Callable[..., str]
 
     def at(self, vms: Index, hosts: Index) -> np.ndarray:
-        """Return float64 (...): the costs of instances on hosts; both broadcast."""
+        """Return float64 (...): the costs of instances on hosts. Both arguments broadcast."""
         return self.cost[self.kind[vms], hosts]
 
     def charges(self, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (V,): the instances that have a cost on at least one of ``hosts``."""
+        """Return bool (V,): true for instances that have a cost on at least one of ``hosts``."""
         return np.asarray(self.cost[:, hosts].any(axis=1))[self.kind]
 
     def least(self, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (V,): the lowest of the costs of each instance on ``hosts``."""
+        """Return float64 (V,): the lowest cost that each instance has on any of ``hosts``."""
         return self.cost[:, hosts].min(axis=1)[self.kind]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """The decrease of the combined imbalance that a move must reach to be worth it.
+    """Prices of moves. A price is the decrease of the combined imbalance that a move must reach to
+    be worth it.
 
     vms : float64 (V,), price of moving each instance; None for 0
-    pairs : (source, destination) to the additional price between these hosts
-    soft_group_cost : price of each additional misplaced member of a soft server group that the
-        model permits to break; None for 0
+    pairs : {(source, destination): additional price of a move between these hosts}
+    soft_group_cost : price of each additional member that violates the policy of a soft server
+        group; None for 0
     preferences : costs of instances on hosts; None for no costs. The price of a move to a host with
         a higher cost is the difference. A move to a host with a lower cost has no negative price
     """
@@ -55,12 +57,12 @@ class Prices:
 
     @property
     def are_free(self) -> bool:
-        """Return whether no move has a price."""
+        """Return True if no move has a price; False otherwise."""
         return (self.vms is None and not self.pairs and not self.soft_group_cost
                 and self.preferences is None)
 
     def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): whether moves of each instance among some hosts may have a price.
+        """Return bool (v,): true for instances whose moves among ``hosts`` may have a price.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -73,21 +75,21 @@ class Prices:
         return charged
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64, broadcasts to (...): the price of moving instances between hosts; 0 where
-        both hosts are the same. Arguments broadcast."""
+        """Return float64, broadcasts to (...): the price of moving instances between two hosts; 0
+        if both hosts are the same."""
         price = self.of_copies(vms, sources, destinations)
         if self.preferences is not None:
             price = price + self.of_wishes(vms, sources, destinations)
         return np.where(sources == destinations, 0.0, price)
 
     def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64, broadcasts to (...): the price of moving instances between two hosts,
-        without the preferences of rules."""
+        """Return float64, broadcasts to (...): the price of moving instances between two hosts. The
+        preferences of rules are not included."""
         price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64 (...): the increase of the cost of preferences after moves; 0 where it
+        """Return float64 (...): the increase of the cost of preferences by a move; 0 if the cost
         falls."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from kronos_nova.model.numa import Cells
 
 TOLERANCE = 1e-9
-"""Largest difference, as a fraction of a host, with which all planners treat two loads or gains as
+"""Largest difference, as a fraction of a host, of two loads or gains that all planners treat as
 equal. Raised, gains that an operator could measure are ignored; lowered, rounding errors of float64
-decide between plans. Fixed between the accuracy of loads, three digits, and that of float64,
-fifteen digits."""
+decide between plans. Fixed between the accuracy of loads, three digits, and the accuracy of
+float64, fifteen digits."""
 BY_OTHERS = np.zeros(0, dtype=bool)
 """Placeholder for an array that was not given. The default of the array depends on other fields and
 is set later."""
@@ -27,18 +27,19 @@ def _by_others() -> np.ndarray:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
     """A server group with a member in the problem, or a rule of an operator about several servers.
+    A *place* is a host or a failure domain.
 
     members : intp (n_members,), instances of this problem; other members are ignored
-    anti : whether members are kept apart; otherwise together
+    anti : True if members are kept apart; False if members are kept together
     hard : False for the two soft policies
     max_per_host : maximum number of members of an ``anti`` group in one place
     arriving : intp (n_arriving,), hosts that count one member more: the destination of each member
         that is migrating, and one host in the place of each member that is outside of the problem
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
-        None: every host is a place
+        None if every host is a place of its own
     most_places : maximum number of places of a group whose members are kept together
     rule : name of the operator's rule; '' for a server group
-    yields : whether the rule gives way where a host could not be emptied otherwise
+    yields : whether the rule may be relaxed if a host cannot be emptied otherwise
     """
 
     uuid: str
@@ -56,8 +57,8 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One aggregate's hosts, instances and policies; H hosts, V instances, P policies, C resource
-    classes, and S providers that hosts share.
+    """The hosts, instances and policies of one aggregate. There are H hosts, V instances, P
+    policies, C resource classes, and S providers that hosts share.
 
     Hosts are sorted by name and instances by uuid, so that arrays do not depend on the order in
     which the cloud is read. Inputs are already checked. There is no NaN except where stated.
@@ -65,27 +66,30 @@ class Problem:
     hosts, vms, policies, resource_classes : names
     policy_weights, thresholds : float64 (P,)
     scores : float64 (H, P), fraction of each host in use, by each policy, before any move
-    weights : float64 (V, P), load of each instance; multiplied by ``host_scale`` of the instance's
-        host, it is the part of the host's score that the instance causes
+    weights : float64 (V, P), load of each instance. Multiplied by ``host_scale`` of its host, it is
+        the part of the host's score that the instance causes
     host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller
         scale
-    capacity_scores : float64 (H, P), scores by ``capacity_query``; NaN where a policy has none
-    capacity_thresholds : float64 (P,), inf where a policy has none
+    capacity_scores : float64 (H, P), scores by ``capacity_query``; NaN for a policy without this
+        query
+    capacity_thresholds : float64 (P,), inf for a policy without this threshold
     vm_host : intp (V,), host of each instance before any move
     memory_mb : int64 (V,)
     movable : bool (V,), instances that planners other than the evacuator may move
     available : bool (H,), hosts that count in imbalances and may be destinations: up, enabled, not
         forced down, with known load
-    used, limits : float64 (H + S, C), allocated and allocatable ((total - reserved) * ratio) on
-        each provider, the hosts' own first; limits 0 where a provider has none
-    demands : float64 (V, C)
-    groups : server groups with a member here
+    used : float64 (H + S, C), allocated amount of each provider, the hosts before the shared
+        providers
+    limits : float64 (H + S, C), allocatable amount of each provider, (total - reserved) * ratio; 0
+        if the provider does not have the class
+    demands : float64 (V, C), allocation of each instance
+    groups : server groups with a member in the problem
     evacuable : bool (V,), instances that the evacuator may move; by default as ``movable``
     draining : bool (H,), hosts that the evacuator empties; by default none
     min_unit, max_unit, step_size : float64 (H + S, C), placement's limits of one consumer's amount;
         None for no limits
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
-        class; None: every host has all classes itself
+        class. None if every host has all classes itself
     shared : uuids (S,) of the providers that hosts share
     arriving : intp (n,), destination of each instance that is migrating
     unweighed : bool (V,), instances whose weight is not known in every policy (``weights`` is 0
@@ -93,11 +97,12 @@ class Problem:
     leaving : bool (V,), instances that are migrating, whose load counts at their destination; by
         default none
     doubtful : bool (V,), instances whose next move is likely to fail; by default none
-    variances : float64 (V, P), variance of each instance's load around ``weights``; None where not
+    variances : float64 (V, P), variance of each instance's load around ``weights``; None if not
         known
-    cells : NUMA cells of hosts and parts of instances; None where none is known
-    left_out : intp (P,), number n of a policy: the n available hosts with the highest scores and
-        the n with the lowest scores do not count in its imbalance; None where all hosts count
+    cells : NUMA cells of hosts and parts of instances; None if none is known
+    left_out : intp (P,), number n of hosts that each policy leaves out of its imbalance at each
+        end: the n available hosts with the highest scores, and the n with the lowest scores. None
+        if all hosts count
     """
 
     hosts: tuple[str, ...]
@@ -143,8 +148,8 @@ class Problem:
                 object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
-        """Return float64 (V, P): the weights; NaN for an instance whose weight is not known in
-        every policy.
+        """Return float64 (V, P): the weights of instances; NaN for an instance whose weight is not
+        known in every policy.
 
         :param of_leaving: whether instances that are migrating have their weights; otherwise NaN
         """
@@ -152,6 +157,6 @@ class Problem:
         return np.where(unknown[:, None], np.nan, self.weights)
 
     def row(self, hosts: Index, classes: Index) -> Index:
-        """Return intp (...): the row of ``limits`` from which instances of hosts are allocated
-        classes; both broadcast."""
+        """Return intp (...): the row of ``limits`` from which the instances of each host are
+        allocated each resource class. Both arguments broadcast."""
         return hosts if self.provider is None else self.provider[hosts, classes]

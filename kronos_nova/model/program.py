@@ -1,5 +1,7 @@
-"""The integer program that chooses the hosts on which instances end, solved by HiGHS (Huangfu and
-Hall 2018) through ``scipy.optimize.milp``."""
+"""The integer program that chooses hosts for instances.
+
+It is solved by HiGHS (Huangfu and Hall 2018) through ``scipy.optimize.milp``.
+"""
 
 import collections
 import dataclasses
@@ -22,45 +24,45 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost of an instance that should leave its host and stays, when destinations are chosen. It is a
-multiple of the cost of moving an instance of mean memory, in an integer program. Fixed: more than
-the cost of all moves that could make room for such an instance. Raised, the solver loses digits of
-the other costs; lowered, instances stay where making room takes many moves."""
+"""Cost of an instance that has to leave its host but stays, when an integer program chooses
+destinations. The unit is the cost of copying an instance of mean memory. Fixed: more than the cost
+of all moves that could make room for such an instance. Raised, the solver loses digits of the other
+costs; lowered, instances stay if making room for them takes many moves."""
 PASSING = 100.0
-"""Cost of load above the limit of a host, when destinations are chosen. For an excess of a whole
-host, it is this multiple of the cost of moving an instance of mean memory. Raised, more instances
-are moved to keep hosts below their limits; lowered, hosts exceed their limits by more. Not
-measured."""
+"""Cost of load above a host's limit, for an excess of one whole host, when an integer program
+chooses destinations. The unit is the cost of copying an instance of mean memory. Raised, more
+instances are moved to keep hosts below their limits; lowered, hosts exceed their limits by more.
+Not measured."""
 SLOWED = 4.0
-"""Factor by which the time limit of the solver HiGHS is longer than the processor time that is left
-for the plan. HiGHS measures wall time, which passes faster while other processes run. Raised, a
-plan may exceed its deadline by more; lowered, other processes on the machine change the plan more
+"""Factor from the processor time that is left for the plan to the time limit of the solver HiGHS.
+HiGHS measures wall time, which passes faster than processor time while other processes run. Raised,
+a plan may exceed its deadline by more; lowered, other processes on the machine change the plan more
 often. Not measured."""
 SMALL = 1e-4
-"""Cost of moving an instance of mean memory when violated rules are repaired, in combined
-imbalance. It makes the solver prefer, of two solutions that are otherwise equal, the one that
-copies less. Raised, preferences of low cost are ignored to save copies; lowered, the cost is lost
-in the tolerance of the solver. Not measured."""
+"""Cost of copying an instance of mean memory when violated rules are repaired, in combined
+imbalance. Of two solutions that are otherwise equal, the solver then prefers the one that copies
+less. Raised, preferences of low cost are ignored to save copies; lowered, the cost is lost in the
+tolerance of the solver. Not measured."""
 LOADED = 0.01
-"""Additional cost of a fully loaded destination over one without load, when destinations are
-chosen. It is a multiple of the cost of moving an instance of mean memory. Of two solutions that are
-otherwise equal, the one with the less loaded destinations is chosen. Raised, more memory is copied
-to reach less loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not
-measured."""
+"""Additional cost of a fully loaded destination, when an integer program chooses destinations. The
+unit is the cost of copying an instance of mean memory. Of two solutions that are otherwise equal,
+the one with the less loaded destinations is chosen. Raised, more memory is copied to reach less
+loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
-    """A solution of the integer program.
+    """A solution of the integer program. A kind is a set of equal instances; a round is a stage of
+    moves.
 
     arrive, leave : intp (r, k, h), number of instances of each kind that arrive at each host, and
-        leave it, in each round
-    stay : intp (k,), number of instances of each kind that have to leave and stay
+        that leave it, in each round
+    stay : intp (k,), number of instances of each kind that have to leave but stay
     cost : cost of the solution
     bound : lower bound of the cost of any solution
     ways : {(round, kind, host): NUMA cells of each instance that arrives there}
-    lies : {(round, kind, host): {position in ``places`` of the assignment: number of instances with
-        this placement that leave}}
+    lies : {(round, kind, host): {position in ``places`` of the assignment: number of instances in
+        these NUMA cells that leave}}
     """
 
     arrive: np.ndarray
@@ -79,9 +81,9 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """The use of a NUMA cell's resource by a column of the program. A column counts instances of
-    one kind that arrive or leave in one round. The amount is that of one instance, and is negative
-    for instances that leave."""
+    """The use of a resource of a NUMA cell by a column of the program. A column counts instances of
+    one kind that arrive or leave in one round. The amount is the amount of one instance; it is
+    negative for instances that leave."""
 
     column: int
     round: int
@@ -90,15 +92,15 @@ class _Taken(NamedTuple):
 
 
 class Program:
-    """The integer program: numbers of instances of each kind that arrive at each host, leave it,
-    and stay.
+    """The integer program. Its variables are the numbers of instances of each kind that arrive at
+    each host, leave each host, and stay. A kind is a set of equal instances.
 
     As many instances of each kind arrive as leave. In the end state, the rules about room, NUMA
     cells and groups that are kept apart hold. Methods add other constraints and costs.
 
-    With several rounds, the moves of each solution have an order. All instances that arrive in a
-    round fit before any instance leaves in that round, so the moves of a round are possible in any
-    order.
+    A round is a stage of moves that can use the room that earlier rounds freed. All instances that
+    arrive in a round fit before any instance leaves in this round. So the moves of a round are
+    possible in any order, and with several rounds the moves of each solution have a possible order.
     """
 
     def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1,
@@ -106,10 +108,11 @@ class Program:
         """
         :param move: MiB that a move costs in addition to the memory that it copies; None for the
             mean memory
-        :param rounds: number of rounds of moves; with 1 a solution may have no order
-        :param slot: an instance that stands for the new servers for which room is made; None for
-            none. Instances of other kinds are kept off NUMA cells that could then hold fewer of
-            these servers. This halves the program and rarely makes its result worse
+        :param rounds: number of rounds of moves; with 1, the moves of a solution may have no
+            possible order
+        :param slot: an instance that stands for the new servers for which room is made; None if
+            there are none. Instances of other kinds are kept off NUMA cells that could then hold
+            fewer of these servers. This halves the program and rarely makes its result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -146,7 +149,7 @@ class Program:
         self._high.append(high)
 
     def _variable(self, cost: float, most: float) -> int:
-        """Add a column and return its number."""
+        """Add a column (a variable) with the given cost and upper bound, and return its number."""
         self._costs.append(np.array([cost]))
         self._most.append(np.array([most]))
         self.columns += 1
@@ -174,17 +177,18 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(kinds, hosts, signs) of the columns: sign 1.0 for arrivals, -1.0 for departures."""
+        """(kinds, hosts, signs) of the columns. The sign is 1.0 for arrivals and -1.0 for
+        departures."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add one constraint for each row: the amounts of arrivals minus those of departures are at
-        most the bound of the row.
+        """Add one constraint for each row: the amounts of arrivals minus the amounts of departures
+        are at most the bound of the row.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), row of each host
-        :param most: float64 (n,), bound of each row; inf for none
+        :param most: float64 (n,), bound of each row; inf for no bound
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
@@ -199,9 +203,12 @@ class Program:
 
     def _at_once(self) -> Iterator[np.ndarray]:
         """Yield bool (n,): the columns of arrivals and departures that one constraint counts
-        together. With one round, the only constraint counts all columns. With more rounds there is
-        a constraint for each round, which counts the arrivals until the end of the round and the
-        departures before the round."""
+        together.
+
+        With one round, the only constraint counts all columns. With more rounds, each round has a
+        constraint. It counts the arrivals until the end of the round, and the departures before the
+        round.
+        """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
             return
@@ -245,9 +252,12 @@ class Program:
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
-        """Add constraints: in each NUMA cell, arrivals less departures take no more than is free.
+        """Add constraints about NUMA cells: in each cell, arrivals minus departures take no more
+        than is free.
+
         Each arriving instance uses the cells of the host in one of the possible ways. Nova may
-        choose another way, which is found out when moves are ordered."""
+        choose another way; this is noticed when the moves are ordered.
+        """
         use, now = self.of.emptied, self.of.state.cells
         if use is None or now is None:
             return
@@ -279,8 +289,9 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints: no kind both arrives at a host and leaves it, because in numbers this
-        would move an instance between two cells of the host."""
+        """Add constraints: a kind does not both arrive at a host and leave it. Such a solution
+        would stand for a move of an instance between two cells of the host, which is not
+        possible."""
         arrives, leaves = (collections.defaultdict[tuple[int, int], list[int]](list)
                            for _each in range(2))
         for n, (kind, at) in enumerate(self.arrive.tolist()):
@@ -300,8 +311,12 @@ class Program:
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
-        """Return (columns, ways): for each way in which instances of a kind that arrive can use the
-        cells of a host, a column of the program and the way."""
+        """Return (columns, ways). A way is a set of NUMA cells of the host that an arriving
+        instance of the kind can use. Each way has a column of the program.
+
+        :param column: the column of the arrivals of the kind at the host
+        :param need: number of the kind by its needs of NUMA cells
+        """
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []
         if self._slot is not None:
@@ -338,11 +353,11 @@ class Program:
                     taken._replace(amount=taken.amount * amount))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
-        """Add constraints: arrivals less departures, with the mean weight of each kind, lift the
-        load of no host above ``most``. With a price, load above ``most`` is permitted at this cost.
+        """Add constraints: no host ends with a load above ``most``. The load of an instance is the
+        mean weight of its kind. With a price, load above ``most`` is permitted at this cost.
 
         :param most: float64 (h, P), highest load of each host; inf for no limit
-        :param price: cost of a load that is above ``most`` by 1; with None no load may be above
+        :param price: cost of a load that is above ``most`` by 1; None if no load may be above
             ``most``
         """
         of, load = self.of, self.of.state.scores[self.of.hosts]
@@ -362,7 +377,7 @@ class Program:
     def keep_load_limits(self, price: float | None = None) -> None:
         """Add the constraints of the model's load limits.
 
-        :param price: as of :meth:`keep_loads`
+        :param price: cost of load above a limit, as in :meth:`keep_loads`
         """
         for rule in self.of.model.rules:
             if isinstance(rule, LoadLimit):
@@ -392,8 +407,8 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints: arrivals at available hosts less departures leave the reserved room
-        free. All available hosts count, whether in use or not."""
+        """Add constraints: the moves leave the reserved room free on the available hosts. All
+        available hosts count, whether in use or not."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
@@ -410,8 +425,8 @@ class Program:
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def keep_wishes(self, should: bool) -> None:
-        """Make the objective the costs of preferences and of copying. An instance that stays on a
-        host that a rule forbids costs more than all preferences and copies.
+        """Make the objective the costs of operators' preferences and of copying. An instance that
+        stays on a host that a rule forbids costs more than all preferences and copies.
 
         :param should: whether preferences count
         """
@@ -428,8 +443,8 @@ class Program:
                           - (cost + STAYS * astray)[tuple(self.leave.T)])
 
     def limit_moves(self, most: int) -> None:
-        """Add the constraint that at most ``most`` instances move, without those that have to
-        leave."""
+        """Add a constraint: at most ``most`` instances move. Instances that have to leave are not
+        counted."""
         columns = len(self.arrive) + np.arange(len(self.leave))
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
@@ -437,7 +452,7 @@ class Program:
         """Lower the objective by a reward for each host that becomes empty.
 
         :param hosts: bool (h,), hosts whose instances are all in the assignment
-        :param least: number of these hosts that must become empty
+        :param least: minimum number of ``hosts`` that become empty
         """
         first, begin = len(self.arrive), self.columns
         for host in np.flatnonzero(hosts):
@@ -458,7 +473,7 @@ class Program:
 
         :param host: position in the hosts of the assignment
         :param excess: float64 (P,), load that has to leave; policies with 0 or less do not count
-        :param in_part: whether the part of the excess that stays has a cost, too
+        :param in_part: whether the part of the excess that stays has a cost in addition
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -473,20 +488,22 @@ class Program:
                           float(excess[p]), np.inf)
 
     def _whole(self, cost: float) -> int:
-        """Add a column that is 0 or 1 and return its number."""
+        """Add a column (a variable) that is 0 or 1, and return its number."""
         self._is_whole.append(self.columns)
         return self._variable(cost, 1.0)
 
     def _integer(self, most: float) -> int:
-        """Add a column that is a whole number and costs nothing, and return its number."""
+        """Add a column (a variable) that is a whole number and costs nothing, and return its
+        number."""
         self._is_whole.append(self.columns)
         return self._variable(0.0, most)
 
     def solve(self, seconds: float, gap: float, nodes: int) -> Solution | None:
-        """Return the cheapest solution that is found; None if none is found.
+        """Return the cheapest solution found; None if none is found.
 
-        :param gap: part of the cost by which a solution may be more expensive than the cheapest
         :param seconds: processor time that is left
+        :param gap: relative gap: the part of the cost by which a solution may be more expensive
+            than the cheapest
         :param nodes: maximum number of nodes of the branch and bound, after which the best solution
             so far is returned
         """

@@ -22,22 +22,23 @@ from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
 DEVICE = 'device'
-"""Prefix of the names of devices, which count like resource classes. The names of resource classes
-have no lower case."""
+"""Prefix of the names of devices. Devices count like resource classes, whose names have no lower
+case."""
 ENOUGH = 1 << 20
-"""Number of devices that is assumed for a host whose number of devices is not known. Fixed: more
-devices than all servers of one host need. Raised, nothing changes; lowered below that need, servers
-with devices seem to have no room."""
+"""Number of devices that is assumed for a host that does not report its number of devices. Fixed:
+more devices than all servers of one host need. Raised, nothing changes; lowered below that need,
+servers with devices seem to have no room."""
 T = TypeVar('T')
 
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
-    """Return the fields of a :class:`~kronos_nova.model.Problem` about allocations of instances and
-    capacity of providers. Return also bool (H,), the hosts whose use is reported.
+    """Return two results: the fields of a :class:`~kronos_nova.model.Problem` about allocations and
+    capacity, and bool (H,), true for hosts whose use is reported.
 
-    The use of other hosts is the sum of the allocations of their instances and of those that
-    arrive. Devices count like resource classes, one for each alias, whatever their NUMA cell.
+    The use of other hosts is the sum of the allocations of their instances and of the instances
+    that arrive. Devices count like resource classes, one class for each alias, whatever the NUMA
+    cell of the device.
     """
     hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (
@@ -67,8 +68,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
 
 def _with_devices(hosts: tuple[Host, ...], instances: tuple[Instance, ...]
                   ) -> tuple[tuple[Host, ...], tuple[Instance, ...]]:
-    """Return hosts and instances with devices as additional resources. A host that does not report
-    its devices has enough for all."""
+    """Return hosts and instances with their devices as additional resources. A host that does not
+    report its devices gets more devices than are needed."""
     held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for instance in instances:
         if instance.devices:
@@ -89,9 +90,9 @@ def _devices(instance: Instance) -> dict[str, int]:
 
 
 def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> Host:
-    """Return a host with an inventory of each wanted class of devices.
+    """Return a host with an inventory of each class of devices in ``wanted``.
 
-    :param held: devices of the instances on the host
+    :param held: {class: number of devices of the instances on the host}
     """
     total, used = collections.Counter[str](), collections.Counter[str]()
     for pool in host.pools or ():
@@ -110,8 +111,8 @@ def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> H
 
 
 def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
-    """Return the shared providers of these hosts, in an order that does not depend on how they were
-    read."""
+    """Return the shared providers of these hosts, sorted by uuid. So the order does not depend on
+    how the providers were read."""
     names = {host.name for host in hosts}
     return sorted((pool for pool in snapshot.shared_providers if not names.isdisjoint(pool.hosts)),
                   key=lambda pool: pool.uuid)
@@ -119,7 +120,11 @@ def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
 
 def _table(rows: Sequence[Mapping[str, T]], classes: Sequence[str], missing: T,
            of: Callable[[T], float]) -> np.ndarray:
-    """Return float64 (n, C): the figure of each class in each of n mappings."""
+    """Return float64 (n, C): the figure of each resource class in each of n mappings.
+
+    :param missing: value of a class that a mapping does not have
+    :param of: function that returns the figure of a value
+    """
     return np.array([[of(row.get(name, missing)) for name in classes] for row in rows],
                     dtype=float).reshape(len(rows), len(classes))
 
@@ -134,8 +139,9 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
-    """Return intp (H, C): a host's own row for the classes that it has itself, else the row of a
-    provider that it shares."""
+    """Return intp (H, C): the row of the provider of each resource class for each host. It is the
+    host's own row if the host has the class itself; otherwise the row of a provider that it
+    shares."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
     return np.array([[number.get(pools.get(name, ''), host) for name in classes]
                      for host, pools in enumerate(pools_of(hosts, shared).values())],
@@ -143,9 +149,12 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
-    """Return the server groups that can affect moves here: those with at least two members among
-    ``vms`` and the instances that are migrating to ``hosts``. A group whose members are kept apart
-    is repeated for each level of failure domains that metadata of a member names."""
+    """Return the server groups that can affect moves. These have at least two members among ``vms``
+    and the instances that are migrating to ``hosts``.
+
+    A group whose members are kept apart is repeated for each level of failure domains that the
+    metadata of a member names.
+    """
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)
     levels = _levels_apart(snapshot)
@@ -171,8 +180,9 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
 
 
 def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
-    """Return {uuid of an instance: (level of failure domains that separates it from others of its
-    group, whether that is required)}."""
+    """Return {uuid of an instance: (level, whether it is required)}. The level is the level of
+    failure domains by which the instance is kept apart from other members of its group, as its
+    metadata requests."""
     levels = {level for host in snapshot.hosts for level in host.domains}
     found = {}
     for instance in snapshot.instances if levels else ():
@@ -185,9 +195,9 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Return a group with the members of ``group`` that keeps them in different failure domains.
-    The new group gives way where a host could not be emptied otherwise, because owners of servers
-    request it, and not an operator."""
+    """Return a copy of a group that keeps the members in different failure domains. The copy may be
+    relaxed if a host cannot be emptied otherwise, because owners of servers request it, and not an
+    operator."""
     place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}
     first: dict[domains.Place, int] = {}
     places = [first.setdefault(place_of[host], number) for number, host in enumerate(hosts)]

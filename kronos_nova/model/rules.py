@@ -1,8 +1,9 @@
-"""The kinds of rules that constraints compile into.
+"""The kinds of rules into which constraints are compiled.
 
-A rule is evaluated for many moves at once and has a reason. Where only sums over moves matter
-(``is_additive``), the other moves of a chain are passed to it. Other rules report the chains whose
-moves affect each other (``couples``), and these are tried on a copy of the state.
+A rule is evaluated for many moves at once and has a reason. A chain is several moves that are made
+together. A rule is additive (``is_additive``) if only sums over the moves of a chain matter; it
+then gets the other moves of the chain as an argument. A rule that is not additive reports the
+chains whose moves affect each other (``couples``). These chains are tried on a copy of the state.
 """
 
 import dataclasses
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 Why = Callable[['State', int, int], str]
-"""A function of (state, instance, host) that returns why a rule forbids the host. It is only called
-for hosts that the rule forbids. A rule without a field of this type has a method ``why``
-instead."""
+"""A function of (state, instance, host) that returns a text why a rule forbids the host. The
+function is only called for hosts that the rule forbids. A rule without a field of this type has a
+method ``why`` instead."""
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -41,8 +42,8 @@ class Rule:
 
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
-    yields : whether the rule gives way where a host could not be emptied otherwise, such as a limit
-        of load
+    yields : whether the rule, such as a limit of load, may be relaxed if a host cannot be emptied
+        otherwise
     """
 
     is_additive: ClassVar[bool] = True
@@ -51,16 +52,16 @@ class Rule:
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
-        """Return bool (...): whether each instance may go to each host; both broadcast. The value
-        for an instance's own host has no meaning.
+        """Return bool (...): true where the instance may go to the host. Both arguments broadcast.
+        The value for an instance's own host has no meaning.
 
         :param others: other moves of the same chains; only passed to additive rules
         """
         raise NotImplementedError
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): instances for which the rule forbids at least one of the hosts in some
-        state. Other instances need not be checked against the rule.
+        """Return bool (v,): true for instances for which the rule forbids at least one of the hosts
+        in some state. Other instances need not be checked against the rule.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -68,16 +69,17 @@ class Rule:
         return np.ones(len(vms), dtype=bool)
 
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
-        """Return bool (...): chains in which one move may change whether another is allowed. It is
-        only called for rules that are not additive."""
+        """Return bool (...): true for chains in which one move may change whether another move is
+        allowed. This method is only called for rules that are not additive."""
         return np.ones(moves[0][0].shape, dtype=bool)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class AllowedHosts(Rule):
-    """The hosts to which instances may go. Instances that may go to the same hosts are of one kind.
+    """A rule that lists the hosts to which instances may go. Instances that may go to the same
+    hosts are of one kind.
 
-    kind : intp (V,), row of ``allowed`` of each instance
+    kind : intp (V,), row of ``allowed`` for each instance
     allowed : bool (K, H), permitted hosts of each kind
     """
 
@@ -95,23 +97,25 @@ class AllowedHosts(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class PlacementRule(AllowedHosts):
-    """The hosts that rules of operators permit to instances. An instance on another host has to be
+    """The hosts that operators' rules permit to instances. An instance on another host has to be
     moved.
 
-    names : function of (instance, host) that returns a text with the rules that forbid the host;
-        without a host, with all rules to which the instance is subject
+    names : function of (instance, host) that returns a text with the rules that forbid the host.
+        Without a host, the text has all rules that apply to the instance
     """
 
     names: Callable[..., str]
 
 
 class ForbiddenPairs(Rule):
-    """Pairs of an instance and a host to which it may not go."""
+    """A rule that lists pairs of an instance and a host to which the instance may not go."""
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
                  yields: bool = False):
-        """:param pairs: uuids of instances and names of hosts; those outside of the problem are
-        ignored"""
+        """
+        :param pairs: uuids of instances and names of hosts; pairs outside of the problem are
+            ignored
+        """
         super().__init__(reason=reason, yields=yields)
         self.why, self._hosts = why, len(problem.hosts)
         pairs = set(pairs)
@@ -133,8 +137,8 @@ class ForbiddenPairs(Rule):
 
 
 class Room(Rule):
-    """Room for an instance's allocation in every resource class, on the host or on the shared
-    provider that it is allocated from."""
+    """A rule that a destination has room for an instance's allocation in every resource class. A
+    class may come from the host or from a provider that the host shares."""
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -165,8 +169,8 @@ class Room(Rule):
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays for sums of room: the free room and the total room of each host,
-        float64 (h, k) each, and the needs of instances, (v, k). Resources that come from shared
-        providers do not limit a host here: it has more of them than all instances need."""
+        float64 (h, k) each, and the needs of instances, (v, k). Resources of shared providers do
+        not limit a host here: the host has more of them than all instances need."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -179,13 +183,13 @@ class ArrivalLimit(Rule):
     """A limit of a host's load after arrivals, for a policy in which the loads of instances are not
     known.
 
-    The load of each arriving instance counts as the most that it may use, that of a leaving
-    instance as 0.
+    Each arriving instance counts with the most load that it may cause, and each leaving instance
+    with 0.
 
-    scores : float64 (H,), scores before any move, NaN = not measured
-    weights : float64 (V,), the most that each instance may use
+    scores : float64 (H,), scores before any move; NaN if not measured
+    weights : float64 (V,), the most load that each instance may cause
     host_scale : float64 (H,), the score of a weight of 1
-    most : float64 (H,), the limit
+    most : float64 (H,), the limit of each host
     """
 
     policy: str
@@ -206,7 +210,7 @@ class ArrivalLimit(Rule):
             hosts == home[vms])
 
     def _free(self, state: 'State') -> np.ndarray:
-        """Return float64 (H,): the load that may still arrive."""
+        """Return float64 (H,): the load that may still arrive at each host."""
         moved = np.flatnonzero(state.vm_host != state.problem.vm_host)
         places = state.vm_host[moved]
         return self.most - self.scores - np.bincount(
@@ -222,12 +226,12 @@ class ArrivalLimit(Rule):
 class LoadLimit(Rule):
     """A limit of each host's load.
 
-    most : float64 (H, P), the limits; inf for none
+    most : float64 (H, P), the limits; inf for no limit
     what : name of the limit in texts
-    is_passing : whether the limit only applies after single moves of a plan, and searches may
+    is_passing : True if the limit only applies after single moves of a plan, so that searches may
         ignore it
-    by_capacity : whether the limit applies to the higher one of score and capacity score, instead
-        of the score; a capacity score that is not measured is NaN and does not count
+    by_capacity : True if the limit applies to the higher one of score and capacity score; False if
+        it applies to the score. A capacity score that is not measured is NaN and does not count
     """
 
     reason: str = 'threshold'
@@ -238,13 +242,13 @@ class LoadLimit(Rule):
     is_passing: bool = False
 
     def load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return float64 (..., P): the load of hosts that counts for the limit."""
+        """Return float64 (..., P): the load of hosts to which the limit applies."""
         scores = state.scores[at]
         return np.fmax(scores, state.capacity_scores[at]) if self.by_capacity else scores
 
     def projected(self, state: 'State', vms: Index, hosts: Index,
                   others: Chains = ()) -> np.ndarray:
-        """Return float64 (..., P): the load that counts for the limit, of each host after its
+        """Return float64 (..., P): the load of each host to which the limit applies, after the
         instance has arrived."""
         problem, scale = state.problem, state.problem.host_scale[hosts]
         load = self.load(state, hosts) + problem.weights[vms] * scale
@@ -270,8 +274,9 @@ class LoadLimit(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what :meth:`Room.linear` returns, for load in place of room: free and total load
-        of each host, and the loads of instances, in units of instances' weights."""
+        """Return three arrays for sums of load: the free load and the total load of each host, and
+        the loads of instances. Shapes are as in :meth:`Room.linear`; the unit is that of the
+        instances' weights."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
         return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
@@ -280,12 +285,14 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """Server groups, and rules about several servers, that moves may not violate. Where members are
-    kept apart, a place may have at most a given number of them. Where members are kept together, a
-    member may move only to a place that has most of the other members.
+    """A rule that moves do not violate server groups and rules about several servers. A place is a
+    host or a failure domain.
+
+    If members are kept apart, a place may have at most a given number of members. If members are
+    kept together, a member may move only to a place that has most of the other members.
 
     forbids : bool (G,), the groups to which the rule applies
-    firm : bool (G,), groups that do not give way even where a host could not be emptied otherwise
+    firm : bool (G,), groups that are not relaxed even if a host cannot be emptied otherwise
     """
 
     is_additive: ClassVar[bool] = False
@@ -298,8 +305,8 @@ class GroupPolicy(Rule):
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
         """Return a copy of the rule that only applies to groups whose members are kept together.
-        The copy is used for moves that are judged alone, because other moves decide whether members
-        are apart."""
+        The copy is used to evaluate moves alone: whether members are apart depends on the other
+        moves of a plan."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
@@ -334,9 +341,12 @@ class GroupPolicy(Rule):
 
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
-        """Return bool (n,): whether each group allows its member on the host. For groups that are
-        kept together, other moves are not counted, because the rule about such groups is not
-        additive."""
+        """Return bool (n,): true where the group allows its member on the host. For groups that are
+        kept together, ``others`` are not counted, because the rule about such groups is not
+        additive.
+
+        :param others: other moves of the same chains
+        """
         counts, members = state.groups, state.model.memberships
         there, place = counts.on(groups, hosts), members.place(groups, hosts)
         inside = there
@@ -350,8 +360,9 @@ class GroupPolicy(Rule):
             there >= counts.least_others(groups, home))
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
-        """Return intp (n,): the number of further members of a group that the place of each host
-        may take; None if the rule does not keep them apart."""
+        """Return intp (n,): the number of further members of a group that the place (host or
+        failure domain) of each host may take. Return None if the rule does not keep the members
+        apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)
@@ -362,7 +373,7 @@ class GroupPolicy(Rule):
 
 
 def _wish(group: Group) -> str:
-    """Return a text about how an operator's rule wants its servers placed."""
+    """Return a text about the placement that an operator's rule requires of its servers."""
     kind = 'hosts' if group.places is None else 'domains'
     if group.anti:
         return f'keeps servers apart by {kind}'
@@ -373,14 +384,14 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """The free room that moves must leave on the available hosts in use: at least ``needed`` in
-    every resource class. Where less room is free before a move, the move must not reduce it
+    """A rule that moves leave free room on the available hosts in use: at least ``needed`` in every
+    resource class. If less room is free before a move, the move must not reduce the free room
     further.
 
     needed : float64 (C,)
 
-    Only three kinds of moves change the sum: moves that empty a host, moves to an empty host, and
-    moves from a host that is not available.
+    Only three kinds of moves change the free room: moves that empty a host, moves to an empty host,
+    and moves from a host that is not available.
     """
 
     is_additive: ClassVar[bool] = False
@@ -409,7 +420,8 @@ class ReservedRoom(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CellRoom(Rule):
-    """Room for the NUMA cells of a server, in distinct NUMA cells of its host."""
+    """A rule that a destination has room for the NUMA topology of a server. Each cell of the
+    topology needs a separate NUMA cell of the host."""
 
     is_additive: ClassVar[bool] = False
     reason: str = 'capacity'
@@ -440,8 +452,8 @@ class CellRoom(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what :meth:`Room.linear` returns, for the room of all NUMA cells of each host
-        together."""
+        """Return three arrays for sums over all NUMA cells of a host: the free room and the total
+        room of each host, and the needs of instances. Shapes are as in :meth:`Room.linear`."""
         return _cells(state).sums(hosts, vms)
 
 
@@ -453,7 +465,7 @@ def _cells(state: 'State') -> 'CellUse':
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CallbackRule(Rule):
-    """A rule that is a function of one move. It is slow, so it is evaluated last."""
+    """A rule that calls a function for each move. It is slow, so it is evaluated last."""
 
     is_additive: ClassVar[bool] = False
     why: Why

@@ -1,8 +1,9 @@
 """The part of a model that a search works on. It consists of small arrays, so that a few array
 operations rate many assignments.
 
-It has the prices and effects of single moves, and room as sums. Shared providers, rules that are
-not additive and the order of moves are left to :meth:`State.delta` when a plan is ordered.
+These arrays have the prices and effects of single moves, and room as sums. Shared providers, rules
+that are not additive and the order of moves are not included; :meth:`State.delta` checks them when
+a plan is ordered.
 """
 
 import functools
@@ -18,25 +19,26 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Maximum number of different host sizes that a search tells apart; similar sizes share one matrix.
+"""Maximum number of host sizes that a search tells apart. Hosts of similar sizes share one matrix.
 Raised, a search takes more memory and time; lowered, hosts of more different sizes are rated as
 equal. Chosen because clouds have few kinds of hosts."""
 ROWS = 256
-"""Number of instances for which the costs of their moves are computed together. Raised, a call
-takes more memory; lowered, there are more calls, each with numpy's overhead. Not measured."""
+"""Number of instances for which the prices of moves are computed in one call. Raised, a call takes
+more memory; lowered, there are more calls, each with numpy's overhead. Not measured."""
 NOWHERE = -1
-"""Number (no unit) in place of the index of a host, for a dummy instance that is on no host. Fixed:
-no index is negative."""
+"""Value (no unit) in place of the index of a host, for an instance that is on no host. Fixed: no
+index is negative."""
 NEVER = np.float32(1e30)
 """Price of a forbidden move, in combined imbalance. Fixed: more than any other price, and finite,
-so that the difference of two such prices and the product with 0 are numbers."""
+so that differences and products of such prices are numbers."""
 
 
 class SearchSpace:
-    """The available hosts that a search may use, and their movable instances: h hosts, v instances,
-    and c kinds of room that could run out within the budget. The items of the space are these
-    instances, followed by a dummy item for each host. A dummy item has no load and stands for no
-    instance.
+    """The available hosts that a search may use, and their movable instances. There are h hosts, v
+    instances, and c kinds of room that could run out within the budget.
+
+    The items of the space are the instances, followed by a dummy item for each host. A dummy item
+    has no load and stands for no instance.
 
     hosts, vms : intp, indexes in the problem. Rows of arrays by host may be followed by rows that
         stand for all hosts that the search does not use
@@ -55,6 +57,7 @@ class SearchSpace:
 
     def __init__(self, state: State, budget: int, hosts: np.ndarray | None = None):
         """
+        :param budget: maximum number of moves of a plan
         :param hosts: the available hosts that the search may use, sorted; None for all. The scores
             of other hosts still count
         """
@@ -85,9 +88,9 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set, for each kind of room in the additive rules: ``room``, all that a host has;
-        ``free``, the part that is unused; ``sizes``, the part that each instance needs. A kind that
-        no host can run out of within the budget of moves is left out."""
+        """Set the arrays about the room that the additive rules limit: ``room``, the total of each
+        host; ``free``, the part that is unused; ``sizes``, the part that each instance needs. A
+        kind of room that no host can run out of within the budget of moves is left out."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -100,10 +103,13 @@ class SearchSpace:
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _add_untouched(self) -> int:
-        """Add two rows that stand for all available hosts outside of the search. One row has the
-        highest score of each policy among these hosts, the other the lowest. The rows have no
-        instances and take none. Where policies leave hosts out of imbalances, add two more rows for
-        each host left out. Returns the number of rows."""
+        """Add rows that stand for all available hosts outside of the search, and return the number
+        of rows.
+
+        One row has the highest score of each policy among these hosts, another row the lowest. If
+        policies leave hosts out of imbalances, two more rows are added for each host left out. The
+        rows have no instances and take none.
+        """
         others = self.problem.available.copy()
         others[self.hosts] = False
         if not others.any():
@@ -122,15 +128,15 @@ class SearchSpace:
         return more
 
     def imbalances(self, scores: np.ndarray) -> np.ndarray:
-        """Return float64 (n, P): the imbalances of scores (n, P, h)."""
+        """Return float64 (n, P): the imbalance of each policy for scores (n, P, h)."""
         return spans.imbalances(scores, self.problem.left_out)
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
         """The different scales of hosts, (k, P), and the number of each host's scale, (h,).
 
-        There are at most :data:`KINDS`. Where hosts have more, similar scales count as equal, which
-        only makes the first rating of swaps less exact.
+        There are at most :data:`KINDS` scales. If hosts have more, similar scales count as equal,
+        which only makes the first rating of swaps less exact.
         """
         digits = 6
         while True:
@@ -141,16 +147,18 @@ class SearchSpace:
             digits -= 1
 
     def row(self, vm: int) -> np.ndarray:
-        """Return float64 (h,): the price of moving an instance to each host, 0 for its present
-        host, inf where it may not go. Room is not considered, because a plan may make it."""
+        """Return float64 (h,): the price of moving an instance to each host. It is 0 for the
+        present host, and inf for hosts to which the instance may not go. Room is not considered,
+        because a plan may make room."""
         if vm not in self._rows:
             self._rows[vm] = self._table(np.array([vm]))[0]
         return self._rows[vm]
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """float32 (v + h, h): the prices of all items on all hosts, :data:`NEVER` where an instance
-        may not go; 0 for dummy items. None if all moves are allowed and free."""
+        """float32 (v + h, h): the prices of all items on all hosts. The price is :data:`NEVER` if
+        an instance may not go to a host, and 0 for dummy items. None if all moves are allowed and
+        free."""
         if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
@@ -160,7 +168,7 @@ class SearchSpace:
 
     @functools.cached_property
     def _priced_rows(self) -> np.ndarray:
-        """float32 (n, h): the prices of the instances in ``priced`` on all hosts."""
+        """float32 (n, h): the prices on all hosts of the instances in ``priced``."""
         rows = np.empty((len(self.priced), len(self.scores)), dtype=np.float32)
         for start in range(0, len(rows), ROWS):
             part = slice(start, start + ROWS)
@@ -169,7 +177,7 @@ class SearchSpace:
 
     @functools.cached_property
     def priced(self) -> np.ndarray:
-        """intp: the instances that may have a price on some host, or may not go to some host."""
+        """intp: the instances that have a price on some host, or may not go to some host."""
         found = self.model.prices.charges(self.vms, self.hosts)
         for rule in self._forbidding:
             found |= rule.narrows(self.vms, self.hosts)
@@ -177,13 +185,15 @@ class SearchSpace:
 
     @functools.cached_property
     def price_rows(self) -> 'PriceRows | None':
-        """The prices of all instances on the hosts; None if all moves are allowed and free."""
+        """The prices of all instances on the hosts as PriceRows; None if all moves are allowed and
+        free."""
         return None if self.is_free else PriceRows(
             self._priced_rows[:, :len(self.hosts)], self.priced, len(self.vms))
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """Return float32 (...): the price of items on ``hosts`` less their price on ``sources``."""
+        """Return float32 (...): the price of items on ``hosts`` minus their price on
+        ``sources``."""
         if self.prices_at is None:
             return np.float32(0)
         # One flat index is many times faster than two.
@@ -207,7 +217,7 @@ class SearchSpace:
         return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether an end state violates neither policies nor room.
+        """Return bool (n,): true for end states that violate neither policies nor room.
 
         :param imbalances: float64 (n, P)
         :param free: float64 (n, c, h), free room
@@ -216,17 +226,18 @@ class SearchSpace:
         return legal & (free >= self.floor.T).all(axis=(1, 2))
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
-        """Return whether the groups that keep an instance apart from others allow it on a host.
+        """Return True if an instance may be on a host by all groups that keep the instance apart
+        from other instances; False otherwise.
 
-        :param place: intp (v or more,), host of every instance, -1 for none
+        :param place: intp (v or more,), host of every instance, -1 for no host
         """
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
-        """Return bool (h,): the present host of an instance and the hosts that it may go to, apart
-        from room.
+        """Return bool (h,): true for hosts that may hold an instance by all rules except those
+        about room. They include its present host.
 
-        :param place: as of :meth:`keeps_apart`
+        :param place: as in :meth:`keeps_apart`
         """
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
                    else np.isfinite(self.row(vm)))
@@ -243,23 +254,24 @@ class SearchSpace:
         return apart
 
     def are_apart(self, place: np.ndarray) -> bool:
-        """Return whether all groups that keep instances apart allow the moved instances on their
-        hosts.
+        """Return True if all groups that keep instances apart allow the moved instances on their
+        hosts; False otherwise.
 
-        :param place: as of :meth:`keeps_apart`
+        :param place: as in :meth:`keeps_apart`
         """
         return all(self.keeps_apart(int(vm), int(place[vm]), place)
                    for vm in np.flatnonzero(place[:len(self.vms)] != self.home))
 
     def conflicts(self, vm: int) -> frozenset[int]:
-        """Return the other instances of the space from which groups keep an instance apart."""
+        """Return the other instances of the space from which some group keeps an instance apart."""
         return frozenset(other for members, _room, _where in self._spacings(vm)
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return (members in the space, maximum number of members in each place, place of each
-        host) for each group that keeps an instance apart from others. The places have one entry
-        more, -1, for an instance on no host."""
+        """Return one tuple for each group that keeps an instance apart from other instances:
+        (members in the space, maximum number of members in each place, place of each host). A place
+        is a host or a failure domain. The last array has one entry more, -1, for an instance on no
+        host."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
@@ -283,8 +295,10 @@ class SearchSpace:
 
     def after(self,
               plans: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the end states of plans, each a list of (instance, destination): scores (n, P, h)
-        and free (n, c, h)."""
+        """Return the end states of plans as two arrays: scores (n, P, h) and free room (n, c, h).
+
+        :param plans: plans, each a list of (instance, destination)
+        """
         scores, free = (np.tile(now.T, (len(plans), 1, 1)) for now in (self.scores, self.free))
         number = np.repeat(np.arange(len(plans)), [len(plan) for plan in plans])
         moves = [move for plan in plans for move in plan]
@@ -294,8 +308,8 @@ class SearchSpace:
 
     def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, items: np.ndarray,
               sources: np.ndarray, hosts: np.ndarray) -> None:
-        """Move items from ``sources`` to ``hosts``, each in the end state at position ``number``,
-        by changing ``scores`` and ``free``."""
+        """Move items from ``sources`` to ``hosts`` by changing ``scores`` and ``free``. Each item
+        is moved in the end state at position ``number``."""
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),
                       way * self.weights[items] * self.scale[place])
@@ -312,8 +326,8 @@ class PriceRows:
 
     def __init__(self, rows: np.ndarray, priced: np.ndarray, count: int):
         """
-        :param rows: float32 (n, h), prices of the instances that may have any
-        :param priced: intp (n,), these instances
+        :param rows: float32 (n, h), prices of the instances that may have a price
+        :param priced: intp (n,), the instances of ``rows``
         :param count: number of all instances, v
         """
         self.row = np.full(count, len(priced))

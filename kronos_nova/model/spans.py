@@ -1,4 +1,4 @@
-"""The imbalance of policies that leave out some hosts with the highest and lowest scores."""
+"""The imbalance of policies that leave the hosts with the highest and lowest scores out."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import numpy as np
 def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the highest and the lowest score that count in each policy, float64 (..., P) each.
 
-    Where fewer than two hosts count, both are equal.
+    If fewer than two hosts count, both scores are equal.
 
     :param scores: float64 (..., P, n), n at least 1
     :param left_out: intp (P,), number of hosts that each policy leaves out at each end
@@ -20,8 +20,8 @@ def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def imbalances(scores: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
-    """Return float64 (..., P): the highest less the lowest score that counts; 0 where fewer than
-    two hosts count.
+    """Return float64 (..., P): the highest minus the lowest score that count; 0 if fewer than two
+    hosts count.
 
     :param scores: float64 (..., P, n)
     :param left_out: as in :func:`ends`; None for no host

@@ -1,5 +1,5 @@
-"""The state that planning changes: the hosts of instances, with the loads, room and groups that
-follow."""
+"""The state that planning changes: the hosts of instances, and the loads, room and groups that
+result."""
 
 import copy
 from collections.abc import Iterable
@@ -17,16 +17,17 @@ from kronos_nova.model.problem import TOLERANCE
 
 
 class State:
-    """A :class:`Model` after some moves. Only :meth:`move` and :meth:`arrive` change a state; a
-    move back undoes a move.
+    """A :class:`Model` after some moves. Only :meth:`move` and :meth:`arrive` change a state.
+    Moving an instance back undoes its move.
 
     scores, capacity_scores : float64 (H, P)
     used : float64 (H + S, C)
     vm_host : intp (V,)
-    guests : intp (H,), number of instances on each host, with those that are migrating there
+    guests : intp (H,), number of instances on each host, including instances that are migrating to
+        it
     groups : counters of the server groups' members on hosts
-    cells : use of NUMA cells; None where the problem has none
-    origin : intp (V,), host of each instance at the last :meth:`settle`; prices are those of a move
+    cells : use of NUMA cells; None if the problem has no NUMA cells
+    origin : intp (V,), host of each instance at the last :meth:`settle`; prices are those of moves
         from this host
     """
 
@@ -44,7 +45,7 @@ class State:
         self.settle()
 
     def copy(self) -> 'State':
-        """Return another state of the same model, which changes independently."""
+        """Return a state of the same model that changes independently of this state."""
         other = copy.copy(self)
         for name in ('scores', 'capacity_scores', 'used', 'vm_host', 'guests', 'groups'):
             setattr(other, name, getattr(self, name).copy())
@@ -53,26 +54,27 @@ class State:
         return other
 
     def after(self, moves: Iterable[tuple[int, int]]) -> 'State':
-        """Return a copy in which moves (instance, destination) are made."""
+        """Return a copy of the state after the moves (instance, destination)."""
         other = self.copy()
         for vm, host in moves:
             other.move(vm, host)
         return other
 
     def under(self, model: Model) -> 'State':
-        """Return a copy under another model of the same problem, which has other rules."""
+        """Return a copy of the state with another model of the same problem, which has other
+        rules."""
         other = self.copy()
         other.model = model
         return other
 
     def settle(self) -> None:
-        """Let prices count from the present state. The moves made so far, and the members misplaced
-        so far, have no price any more."""
+        """Make the present state the one from which prices are counted. The moves made so far, and
+        the members that violate group policies now, have no price from then on."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
-        """Move an instance to another host. Returns the host that it leaves, so that a move there
-        undoes this one."""
+        """Move an instance to another host. Return the host that it leaves; a move to this host
+        undoes the move."""
         source = int(self.vm_host[vm])
         self._shift(vm, source, -1)
         self._shift(vm, destination, 1)
@@ -80,8 +82,8 @@ class State:
         return source
 
     def chosen_parts(self, vm: int, host: int) -> tuple[int, ...]:
-        """Return the NUMA cells of a host that Nova would choose for an instance; empty where the
-        instance needs none or does not fit."""
+        """Return the NUMA cells of a host that Nova would choose for an instance. The result is
+        empty if the instance needs none or does not fit."""
         if self.cells is None:
             return ()
         places = self.cells.choose(int(self.cells.cells.kind[vm]), host) or ()
@@ -89,7 +91,7 @@ class State:
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
         """Return float64 (h,): the number of instances like ``vm`` for which each host has free
-        room. Other rules are ignored, and the room of a shared provider counts for each of its
+        room. Other rules are ignored. The room of a shared provider counts for each of its
         hosts."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
@@ -100,7 +102,8 @@ class State:
         return np.minimum(found, self.cells.slots(kind, hosts)) if self.cells and kind else found
 
     def arrive(self, vm: int, destination: int) -> None:
-        """Add the instance to the destination without removing it from the source."""
+        """Add an instance to its destination without removing it from its source. While an instance
+        migrates, both hosts hold it."""
         self._shift(vm, destination, 1)
         self.vm_host[vm] = destination
 
@@ -118,32 +121,33 @@ class State:
         self._extremes = {}
 
     def imbalances(self) -> np.ndarray:
-        """Return float64 (P,): the highest less the lowest score of each policy over the available
-        hosts, without those that it leaves out; 0 without hosts."""
+        """Return float64 (P,): the highest minus the lowest score of the available hosts in each
+        policy. Hosts that the policy leaves out do not count. The result is 0 without hosts."""
         counted = self.scores[self.problem.available]
         if self.problem.left_out is not None:
             return spans.imbalances(counted.T, self.problem.left_out)
         return np.ptp(counted, axis=0) if len(counted) else np.zeros(counted.shape[1])
 
     def combined(self) -> float:
-        """Return the sum of the imbalances, weighted by the policies' weights."""
+        """Return the combined imbalance: the sum of the imbalances, weighted by the policies'
+        weights."""
         return self.extremes().combined
 
     def price(self) -> float:
-        """Return the cost of the moves since :meth:`settle`."""
+        """Return the price of all moves since :meth:`settle`."""
         moved = np.flatnonzero(self.vm_host != self.origin)
         return self.misplacing() + float(self.model.prices.of_moves(
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """Return the price of the additional members of soft groups that are misplaced since
+        """Return the price of the additional members that violate the policies of soft groups since
         :meth:`settle`."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
     def objective(self) -> float:
-        """Return the objective that planners minimise: the sum of the combined imbalance and the
-        price."""
+        """Return the objective that planners minimise: the combined imbalance plus the price of the
+        moves."""
         return self.combined() + self.price()
 
     @property
@@ -152,8 +156,8 @@ class State:
 
     @property
     def fill(self) -> np.ndarray:
-        """float64 (H,): the used part of each host's capacity, in the resource class in which it is
-        largest."""
+        """float64 (H,): the used part of each host's capacity, in the resource class with the
+        largest used part."""
         hosts = len(self.guests)
         limits = np.maximum(self.problem.limits[:hosts], TOLERANCE)
         return (self.used[:hosts] / limits).max(axis=1, initial=0.0)
@@ -168,11 +172,11 @@ class State:
         return self._extremes[count]
 
     def delta(self, *moves: Move, model: Model | None = None) -> Delta:
-        """Compute the effect of moves, and whether they are allowed.
+        """Return the effect of moves and whether they are allowed.
 
         :param moves: pairs of instances and destinations, intp arrays that broadcast to one common
-            shape. One pair stands for single moves; several for chains, whose moves are made
-            together, such as two for a swap. An instance is at most once in each chain
-        :param model: the model whose rules apply; by default that of the state
+            shape. One pair stands for single moves. Several pairs stand for chains, whose moves are
+            made together, such as two for a swap. An instance is at most once in each chain
+        :param model: the model whose rules apply; by default the model of the state
         """
         return Delta(self, moves, model)

@@ -44,7 +44,8 @@ class Ordering:
 
     def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
                  parts: Mapping[int, tuple[int, ...]] | None = None):
-        """:param most: float64 (P,), limits of imbalances. A move after which an imbalance is above
+        """
+        :param most: float64 (P,), limits of imbalances. A move after which an imbalance is above
             its limit is made only when no other move is possible
         :param parts: {instance: intended parts of its destination, such as NUMA cells}. A move for
             which Nova would choose other parts is made only when no other move is possible
@@ -233,8 +234,10 @@ class Prefixes:
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
-        """:param before: the state before the plan. Every rule of its model has to hold after each
-            move"""
+        """
+        :param before: the state before the plan. Every rule of its model has to hold after each
+            move
+        """
         self._before, self._steps = before, steps
         self._vms = np.array([step.vm for step in steps], dtype=np.intp)
         self._hosts = np.array([step.destination for step in steps], dtype=np.intp)
