@@ -1,2 +1,2 @@
-"""Constraints: reasons for which an instance may not go to a host. Each is a module and an entry
-point of ``kronos_nova.constraints``, and compiles into rules of the model."""
+"""Constraints: reasons for which an instance may not go to a host. Each constraint is an entry
+point of the group ``kronos_nova.constraints``, and is compiled into rules of the model."""

@@ -1,5 +1,5 @@
-"""The rule that the nova-compute of a destination is up, enabled and not forced down, and that the
-load of the destination is known."""
+"""The rule that the nova-compute of a destination is up, enabled and not forced down. The load of
+the destination has to be known."""
 
 from collections.abc import Iterator
 

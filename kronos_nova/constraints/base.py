@@ -1,5 +1,5 @@
-"""The protocol of constraints, and the model of an aggregate, compiled by all installed
-constraints."""
+"""The protocol of constraints, and the function that compiles all installed constraints into a
+model."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -21,19 +21,19 @@ from kronos_nova.policies.selection import Selections
 class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
-    restrict_to_az : no move between availability zones
+    restrict_to_az : whether moves between availability zones are forbidden
     reserve_hosts : number of hosts whose whole room has to stay free
-    soft_group_cost : price of breaking a soft server group; None makes soft groups as strict as
-        hard ones
-    soft_groups_yield : soft server groups give way where a host could not be emptied otherwise
-    vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
-    returns : (uuid of an instance, name of a host that it left not long ago and may not return to
-        yet)
-    closed_hosts : names of hosts that take no instance, whatever Nova says of them
+    soft_group_cost : price of violating a soft server group; None if soft groups are as strict as
+        hard groups
+    soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise
+    vetoes : {(instance uuid, host name): reason}, moves that Nova's own scheduler refuses
+    returns : pairs (instance uuid, host name); the instance left the host not long ago and may not
+        return to it yet
+    closed_hosts : names of hosts that take no instance, even if Nova reports them as available
     host_checks : the checks of servers against hosts that apply, some of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
-    selections : the rules of operators, with the servers that each of them selects
-    packs_numa_cells : Nova fills the NUMA cells of a host one after the other
+    selections : the rules of operators, with the servers that each rule selects
+    packs_numa_cells : whether Nova fills the NUMA cells of a host one after the other
     """
 
     restrict_to_az: bool = False
@@ -49,16 +49,16 @@ class ConstraintRules:
 
 
 class Constraint(Protocol):
-    """The protocol of a constraint, which compiles one reason for which an instance may not go to a
-    host.
+    """The protocol of a constraint: one reason for which an instance may not go to a host.
 
-    Use one of the rules in :mod:`kronos_nova.model.rules`. A reason that none of them can express
-    is a :class:`~kronos_nova.model.rules.CallbackRule`, which is evaluated last.
+    A constraint returns rules of the kinds in :mod:`kronos_nova.model.rules`. A reason that no
+    other kind can express becomes a :class:`~kronos_nova.model.rules.CallbackRule`, which is
+    evaluated last.
     """
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
-        """Return the rules of this constraint; none where it forbids no move in this problem."""
+        """Return the rules of this constraint; no rules if it forbids no move in this problem."""
 
 
 NAMESPACE = 'kronos_nova.constraints'

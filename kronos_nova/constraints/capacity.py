@@ -1,7 +1,8 @@
-"""The rules that a destination has room for an instance, as placement and Nova count it.
+"""The rules that a destination has room for an instance, as placement and Nova count room.
 
-Placement demands capacity in every resource class, and units that allow the amount for one
-consumer. Nova demands NUMA cells with room for the cells of the instance, if the instance has any.
+Placement requires capacity in every resource class, and limits the amount of one consumer
+(``min_unit``, ``max_unit`` and ``step_size``). Nova requires NUMA cells with room for the cells of
+the instance, if the instance has any.
 """
 
 import numpy as np
@@ -34,8 +35,9 @@ class NumaCells:
 
 
 def _units(problem: Problem) -> tuple[AllowedHosts, ...]:
-    """Keep instances off hosts whose ``min_unit``, ``max_unit`` or ``step_size`` do not allow their
-    amounts, as placement does."""
+    """Return the rule that keeps instances off hosts whose ``min_unit``, ``max_unit`` or
+    ``step_size`` do not allow the instances' amounts, as in placement. Return no rule if all
+    amounts are allowed."""
     if problem.min_unit is None or problem.max_unit is None or problem.step_size is None:
         return ()
     kind = equal_rows(problem.demands)

@@ -1,13 +1,15 @@
-"""The rule for server groups. It applies all four policies, or only the two hard ones where
-``soft_group_cost`` is set, which gives violations of the soft ones a price instead.
+"""The rule that moves do not violate the policies of server groups.
+
+It applies all four policies. If ``soft_group_cost`` is set, it applies only the two hard policies,
+and violations of soft policies have a price instead.
 
 Anti-affinity permits at most ``max_server_per_host`` members on a host. Affinity permits a member
-to go only to the host of all other members. Where members are already on several hosts, a member
-may go only to a host with most of the other members. So a broken group can be repaired move by move
+to go only to the host of all other members. If members are already on several hosts, a member may
+go only to a host with most of the other members. So a violated group can be repaired move by move
 and never gets worse.
 
-In a drain, soft policies give way where the host could not be emptied otherwise. Nova treats soft
-policies as preferences, and a tenant who makes a group must not keep a host from being serviced.
+In a drain, soft policies are relaxed if the host cannot be emptied otherwise. Nova treats soft
+policies as preferences, and a tenant who creates a group must not keep a host from being serviced.
 """
 
 import numpy as np

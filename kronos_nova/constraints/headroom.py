@@ -1,5 +1,5 @@
 """The rule that a move leaves its destination at or below the ``capacity_threshold`` of every
-policy. The threshold limits the load of the host in the policy, and the answer to the policy's
+policy. The threshold limits the load of the host in the policy, and the value of the policy's
 capacity query for the host."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""The rules of Nova's filters by which the metadata of aggregates reserves hosts for some projects
-or flavors."""
+"""The rules of two filters of Nova that reserve hosts for some projects or flavors. The filters
+read the metadata of aggregates."""
 
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -22,23 +22,24 @@ TENANT_KEY = 'filter_tenant_id'
 SPEC_PREFIX = 'aggregate_instance_extra_specs:'
 
 Tenants = frozenset[str]
-"""Projects that a host is reserved for; empty: all projects."""
+"""Projects for which a host is reserved; empty if all projects may use the host."""
 Properties = frozenset[tuple[str, frozenset[str]]]
-"""(key, values) of the metadata of a host's aggregates."""
+"""Metadata of a host's aggregates, as pairs of a key and its values."""
 Specs = tuple[tuple[str, str], ...]
-"""(key, value) pairs that the aggregates of an instance's host must have in their metadata."""
+"""Metadata that the aggregates of an instance's host must have, as pairs (key, value)."""
 Wanted = TypeVar('Wanted', bound=Hashable)
 Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
-    """A constraint that applies two of Nova's filters that read the metadata of aggregates, so that
-    they refuse no planned move.
+    """A constraint that applies two filters of Nova, so that they refuse no planned move. Both
+    filters read the metadata of aggregates.
 
-    AggregateMultiTenancyIsolation: where a host's aggregates name projects in ``filter_tenant_id``
-    (or keys that begin so), others stay out. AggregateInstanceExtraSpecsFilter: every extra spec
+    AggregateMultiTenancyIsolation: if a host's aggregates name projects in ``filter_tenant_id`` (or
+    in keys that begin with this word), instances of other projects may not use the host.
+    AggregateInstanceExtraSpecsFilter: the value of every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
-    A filter without effect on any pair of instance and host gives no rule.
+    A filter that forbids no pair of an instance and a host gives no rule.
 
     Equal cases are compared once: projects that no host names, flavors with equal extra specs,
     hosts with equal metadata. So the cost does not grow with projects times hosts.
@@ -67,11 +68,14 @@ class Isolation:
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
           admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
-    """Return the rule that an instance may only be on hosts whose offer satisfies its wants; empty
-    if every host satisfies every instance.
+    """Return the rule that an instance may only be on hosts that meet its requirements. Return no
+    rule if every host meets the requirements of every instance.
 
-    :param wanted: the wants of each instance; hashable, so that equal wants are compared once
-    :param offers: the offer of each host, also hashable
+    :param wanted: requirements of each instance; hashable, so that equal requirements are compared
+        once
+    :param offers: properties of each host, hashable as well
+    :param admits: function of (requirements, properties) that returns whether the host meets the
+        requirements
     """
     kinds = {each: n for n, each in enumerate(dict.fromkeys(wanted))}
     sorts = {each: n for n, each in enumerate(dict.fromkeys(offers))}
@@ -84,8 +88,9 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
 
 def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
-    """Return the projects that each host is reserved for, and the metadata of each host's
-    aggregates, in hashable form. Hosts in the same aggregates share the result."""
+    """Return two lists with an entry for each host: the projects for which the host is reserved,
+    and the metadata of its aggregates. Entries are hashable, and hosts in the same aggregates share
+    them."""
     inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
@@ -111,17 +116,17 @@ def _offer(aggregates: Iterable[Aggregate]) -> tuple[Tenants, Properties]:
 
 
 def _required(instance: Instance) -> Specs:
-    """Return the extra specs of an instance's flavor that aggregates must have, in hashable
-    form."""
+    """Return the extra specs of an instance's flavor that the metadata of aggregates must match, in
+    hashable form."""
     return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
                         for key, value in instance.flavor_extra_specs.items()
                         if key.startswith(SPEC_PREFIX)))
 
 
 def _admits(specs: Specs, properties: Properties) -> bool:
-    """Return whether a host's aggregates have every wanted value.
+    """Return True if a host's aggregates have every wanted value; False otherwise.
 
-    Of the operators in Nova's extra specs only ``<or>`` is understood. With any other operator the
+    Of the operators in Nova's extra specs, only ``<or>`` is supported. With any other operator the
     result is False, because planning no move is better than planning a move that Nova refuses.
     """
     offered = dict(properties)

@@ -1,9 +1,9 @@
-"""The rules of an operator: the hosts that servers may be on, the price of servers on hosts where
-rules do not want them, and the servers that are kept together or apart.
+"""The rules of operators: on which hosts servers may be, and which servers are kept together or
+apart. Some rules only set a price for servers on unwanted hosts.
 
-Rules that name hosts become sets of hosts, and rules about several servers become groups. A rule
-whose servers are selected by something that their owners set, such as tags, gives way where a host
-could not be emptied otherwise.
+Rules that name hosts are compiled into sets of hosts. Rules about several servers are compiled into
+groups. A rule may be relaxed if a host cannot be emptied otherwise, provided that owners of servers
+can select the rule's servers, such as by tags.
 """
 
 import functools
@@ -70,7 +70,7 @@ def _placement_rule(subjects: '_Subjects', kind: np.ndarray, sets: Sequence[tupl
 
 
 def preferences(problem: Problem, selections: Selections) -> Preferences | None:
-    """Make the prices of servers on hosts where rules do not want them; None where no rule has a
+    """Return the prices that rules set for servers on unwanted hosts; None if no rule sets a
     price."""
     subjects = _Subjects(problem, selections)
     kind, sets = subjects.narrowed((SHOULD, SHOULD_NOT))
@@ -86,9 +86,9 @@ def preferences(problem: Problem, selections: Selections) -> Preferences | None:
 
 
 class _Subjects:
-    """The rules that name hosts, with the instances that are subject to each.
+    """The rules that name hosts, with the instances to which each rule applies.
 
-    hosts : names
+    hosts : names of the hosts
     """
 
     def __init__(self, problem: Problem, selections: Selections):
@@ -98,12 +98,13 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return (intp (V,), sets). ``sets`` are the distinct sets of rules to which an instance is
-        subject, each a tuple of positions of rules; the first set is empty. The array has for each
-        instance the position of its set in ``sets``.
+        """Return (intp (V,), sets): the set of rules that applies to each instance, as a position
+        in ``sets``. ``sets`` has the distinct sets, each a tuple of positions of rules. The first
+        set is empty.
 
-        :param yields: True for only the rules that give way where a host could not be emptied
-            otherwise, False for only the other rules, None for all rules
+        :param relations: relations of the rules to include
+        :param yields: True to include only rules that may be relaxed if a host cannot be emptied
+            otherwise, False to include only the other rules, None to include all rules
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -114,7 +115,8 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): whether each rule wants its servers on each host."""
+        """bool (n, H): true where a rule wants its servers on a host, false where the rule does
+        not."""
         # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}
@@ -123,8 +125,8 @@ class _Subjects:
         return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
-        """Return a text with the names of those rules of ``numbers`` that keep their servers off a
-        host; of all of them without a host."""
+        """Return a text with the names of the rules in ``numbers`` that keep their servers off
+        ``host``. If ``host`` is None, the text names all rules in ``numbers``."""
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 
@@ -140,11 +142,11 @@ def _positions(names: Sequence[str]) -> dict[str, int]:
 
 def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str],
                 moved: Mapping[str, str]) -> tuple[Group, ...]:
-    """Make the groups of instances in a problem from rules about several servers.
+    """Return the groups of a problem's instances that rules about several servers define.
 
     A server that is migrating to a host of the problem counts on this host and is not movable. A
-    server on a host outside of the problem counts too, if its host is in the same place, such as a
-    rack, as a host of the problem.
+    server on a host outside of the problem counts as well, if its host is in the same failure
+    domain, such as a rack, as a host of the problem.
 
     :param moved: {uuid of an instance that has left its host in the snapshot: present host}
     """
@@ -176,11 +178,11 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
 
 def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
-    """Return the failure domains of a level, such as racks, and which of them each host is in.
+    """Return the failure domains of a level, such as racks, and the domain in which each host is.
 
-    :returns: {place: index of its first host}; and intp (H,), for each host the index of the first
-        host in the same place. The second result is None at the level of hosts, at which every host
-        is a place
+    :returns: {domain: index of its first host}; and intp (H,), for each host the index of the first
+        host in the same domain. The second result is None at the level of hosts, at which every
+        host is a domain
     """
     if level == HOST:
         return {}, None

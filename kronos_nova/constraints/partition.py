@@ -1,4 +1,4 @@
-"""The rules that no instance leaves its cell or, where configured, its availability zone."""
+"""The rules that no instance leaves its cell or, if configured, its availability zone."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,8 @@ class Cell:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
-        """Keep each instance in its cell, because a live migration cannot cross cells."""
+        """Return the rule that keeps each instance in its cell. A live migration cannot cross
+        cells."""
         cells = {host.name: host.cell for host in snapshot.hosts}
         return _partition(problem, 'cell', [cells[host] for host in problem.hosts])
 
@@ -25,7 +26,8 @@ class Zone:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
-        """Keep each instance in its availability zone, if ``restrict_to_az`` is set."""
+        """Return the rule that keeps each instance in its availability zone; no rule unless
+        ``restrict_to_az`` is set."""
         if not rules.restrict_to_az:
             return ()
         zones = snapshot.zones()

@@ -1,5 +1,5 @@
-"""The rules that a destination meets the requirements of a server's flavor, image and CPU, as far
-as these are known without a request to Nova."""
+"""The rules that a destination meets the requirements of a server's flavor, image and CPU. Only
+requirements that are known without a request to Nova are checked."""
 
 import re
 from collections.abc import Callable
@@ -22,18 +22,18 @@ from kronos_nova.objects.snapshot import Snapshot
 
 ARCHITECTURE = 'COMPUTE_ARCH_'
 ALSO_RUNS = {'x86_64': ('i686',), 'aarch64': ('armv7l',)}
-"""Architectures that a host's processors run in addition to their own."""
+"""{architecture of a host's processors: other architectures that these processors run}."""
 
 OLD_ARCHITECTURES = {'i386': 'i686', 'i486': 'i686', 'i586': 'i686', 'amd64': 'x86_64',
                      'arm64': 'aarch64'}
-"""{architecture as images may call it: name that Nova uses}."""
+"""{other name of an architecture, as in images: name that Nova uses}."""
 
 HYPERVISORS = frozenset(('kvm', 'qemu'))
 VIRTUAL_MACHINE = 'hvm'
 
 EMULATED = frozenset(('x2apic', 'tsc-deadline', 'tsc_adjust', 'hypervisor', 'umip',
                       'arch-capabilities'))
-"""CPU features that KVM gives a guest whether the processor has them or not."""
+"""CPU features that KVM gives a guest even if the processor does not have them."""
 
 COMPARISON = re.compile(r'\s*(==|!=|<=|>=|<|>)\s*([0-9.]+)\s*')
 
@@ -42,19 +42,19 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class HostRequirements:
-    """A constraint that forbids moves that Nova would refuse because the destination lacks
-    something that the server requires. Each check gives a rule of its own.
+    """A constraint that forbids moves to hosts that lack something that the server requires. Nova
+    would refuse such moves. Each check gives a separate rule.
 
     traits : required and forbidden traits of the flavor and the image
     aggregates : aggregates that the server's ``member_of`` names, and aggregates that are isolated
         by a trait
-    image : architecture, hypervisor and its version that the image asks for
+    image : architecture, hypervisor and hypervisor version that the image requires
     hypervisor : a live migration goes to the same hypervisor, and to no older version
-    cpu : the destination's processors have the features of the source's
+    cpu : the destination's processors have the features of the source's processors
 
-    Servers with equal requirements are compared once, as are hosts with equal offers, so that the
-    cost does not grow with servers times hosts. A requirement or an offer that is not known forbids
-    nothing.
+    Servers with equal requirements are compared once, and so are hosts with equal properties. So
+    the cost does not grow with servers times hosts. A requirement or a property that is not known
+    forbids nothing.
     """
 
     @staticmethod
@@ -81,7 +81,8 @@ class HostRequirements:
 
 
 class _Question:
-    """A comparison of the distinct requirements of servers with the distinct offers of hosts.
+    """A comparison of the distinct requirements of servers with the distinct properties (offers) of
+    hosts.
 
     :param needs: distinct requirements
     :param kind: intp (V,), position in ``needs`` of each instance's requirements
@@ -106,8 +107,12 @@ class _Question:
         return self._rule(kind, wanted, offers, _lacks_trait)
 
     def aggregates(self, snapshot: Snapshot) -> tuple[AllowedHosts, ...]:
-        """Keep a server in the aggregates that it asks for, and out of those that are isolated by a
-        trait which it does not require (``[scheduler] enable_isolated_aggregate_filtering``)."""
+        """Return the rule that keeps a server in the aggregates that it requests, and out of
+        isolated aggregates.
+
+        An aggregate may be isolated by a trait; then only servers that require the trait may use it
+        (``[scheduler] enable_isolated_aggregate_filtering``).
+        """
         known = {aggregate.uuid: aggregate for aggregate in snapshot.aggregates}
         isolating = {aggregate.uuid: traits for aggregate in snapshot.aggregates
                      if (traits := _isolating(aggregate))}
@@ -160,12 +165,14 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Adapt the requirements that depend on the offer of the server's own host. Returns (intp
-        (V,), requirements): the position of each instance's requirement, and the distinct
-        requirements.
+        """Adapt the requirements that depend on the properties of the server's own host. Return the
+        position of each instance's requirement, intp (V,), and the list of requirements.
 
-        :param depends: whether each requirement depends on the offer of the own host
-        :param narrowed: (requirement, offer of the server's host) to the adapted requirement
+        :param wanted: requirements, at the positions of ``kind``
+        :param depends: whether each requirement depends on the properties of the own host
+        :param offers: properties of each host
+        :param narrowed: function of (requirement, properties of the server's host) that returns the
+            adapted requirement
         """
         kind, more = self._kind.copy(), list(wanted)
         for vm in np.flatnonzero(np.array(depends, dtype=bool)[kind]).tolist():
@@ -175,12 +182,13 @@ class _Question:
 
     def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
               lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
-        """Return a rule that forbids hosts which lack something that an instance requires; none
-        where no host lacks anything.
+        """Return a rule that forbids hosts that lack something that an instance requires. Return no
+        rule if no host lacks anything.
 
         :param kind: intp (V,), a position in ``wanted``
-        :param offers: the offer of each host
-        :param lack: (requirement, offer) to a text that says what the host lacks; empty for nothing
+        :param offers: properties of each host
+        :param lack: function of (requirement, properties) that returns a text about the missing
+            thing; '' if the host lacks nothing
         """
         present, kind = np.unique(kind, return_inverse=True)
         needs = [wanted[position] for position in present.tolist()]
@@ -221,8 +229,8 @@ def _isolating(aggregate: Aggregate) -> frozenset[str]:
 
 
 def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
-    """Return the architectures that a host runs and the version of its hypervisor; None for either
-    where it is not known."""
+    """Return the architectures that a host runs and the version of its hypervisor. A value that is
+    not known is None."""
     emulated = {trait.removeprefix(ARCHITECTURE).lower() for trait in host.traits or ()
                 if trait.startswith(ARCHITECTURE)}
     own = host.cpu.arch if host.cpu else None
@@ -232,8 +240,8 @@ def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
 
 def _lacks_machine(image: tuple[tuple[str, str], ...],
                    machine: tuple[frozenset[str] | None, int | None]) -> str:
-    """Return a text about the first property of an image that a host lacks, '' for none, as
-    ImagePropertiesFilter decides for libvirt's driver."""
+    """Return a text about the first property of an image that a host does not support; '' if it
+    supports all. The host is compared as in Nova's ImagePropertiesFilter for libvirt's driver."""
     (runs, version), wanted = machine, dict(image)
     arch = wanted.get('hw_architecture', '').lower()
     arch = OLD_ARCHITECTURES.get(arch, arch)
@@ -251,8 +259,8 @@ def _lacks_machine(image: tuple[tuple[str, str], ...],
 
 
 def _satisfies(version: int, needed: str) -> bool:
-    """Return whether a hypervisor's version fulfils every comparison in an image's property. A
-    property that Nova could not read permits every version."""
+    """Return True if a hypervisor's version fulfils every comparison in an image's property; False
+    otherwise. A property that Nova could not read permits every version."""
     parts = [COMPARISON.fullmatch(part) for part in needed.split(',')]
     if not all(parts):
         return True
@@ -271,8 +279,8 @@ def _numbers(dotted: str) -> tuple[int, ...]:
 
 
 def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
-    """Return the reason why Nova's conductor would refuse the destination because of its
-    hypervisor; '' if it would not."""
+    """Return a text about the reason why Nova's conductor would refuse the destination because of
+    its hypervisor; '' if it would not refuse the destination."""
     if home[0] != there[0]:
         return f'has the hypervisor {there[0]}, and the server runs on {home[0]}'
     if home[1] and there[1] and there[1] < home[1]:
@@ -281,8 +289,9 @@ def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> st
 
 
 def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
-    """Return a text about the CPU features that a host lacks, '' for none, as libvirt compares
-    processors for Nova. On Arm no feature is compared."""
+    """Return a text about the CPU features of a server's host that the destination lacks; '' if it
+    lacks none. Features are compared as libvirt compares them for Nova. On Arm no feature is
+    compared."""
     if home is None or there is None or home == there or home.arch == 'aarch64':
         return ''
     if home.arch != there.arch:

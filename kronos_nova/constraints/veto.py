@@ -1,4 +1,4 @@
-"""Constraints that forbid pairs of instance and host for reasons that were found before
+"""Constraints that forbid pairs of an instance and a host for reasons that are known before
 planning."""
 
 from kronos_nova.constraints.base import ConstraintRules
@@ -11,7 +11,8 @@ class SchedulerVeto:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Keep instances off hosts that Nova's scheduler has refused in a dry run."""
+        """Return the rule that keeps instances off hosts that Nova's scheduler has refused in a dry
+        run."""
         return _if_any(ForbiddenPairs(
             problem, rules.vetoes, 'refused',
             lambda state, vm, host: rules.vetoes[problem.vms[vm], problem.hosts[host]]))
@@ -21,8 +22,8 @@ class Returning:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Keep instances off hosts that they left recently, so that they are not moved back and
-        forth."""
+        """Return the rule that keeps instances off hosts that they left recently. The rule prevents
+        moves back and forth."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))
