@@ -1,1 +1,1 @@
-"""Durations of live migrations, and the time at which each move of a plan begins."""
+"""Predicted durations of live migrations, and the times at which the moves of a plan begin."""

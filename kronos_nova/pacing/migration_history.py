@@ -1,12 +1,14 @@
-"""Expected durations of moves, learnt from past moves.
+"""Predicted durations of moves, learnt from past moves.
 
 Two figures are the same for all moves: the seconds before and after copying, and the bandwidth.
-Both figures are fitted to the moves that have ended, by relative errors. The values that are
-assumed without past moves count as one more observation, and outliers have less weight (Huber). The
-dirty rate of a guest is estimated from the bytes copied beyond its memory. The remaining difference
-between a duration and this model is explained by three factors, which are learnt in this order: one
-of the memory size, one of the pair of hosts, and one of the instance. With *n* observations, the
-part *n* / (*n* + 2) of the observed difference is used (shrinkage as in empirical Bayes).
+Both figures are fitted to past moves by relative errors. The values that are assumed without past
+moves count as one more observation, and outliers have less weight (Huber). The dirty rate of a
+guest is estimated from the bytes that were copied beyond its memory.
+
+Three factors explain the remaining difference between a duration and this model. They are learnt in
+this order: a factor of the memory size, of the pair of hosts, and of the instance. With *n*
+observations, the part *n* / (*n* + 2) of the observed difference is used (shrinkage as in empirical
+Bayes).
 """
 
 import bisect
@@ -26,8 +28,8 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return a list with a number for each move: the mean number of moves that shared its link at
-    the source or that at the destination, whichever link had more.
+    """Return, for each move, the mean number of moves on the busier one of its two links. One link
+    is that of the source host, the other that of the destination host. The move itself counts.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -43,7 +45,7 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
 
 
 class _ConcurrencyHistory:
-    """The number of migrations in progress over time, for one link."""
+    """The number of migrations in progress on one link over time."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]):
         """:param spans: (begin, end) of each migration, in seconds; at least one"""
@@ -61,8 +63,8 @@ class _ConcurrencyHistory:
             self._sums.append(total)
 
     def during(self, begun: float, ended: float) -> float:
-        """Return the mean number of migrations in progress from ``begun`` to ``ended``; 0 where
-        these are equal."""
+        """Return the mean number of migrations in progress from ``begun`` to ``ended``; 0 unless
+        ``ended`` is later."""
         if ended <= begun:
             return 0.0
         return (self._until(ended) - self._until(begun)) / (ended - begun)
@@ -73,59 +75,59 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds that a live migration takes before and after copying memory, as long as no past
-migrations are known. They are for checks, ports and cleaning up. Raised, the first predicted
-durations are longer; lowered, they are shorter. Not measured."""
+"""Seconds that a live migration takes before and after copying memory, if no past migrations are
+known. They are for checks, ports and cleaning up. Raised, the first predicted durations are longer;
+lowered, they are shorter. Not measured."""
 BANDWIDTH = 1000.0
-"""Bandwidth of a live migration in MiB per second, as long as no past migrations are known. Raised,
-the first predicted durations are shorter; lowered, they are longer. Chosen as most of a link of 10
+"""Bandwidth of a live migration in MiB per second, if no past migrations are known. Raised, the
+first predicted durations are shorter; lowered, they are longer. Chosen as most of a link of 10
 Gbit/s."""
 LEAST_FIXED = 0.5
-"""Lower bound of the seconds before and after copying that are computed from past migrations.
+"""Lower bound of the seconds before and after copying, when they are computed from past migrations.
 Raised, migrations in fast clouds are predicted to take too long; lowered to 0, the result may be
 negative. Not measured."""
 LEAST_BANDWIDTH = 1.0
-"""Lower bound of the bandwidth that is computed from past migrations, in MiB per second. Raised,
+"""Lower bound of the bandwidth in MiB per second, when it is computed from past migrations. Raised,
 migrations over slow links are predicted to be too short; lowered, one migration that hung makes all
 predictions extremely long. Not measured."""
 SPREAD = 0.2
 """Relative error (no unit) that is assumed for the duration of one past migration. Durations are
-predicted from past ones and from :data:`FIXED` and :data:`BANDWIDTH`, which have a relative error
-of 1. Raised, more migrations are needed to replace these values; lowered, single migrations decide
-on predictions. Measured by ``bench makespan``: the median error of predicted durations is 10 to 18
-%."""
+predicted from past migrations and from :data:`FIXED` and :data:`BANDWIDTH`. These two values have a
+relative error of 1. Raised, more migrations are needed to replace these values; lowered, single
+migrations decide on predictions. Measured by ``bench makespan``: the median error of predicted
+durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
-Durations are predicted from this bandwidth and past migrations. Raised, past migrations correct the
-bandwidth sooner; lowered, they correct it later. Not measured."""
+Durations are predicted from this bandwidth and from past migrations. Raised, past migrations
+correct the bandwidth sooner; lowered, they correct it later. Not measured."""
 HUBER = 1.5
-"""Deviation of one duration from its prediction beyond which it counts as an outlier. It is a
-multiple of :data:`SPREAD`, the usual relative error. Outliers have less weight. Raised, outliers
-have more weight; lowered, ordinary deviations have less. Chosen as the usual constant of Huber's
+"""Deviation of a duration from its prediction, in units of :data:`SPREAD`, above which the duration
+is an outlier. Outliers have less weight when predictions are fitted. Raised, outliers have more
+weight; lowered, ordinary deviations have less weight. Chosen as the usual constant of Huber's
 estimator."""
 ROUNDS = 10
-"""Number of iterations that fit the predicted durations to past migrations. Raised, nothing changes
-once the fit has converged; lowered, it may not converge. Not measured."""
+"""Number of iterations that fit predicted durations to past migrations. Raised, nothing changes
+once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations after which half of their usual deviation is predicted for the next
-one. The deviation is that of one instance, or of one pair of hosts. Raised, slow instances and
+"""Number of past migrations after which half of their mean deviation is applied to predictions. The
+deviation is that of one instance, one pair of hosts or one memory size. Raised, slow instances and
 links are learnt later; lowered, deviations by chance are learnt. Not measured."""
 MOST = 8.0
-"""Largest factor by which the past migrations of an instance, or between two hosts, may change a
+"""Largest factor by which past migrations of an instance, or between two hosts, may change a
 predicted duration. The smallest factor is its reciprocal. Raised, one migration that hung makes a
 pair of hosts seem slow; lowered, migrations between slow hosts are predicted to be too short. Not
 measured."""
 
 Key = float | str | tuple[str, str]
-"""Key of a factor: MiB of memory, the uuid of an instance, or (source, destination)."""
+"""Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """The figures of migrations that are assumed where no past moves are known.
+    """The figures of migrations that are assumed if no past moves are known.
 
-    bandwidth : configured MiB per second of one migration; None where it is to be learnt from past
-        moves
+    bandwidth : configured MiB per second of one migration; None if the bandwidth is to be learnt
+        from past moves
     fixed : seconds before and after copying
     downtime : seconds for which a guest may be stopped
     """
@@ -137,13 +139,13 @@ class Assumed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """The figures of an instance by which its migration is predicted, apart from its past moves.
-    None where a figure is not known.
+    """The figures of an instance from which the duration of its migration is predicted, in addition
+    to its past moves. A figure that is not known is None.
 
     memory_mb : MiB of memory of its flavor
     disk_mb : MiB of local disk to be copied
     used_mb : MiB of memory in use
-    dirty_mb_s : MiB of memory per second that it writes
+    dirty_mb_s : MiB of memory that the guest writes per second
     """
 
     uuid: str
@@ -154,8 +156,8 @@ class Guest:
 
 
 class MigrationHistory:
-    """The prediction of the durations of moves. Its figures are fitted to past moves when it is
-    made.
+    """A model that predicts the durations of moves. It is fitted to past moves when the object is
+    created.
 
     fixed : fitted seconds before and after copying
     bandwidth : fitted MiB per second
@@ -174,8 +176,8 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """Return a Copy, by which the live migration of an instance between two hosts can be
-        predicted."""
+        """Return the Copy of a live migration of an instance between two hosts, from which its
+        course can be predicted."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
@@ -185,26 +187,26 @@ class MigrationHistory:
                 guest.uuid, guest.memory_mb, source, destination))))
 
     def seconds(self, guest: Guest, source: str = '', destination: str = '') -> float:
-        """Return the expected seconds of a move while no other is in progress."""
+        """Return the expected seconds of a move while no other move is in progress."""
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the learnt factor of the durations of moves between two hosts: above 1 where they
-        take longer than others, 1 where nothing is known."""
+        """Return the learnt factor of the durations of moves between two hosts. The factor is above
+        1 if these moves take longer than other moves, and 1 if nothing is known."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
-        """Return the uuids of the instances whose live migration would not converge. An instance
-        whose write rate is not known is not in the result."""
+        """Return the uuids of the instances whose live migration would not converge. The result has
+        no instance whose write rate is not known."""
         return frozenset(
             guest.uuid for guest in guests
             if (guest.dirty_mb_s is not None or guest.uuid in self._written)
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
     def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
-        """Return {uuid of an instance: (part of its memory that is copied in the first round, write
-        rate in MiB per second)}. The result only has instances for which the hypervisor reported
-        the copied memory."""
+        """Return {uuid of an instance: (part of its memory that the first round copies, write rate
+        in MiB per second)}. Instances for which the hypervisor did not report the copied memory are
+        left out."""
         found = collections.defaultdict(list)
         for past in tries:
             lasted = past.seconds or past.lasted
@@ -218,8 +220,8 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Learn the factors of memory sizes, pairs of hosts and instances from moves, and return
-        the logarithm of each.
+        """Return {key: logarithm of a factor}, learnt from past moves. There is a factor for each
+        memory size, pair of hosts and instance.
 
         :param timed: moves with their durations in seconds
         """
@@ -252,7 +254,8 @@ def _keys(uuid: str, memory_mb: float, source: str,
 
 
 def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
-    """Return (seconds before and after copying, MiB per second) that fit all moves best."""
+    """Return the pair (seconds before and after copying, MiB per second) that fits all moves
+    best."""
     start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
     if not timed:
         return assumed.fixed, assumed.bandwidth or BANDWIDTH

@@ -1,10 +1,10 @@
 """The duration of a live migration, modelled as a geometric series of rounds of copying.
 
 The first round copies the memory in use while the guest runs. Each later round copies the memory
-that was written during the round before. Once the rest can be copied within the allowed downtime,
-the guest is stopped and the rest is copied (Clark et al., NSDI 2005). If the guest writes at a
-constant rate, each round takes *r* times as long as the one before, where *r* is the write rate
-divided by the bandwidth (Akoush et al., MASCOTS 2010).
+that the guest wrote during the round before. Once the remaining memory can be copied within the
+allowed downtime, the guest is stopped and this memory is copied (Clark et al., NSDI 2005). If the
+guest writes at a constant rate, each round takes *r* times as long as the round before. Here *r* is
+the write rate divided by the bandwidth (Akoush et al., MASCOTS 2010).
 """
 
 import dataclasses
@@ -16,19 +16,20 @@ Nova's ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
 """Maximum number of passes over a guest's memory that are computed for one live migration. Fixed:
-more than any migration makes, so that the computation ends for a guest that writes nearly as fast
-as it is copied."""
+more passes than any migration makes. The computation thus ends for a guest that writes nearly as
+fast as its memory is copied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MigrationForecast:
     """The expected course of one live migration.
 
-    seconds : duration from the request to the end; for a migration that does not converge, it is
-        assumed that the guest is stopped after its memory has been copied twice
+    seconds : duration from the request to the end. For a migration that does not converge, it is
+        assumed that the guest is stopped after the first round and all memory is copied once more
     downtime : seconds for which the guest is stopped
     rounds : number of rounds of copying before the guest is stopped
-    converges : whether the rest can be copied within the allowed downtime
+    converges : True if the remaining memory can be copied within the allowed downtime; False
+        otherwise
     """
 
     seconds: float
@@ -43,9 +44,9 @@ class Copy:
 
     memory_mb : MiB of memory in use
     disk_mb : MiB of local disk, copied before the memory
-    dirty_mb_s : MiB of memory per second that the guest writes
+    dirty_mb_s : MiB of memory that the guest writes per second
     fixed : seconds before and after copying
-    factor : factor by which the duration differs from the model, learnt from past moves
+    factor : factor on the duration that the model predicts, learnt from past moves
     downtime : seconds for which the guest may be stopped
     """
 
@@ -83,7 +84,7 @@ class Copy:
 
 
 def _rounds(whole: float, ratio: float, downtime: float) -> int | None:
-    """Return the number of rounds before the guest is stopped; None where the migration does not
+    """Return the number of rounds before the guest is stopped; None if the migration does not
     converge.
 
     :param whole: seconds for copying all memory once

@@ -1,8 +1,9 @@
-"""The schedule of a plan: the times of its moves, found by list scheduling on hosts and links.
+"""The schedule of a plan: the times at which its moves begin and end. It is found by list
+scheduling on hosts and links.
 
-A list schedule never leaves a slot idle while a move could use it, so it is at most twice as long
+A list schedule never leaves a slot idle while a move could use it. So it is at most twice as long
 as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, among them
-the given one, are simulated with predicted durations, and the shortest schedule is chosen.
+the given order, are simulated with predicted durations. The shortest of these schedules is chosen.
 """
 
 import dataclasses
@@ -15,12 +16,12 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Largest difference of two times, in seconds, with which the times count as equal in a schedule of
-moves. Fixed: far below the accuracy of a schedule."""
+"""Largest difference of two times, in seconds, at which they count as equal in a schedule of moves.
+Fixed: far below the accuracy of a schedule."""
 SAME = 0.2
-"""Least difference of the overloads of two links that decides which move starts next. It is a part
-of a link's bandwidth. Where the difference is smaller, the longest move starts first. Raised, moves
-start although their links are busier than others; lowered, differences decide that are smaller than
+"""Smallest difference of two links' overloads, as part of a link's bandwidth, that decides which
+move starts next. If the difference is smaller, the longest move starts first. Raised, moves start
+although their links are busier than other links; lowered, differences decide that are smaller than
 the errors of predictions. Chosen just above the median error of predicted durations, which is 10 to
 18 % (``bench makespan``)."""
 
@@ -29,8 +30,8 @@ the errors of predictions. Chosen just above the median error of predicted durat
 class Job:
     """A move to be scheduled.
 
-    after : positions, in the list of jobs, of the moves that must have ended before it begins
-    heat : score of the host that the move relieves; 0 where load does not matter
+    after : positions, in the list of jobs, of the moves that must end before this move begins
+    heat : score of the host that the move relieves; 0 if load does not matter
     due : seconds from now within which the move has to end
     is_running : whether the move has already begun; such moves may exceed the limits on concurrent
         moves
@@ -48,8 +49,11 @@ class Job:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Bandwidths in MiB a second: the maximum of one migration (``stream``), and the bandwidth of
-    each host's link in each direction (``hosts``, for others ``default``).
+    """Bandwidths of migrations and of the hosts' links, in MiB per second.
+
+    stream : maximum bandwidth of one migration
+    default : bandwidth, in each direction, of the link of a host that is not in ``hosts``
+    hosts : {host: bandwidth of its link in each direction}
     """
 
     stream: float
@@ -73,11 +77,11 @@ class Timeline:
 
 
 def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
-    """Choose the schedule of some moves and return it.
+    """Return the best schedule of some moves.
 
-    Where moves relieve hosts, the moves off the hottest host begin first, unless the schedule is
-    then longer than with the given order of moves. Where moves have deadlines, the schedule with
-    the least delay is chosen; otherwise the shortest schedule is chosen.
+    If moves relieve hot hosts, the moves off the hottest host begin first, unless the schedule is
+    then longer than with the given order of moves. In all other cases the schedule with the least
+    delay after deadlines is chosen; of equal delays, the shortest schedule.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -96,17 +100,19 @@ def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 
 
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
-    """Return a lower bound of the duration of any schedule, in seconds: the largest of the work of
-    the busiest host or link, the work of all moves divided by the total slots, and the longest
-    chain of dependent moves."""
+    """Return a lower bound, in seconds, of the duration of any schedule.
+
+    It is the largest of three times: the work of the busiest host or link, the work of all moves
+    divided by the total number of slots, and the longest chain of dependent moves.
+    """
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
                      *(floor.work(True, n).max(initial=0.0) for n in (0, 1))))
 
 
 class _Floor:
-    """A simulation of moves on the slots and links of hosts. All arrays have an element for each
-    move, n in all, or for each host."""
+    """A simulation of moves on the slots and links of hosts. Arrays have one element for each of
+    the n moves, or one for each host."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
@@ -137,8 +143,8 @@ class _Floor:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
-        """Return a lower bound of the seconds that some moves take on each host, by its slots and
-        its link, as float64 (hosts,).
+        """Return float64 (hosts,): a lower bound of the seconds that some moves take on each host.
+        The slots and the link of the host limit the moves.
 
         :param some: bool (n,), True for the moves that count; True alone for all moves
         :param side: 0 for sources, 1 for destinations
@@ -148,8 +154,8 @@ class _Floor:
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """Return, for each host, the sum of a figure over the moves of the host; without a figure,
-        the number of these moves.
+        """Return, for each host, the sum of a figure over the moves of the host. Without a figure,
+        return the number of moves of the host.
 
         :param side: 0 for sources, 1 for destinations
         :param what: (n,), the figure of each move
@@ -157,8 +163,10 @@ class _Floor:
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
     def play(self, rule: 'Rule') -> Timeline:
-        """Simulate all moves and return their times. The rule chooses which of the moves that may
-        begin is the next."""
+        """Simulate all moves and return their times.
+
+        :param rule: function that chooses the next move among the moves that may begin
+        """
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
         # ``ahead`` has the seconds until each move begins to copy, ``left`` the part of its copying
@@ -205,13 +213,12 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """Return the bandwidth of some moves, in MiB per second as float64. The moves on a link
-        share it equally, and a move gets at most the maximum of one migration.
+        """Return float64: the bandwidth of each of some moves, in MiB per second. The moves on a
+        link share it equally. A move gets at most the maximum of one migration.
 
         :param moves: positions of the moves
         :param under_way: bool (n,), True for the moves in progress
-
-        :param more: number of moves on each link in addition to the running ones
+        :param more: number of moves on each link in addition to the moves in progress
         """
         share = np.full(len(moves), float(self.links.stream))
         for side in (0, 1):
@@ -221,19 +228,20 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return the seconds that each move would copy from beginning to end with the present share
-        of its links, as float64.
+        """Return float64: the seconds that all copying of each move would take with its present
+        share of the links.
 
         :param going: positions of the moves that copy
+        :param under_way: bool (n,), True for the moves that copy
         """
         return np.array([max(self.jobs[n].copy.seconds(bandwidth) - self.fixed[n], TOLERANCE)
                          for n, bandwidth in zip(going, self.bandwidth(going, under_way),
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """Return float64: for each move that may begin, the larger of two times in seconds: the
-        remaining work on the busier one of its two hosts, and the duration of the chain of moves
-        that wait for this move.
+        """Return float64: the urgency of each move that may begin, in seconds. It is the larger of
+        two times: the remaining work on the busier one of the move's two hosts, and the duration of
+        the chain of moves that wait for this move.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun
@@ -244,9 +252,13 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: for each move that may begin, the part of a link's bandwidth by which the
-        move would overload the busier one of its two links; 0 where neither link is overloaded. The
-        traffic of a move is its average in a cloud without other moves."""
+        """Return float64: the overload that each move that may begin would cause, as a part of a
+        link's bandwidth. The busier one of the move's two links counts; the result is 0 if neither
+        link is overloaded. The traffic of a move is its average in a cloud without other moves.
+
+        :param may: positions of the moves that may begin
+        :param under_way: bool (n,), True for the moves in progress
+        """
         found = np.zeros(len(may))
         for side in (0, 1):
             host = self.ends_at[side][may]
@@ -256,10 +268,10 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the seconds of each move plus the seconds of the longest chain of moves
+    """Return float64 (n,): the seconds of each move, plus the seconds of the longest chain of moves
     that wait for this move.
 
-    :param alone: seconds of each move without others
+    :param alone: seconds of each move without other moves
     """
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):
@@ -269,11 +281,13 @@ def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
 
 
 Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
-"""A function that chooses the next move to begin, among the moves that may begin now. It takes
-(floor, intp (n,) positions of the moves that may begin, bool (m,) moves in progress, bool (m,)
-moves that wait) and returns an index into the first array. ``_free_links`` is good where slots are
-scarce, because moves get free links. ``_bottleneck`` is good where bandwidth is scarce, because the
-busiest link stays in use."""
+"""A function that chooses the next move to begin, among the moves that may begin now.
+
+The function takes the floor; intp (n,), the positions of the moves that may begin; bool (m,), the
+moves in progress; and bool (m,), the moves that wait. It returns an index into the first array.
+``_free_links`` is good if slots are scarce, because moves get free links. ``_bottleneck`` is good
+if bandwidth is scarce, because the busiest link stays in use.
+"""
 
 
 def _first_come(_floor: _Floor, _may: np.ndarray, _under_way: np.ndarray,

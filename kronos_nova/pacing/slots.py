@@ -1,5 +1,5 @@
-"""Slots for moves: the number that may be in progress at the same time, in the cloud and on each
-host."""
+"""Slots for moves. They limit the number of moves in progress at the same time, in the cloud and on
+each host."""
 
 import collections
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """The numbers of moves in progress, compared with the limits on concurrent moves. An instance
+    """Counts of the moves in progress, compared with the limits on concurrent moves. An instance
     has at most one move at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):
@@ -36,7 +36,8 @@ class ConcurrencySlots:
         return len(self.instances) >= self.caps.total
 
     def enter(self, move: Move) -> bool:
-        """Count a move as in progress if slots are free for it. Return whether they are."""
+        """Count a move as in progress if slots are free for it. Return True if the move was
+        counted; False if the limits or another move of the instance forbid the move."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.sources.get(
                     move.source, self.caps.per_source) and
