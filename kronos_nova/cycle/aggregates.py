@@ -112,8 +112,8 @@ class ScopeIndex:
     def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
         """Return the Scope of an aggregate: its hosts and instances.
 
-        :param planned: the moves planned so far in this cycle; an instance that one of these moves
-            moves is listed on the destination
+        :param planned: the moves planned so far in this cycle; an instance with such a move is
+            listed on the destination
         :raises ConfigurationError: there is no aggregate of that name
         """
         if name not in self._hosts:

@@ -43,9 +43,9 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check an older plan against the present state. Its moves have to be permitted still, and the
-    plan has to bring a part (:data:`LEAST_GAIN`) of the decrease of the imbalance that it
-    promised."""
+    """Check an older plan against the present state. Its moves have to be still permitted. Together
+    they have to bring at least the part :data:`LEAST_GAIN` of the decrease of the imbalance that
+    the plan promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -160,11 +160,11 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Advantage that a new plan needs to replace a plan that waits for approval, as a part of its gain.
-The gain is the decrease of the imbalance by the new plan. Raised, operators are asked to approve
-plans that are far from the best; lowered, waiting plans are replaced because loads fluctuate.
-Chosen so that a host that comes back empty leads to a new plan, and a fluctuation of the size of a
-threshold does not; not measured."""
+"""Advantage that lets a new plan replace a plan that waits for approval, as a part of the new
+plan's gain. The gain is the decrease of the imbalance. Raised, operators are asked to approve plans
+that are far from the best; lowered, waiting plans are replaced because loads fluctuate. Chosen so
+that a host that comes back empty leads to a new plan, and a fluctuation of the size of a threshold
+does not; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest part of the promised decrease of the imbalance with which an approved plan is started.

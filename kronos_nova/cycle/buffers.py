@@ -43,7 +43,7 @@ class KeptBuffers:
 
     snapshot : the cloud, in which the room of buffers counts as used
     states : the buffers, each with the number of wanted servers and the number that fits
-    warnings : aggregate to texts for an operator about buffers that are not kept
+    warnings : {aggregate: texts for an operator about buffers that are not kept}
     maker : plans the moves that make lost room again
     """
 

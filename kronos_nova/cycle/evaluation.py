@@ -165,7 +165,7 @@ class Cycle:
         none. A problem is a reason why the expected servers cannot use the room, or why other
         servers may use it.
 
-        :param lost: uuid of a hold to the reason why placement has no allocation for its room
+        :param lost: {uuid of a hold: reason why placement has no allocation for its room}
         """
         kept = self._kept_here(snapshot, options)
         is_filtered = (all(each.keeper != hold.FILTER for each in kept)
@@ -237,7 +237,8 @@ class Cycle:
 
     def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
         """Return the options with ``repair_order``: for each aggregate, whether rules are repaired
-        before, after or together with other moves. The order follows from its automation levels."""
+        before, after or together with other moves. The order follows from the automation levels of
+        the aggregate."""
         switches, names = self.cycle_ports.switches.read(), options.aggregates or ()
         return dataclasses.replace(options, repair_order={
             name: switches.repair_order(name, self.rules.automation)

@@ -150,9 +150,9 @@ def skips(reasons: dict[int, str], vms: tuple[str, ...],
     """Return the instances that stay, grouped by the reason why they stay. The groups are in the
     order of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
-    :param reasons: instance index to the reason
+    :param reasons: {instance index: reason}
 
-    :param details: uuid to an additional text about an instance
+    :param details: {uuid: additional text about the instance}
     """
     grouped = collections.defaultdict(list)
     for vm, reason in reasons.items():
@@ -217,7 +217,7 @@ def blocked(state: State, host: int, held: dict[int, str],
     """Return {uuid of an instance: text about what blocks it} for instances that cannot be moved
     off ``host``.
 
-    :param held: instance index to the reason why it may not be moved at all
+    :param held: {instance index: reason why the instance may not be moved at all}
     :param unplaced: instances for which the planner found no destination
     """
     found = {}
@@ -238,8 +238,8 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
     have been moved.
 
     :param pairs: instances (n,) and hosts (m,)
-    :param gains: bool (n, m), whether a move would gain something
-    :param accepted: bool (n, m), whether policies accept the move
+    :param gains: bool (n, m), True if a move would gain something
+    :param accepted: bool (n, m), True if policies accept the move
     """
     vms, hosts = pairs
     permitted = state.delta((vms[:, None], hosts[None, :])).feasible
@@ -254,9 +254,9 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return for each instance the most frequent reason why its useful hosts refuse it. Useful
-    hosts are destinations by which the instance would lower the imbalance; all of them refuse the
-    instance. Only the first :data:`NEAREST` useful hosts of an instance are considered.
+    """Return for each instance the most frequent reason why its useful hosts refuse it. A move to a
+    useful host would lower the imbalance or free a host; all useful hosts refuse the instance. Only
+    the first :data:`NEAREST` useful hosts of an instance are considered.
 
     :param useful: bool (n, m), the useful hosts of each instance
     """
@@ -306,10 +306,11 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Number of live migrations by others from which a report warns that another balancer may be at
-work. Only migrations of servers that Kronos has moved as well are counted. They are counted within
-``no_return_window`` or ``server_grace``, whichever is longer. Raised, another balancer is reported
-later; lowered, an operator who moves two servers back counts as a balancer. Not measured."""
+"""Least number of live migrations by others for which a report warns of another balancer. Only
+migrations of servers that Kronos has moved as well are counted. The migrations of the last
+``no_return_window`` or ``server_grace`` are counted, whichever is longer. Raised, another balancer
+is reported later; lowered, an operator who moves two servers back counts as a balancer. Not
+measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
@@ -542,7 +543,7 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
     """Return the instances that stayed, grouped by reason, with texts about the rules that keep
     them on their hosts.
 
-    :param kept_back: instance index to the reason why its move was left out of the plan, as in a
+    :param kept_back: {instance index: reason why its move was left out of the plan}, as in a
         TimelyPlan
     """
     vms, holds = found.case.problem.vms, found.case.holds

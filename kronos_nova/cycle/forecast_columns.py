@@ -44,7 +44,7 @@ Prometheus that does not answer. Not measured."""
 class HourlyHistory:
     """The hourly means of a query's series, by the value of a label.
 
-    An hour is its number since 1970. The first cycle in an hour queries only the hours that are
+    Hours are numbered from 1970 on. The first cycle in an hour queries only the hours that are
     missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take some 10
     MiB.
     """
@@ -60,7 +60,7 @@ class HourlyHistory:
              now: float) -> None:
         """Read the hours that are missing, and drop all hours that are not in ``hours``.
 
-        :param hours: sorted
+        :param hours: numbers of hours, sorted
         :raises MetricsError: some hours could not be read; the hours that were read are kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
@@ -215,7 +215,7 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
 
 
 class ForecastCache:
-    """A maker of load forecasts that keeps the past loads it has read for later cycles."""
+    """A maker of load forecasts. It keeps the past loads that it has read, for later cycles."""
 
     def __init__(self) -> None:
         self._kept = {}
@@ -254,7 +254,7 @@ class _Kept:
 
 
 class _Asked:
-    """The making of one policy's forecast in one cycle."""
+    """A maker of the forecast of one policy in one cycle."""
 
     def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
                  now: float) -> None:

@@ -30,7 +30,7 @@ class SettledAllocations:
     """The allocations that placement has for open holds (room kept for new servers).
 
     held : uuids of consumers with allocations
-    problems : uuid of a hold to the reason why placement has no allocations for its room any more
+    problems : {uuid of a hold: reason why placement has no allocations for its room any more}
     """
 
     held: set[str] = dataclasses.field(default_factory=set)
@@ -80,7 +80,7 @@ class HeldAllocations:
         others have removed are made again. The start of a hold that was interrupted is resumed if
         all its room is allocated; otherwise its allocations are removed.
 
-        :param is_here: whether the aggregate of a hold is evaluated now
+        :param is_here: returns True if the aggregate of a hold is evaluated now
         :param resume: called with each interrupted hold whose room is all allocated
         """
         found = SettledAllocations()

@@ -71,8 +71,8 @@ class LossRules:
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """Return {order of a move that would violate the rule: reason}; empty if there is no rule.
-    Without these moves the plan obeys the rule."""
+    """Return {order of a move that would violate the rule: reason}; empty if there is no rule. The
+    plan obeys the rule without these moves."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 

@@ -49,10 +49,10 @@ in the order in which Nova restarts them. Raised, checks are rarer, and this ord
 more hosts; lowered, checks are more frequent, and this order is checked for fewer hosts. Not
 measured."""
 COLD = 3.0
-"""Duration of the first check of losses of hosts, as a multiple of a later check. Later checks are
-faster because they reuse earlier results. Raised, the second check begins sooner, and its time may
-not suffice for all hosts; lowered, the second check begins later. Measured: 2.4 and 0.75 seconds
-for 1,000 hosts (``python -m bench failover``)."""
+"""Duration of the first check of losses of hosts, as a multiple of a later check's duration. Later
+checks are faster because they reuse earlier results. Raised, the second check begins sooner, and
+its time may not suffice for all hosts; lowered, the second check begins later. Measured: 2.4 and
+0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts how many more servers would fit (slots).
 Raised, the Prometheus exporter has more series, and evaluations take longer; lowered, operators can

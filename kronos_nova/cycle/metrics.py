@@ -201,17 +201,17 @@ class Load:
     """The load of the hosts and instances of one aggregate.
 
     policies : policies with data
-    no_data : name of each policy without data to the reason
+    no_data : {name of a policy without data: reason}
     guards : ScoreGuards of the policies in ``no_data`` whose scores of hosts are known
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
     host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
-    measured : bool (H,), whether the figures of all policies are known
+    measured : bool (H,), True if the figures of all policies are known
     weights : float64 (V, P), NaN = not known; None before :func:`weigh`
     units : float64 (H, P), weight that a sample of 1 gives to an instance on each host; None before
         :func:`weigh`
     doubts : the warnings about missing or impossible figures of instances and sizes; ``warnings``
-        has them too
-    answered : policy to the quality of its answer, where there was one
+        has these as well
+    answered : {policy: quality of its answer}, for policies with an answer
     """
 
     policies: tuple[Policy, ...]
@@ -286,7 +286,7 @@ class _Weighed:
 
     problem : reason why plans do not use the policy; '' if they do
     scores : None where plans do not use the policy
-    doubts : the warnings about missing or impossible figures; ``warnings`` has them too
+    doubts : the warnings about missing or impossible figures; ``warnings`` has these as well
     """
 
     host_scale: np.ndarray
@@ -511,9 +511,9 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
 class MeasuredGuests:
     """Measured figures from which the durations of moves are predicted.
 
-    dirty : uuid of an instance to the MiB a second that it writes
-    used : uuid to the MiB of memory to copy
-    links : host to the MiB a second of its link
+    dirty : {uuid of an instance: MiB a second that it writes}
+    used : {uuid: MiB of memory to copy}
+    links : {host: MiB a second of its link}
     warnings : texts about queries without an answer
     """
 

@@ -32,9 +32,9 @@ class Observation:
     """The cloud and the records that an evaluation reads.
 
     scopes : names of the aggregates that are read; None for the whole cloud
-    last : aggregate to the outcome of its last evaluation
-    proposed : aggregate to the PlanRecord that waits for approval there
-    units : each planned aggregate to the aggregates that share hosts with it, itself included
+    last : {aggregate: outcome of its last evaluation}
+    proposed : {aggregate: PlanRecord that waits for approval there}
+    units : {planned aggregate: the aggregates that share hosts with it, itself included}
     """
 
     snapshot: Snapshot

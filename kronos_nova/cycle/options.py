@@ -30,10 +30,10 @@ class PaceOptions:
     link : MiB a second of each host's link; None: the speed of one migration
     stream : maximum MiB a second of one migration; None: learnt from past moves
     downtime : seconds for which a guest may be stopped
-    copies_local_disks : whether instances have disks that are copied
-    forces : True if Nova is asked to complete migrations by force that take too long
+    copies_local_disks : True if instances have disks that are copied
+    forces : True if migrations that take too long are completed by force
     stale_plan_age : seconds after which a move that has not begun is given up
-    due : host to the seconds within which it has to be empty
+    due : {host: seconds within which it has to be empty}
     """
 
     caps: Caps = Caps(total=4, per_source=1, per_destination=2)
@@ -78,8 +78,8 @@ class EngineOptions:
     budget : maximum number of moves of a plan; None for the number in the policies file
     max_sample_age : seconds; None accepts samples of any age
     soft_groups_yield : set by drains; there is no such option of ``[kronos]``
-    repair_order : aggregate to one of TOGETHER, FIRST, LAST and NEVER of
-        :mod:`kronos_nova.objects.automation`; TOGETHER where it is not named
+    repair_order : {aggregate: one of TOGETHER, FIRST, LAST and NEVER of
+        :mod:`kronos_nova.objects.automation`}; TOGETHER for other aggregates
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova
     """
 

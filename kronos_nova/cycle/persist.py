@@ -50,7 +50,7 @@ def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
     scores that fail the checks of :mod:`kronos_nova.load.belief` now, and scores that failed before
     and could not be checked now.
 
-    :param before: the result after the evaluation before
+    :param before: the result of this function in the previous evaluation
     """
     judged = {(each.policy, each.host) for each in report.unbelieved}
     failing = {(each.policy, each.host) for each in report.unbelieved

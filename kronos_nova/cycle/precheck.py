@@ -32,10 +32,10 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Number of hosts that Nova's scheduler refuses for an instance before no other host is tried.
-Raised, each instance costs more requests to the scheduler; lowered, an instance stays because of a
-few unusual hosts. Chosen because a filter that refuses an instance for pinned CPUs, a device or an
-image mostly refuses it for every host; not measured."""
+"""Number of hosts that Nova's scheduler refuses for an instance, after which no other host is
+tried. Raised, each instance costs more requests to the scheduler; lowered, an instance stays
+because of a few unusual hosts. Chosen because a filter that refuses an instance for pinned CPUs, a
+device or an image mostly refuses it for every host; not measured."""
 
 FEW_HOSTS = 10
 """Largest number of possible destinations of an instance at which all destinations are tried. The
@@ -63,7 +63,7 @@ class Precheck:
     the same project and equal flavors, images, requirements, allocations and server groups.
 
     :param model: the model of the aggregate, whose rules limit the possible destinations
-    :param is_over: returns whether the time for requests is over
+    :param is_over: returns True if the time for requests is over
     :param refused_lately: {instance uuid: {destination: error}} of moves that Nova refused to begin
     """
 
@@ -92,8 +92,8 @@ class Precheck:
                 if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the moves of a plan that the scheduler refuses. It is asked about each move for
-        which no answer is kept. The earlier moves of the plan count as made.
+        """Return the moves of a plan that the scheduler refuses. The scheduler is asked about each
+        move for which no answer is kept. The earlier moves of the plan count as made.
 
         :param moves: in the order of the plan
         :returns: the numbers (``order``) of the refused moves
@@ -243,8 +243,8 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan. If the scheduler was not asked about a move, or only about
-        a part of its requirements, the ``reason`` of the move says so."""
+        """Return the moves of the plan. The ``reason`` of a move says so if the scheduler was not
+        asked about the move, or if a part of the question was left out."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -271,7 +271,7 @@ def _covers(asked: Before, before: Before) -> bool:
 
 
 def _last(hosts: Mapping[str, str]) -> str:
-    """Return the reason for the refusal of the last of some hosts."""
+    """Return the reason why the last host in ``hosts`` was refused."""
     return list(hosts.values())[-1]
 
 

@@ -115,7 +115,7 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
     core-hours from its servers. The price is higher for an instance that is known for a short time,
     because its statistics are mostly chance.
 
-    :param load_stats: policy to the statistics of the instances' loads
+    :param load_stats: {policy: statistics of the instances' loads}
     """
     known = np.max([stats.known_seconds(problem.vms) for stats in load_stats.values()],
                    axis=0, initial=SEEN_LEAST)

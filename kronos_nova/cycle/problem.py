@@ -126,9 +126,9 @@ class PlanningCase:
         a host that live migrations cannot leave
     instances : the instances of the problem, in its order
     around : the part of the snapshot that concerns the aggregate
-    forecasts : policy to its forecast
+    forecasts : {policy: its forecast}
     ahead : the problem, with a column for each hour to come
-    load_stats : policy to the statistics of its instances' loads; empty without restraint
+    load_stats : {policy: statistics of its instances' loads}; empty without restraint
     outlook : the load that is likely to last; None without restraint
     marks : the limits above which a host or an instance is hot, for each policy of ``ahead``
     compile : makes the model of a problem, with all rules and prices
@@ -351,8 +351,9 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return {index of an instance: reason why it may not be moved}. On a host that is to be
-    emptied, settings of the owner, failed moves and unknown loads are no reasons."""
+    """Return {index of an instance: reason why it may not be moved}. Some reasons do not count on a
+    host that is to be emptied: metadata that the owner has set, cooldowns, failed moves, unknown
+    loads, and rules that may be broken to empty hosts."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}

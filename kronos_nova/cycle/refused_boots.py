@@ -1,4 +1,4 @@
-"""The choice of an aggregate in which room is made for new servers that found no host in Nova."""
+"""The choice of an aggregate in which room is made for new servers for which Nova found no host."""
 
 import dataclasses
 import datetime

@@ -59,8 +59,8 @@ class RoomRequests:
         self.utcnow = utcnow
 
     def wanted(self, aggregates: Collection[str]) -> dict[str, list[Hold]]:
-        """Return {aggregate: holds that need room there}, for the aggregates where a plan may begin
-        now."""
+        """Return {aggregate: holds (records of requests) whose room is to be made there}, for the
+        aggregates where a plan may begin now."""
         found = collections.defaultdict(list)
         holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
                  if each.aggregate in aggregates and not each.consumers]  # no allocations to settle

@@ -25,7 +25,7 @@ def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: flo
 
     :param uuids: uuids of the aggregate's instances
     :param now: Unix seconds
-    :param moved_today: uuid to the number of moves in the last 24 hours
+    :param moved_today: {uuid: number of moves in the last 24 hours}
     """
     found: dict[str, RuleHold] = {}
     for each in selections:

@@ -32,9 +32,9 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Numbers (no unit) by which the moves of a plan are sorted by purpose. Each is added to the load
-of the move's source, and the moves with the highest sums start first. Fixed: a load in this sum is
-at most 1, so that all moves of one purpose start before the moves of the next purpose."""
+"""Numbers (no unit) by which the moves of a plan are sorted by purpose. Each number is added to the
+load of the move's source, and the moves with the highest sums start first. Fixed: a load in this
+sum is at most 1, so that all moves of one purpose start before the moves of the next purpose."""
 MIGRATING = 'migrating'
 ROUNDS = 5
 """Maximum number of plans that one evaluation tries until all moves of a plan can start in time.
@@ -55,9 +55,9 @@ SAMPLED = 256
 The durations of the migrations of these instances are predicted. Raised, the estimate takes longer;
 lowered, it is less exact. Not measured."""
 AMPLE = 2.0
-"""Budget of the first plan that is tried, as a multiple of the moves that are estimated to fit.
-Raised, the first plan has more moves that cannot start in time, and another plan is made; lowered,
-plans of short moves leave time unused. Not measured."""
+"""Budget of the first plan that is tried, as a multiple of the estimated number of moves that can
+start in time. Raised, the first plan has more moves that cannot start in time, and another plan is
+made; lowered, plans of short moves leave time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan whose start times are predicted. The moves of a longer plan
 start in the order in which they were found. Raised, computing the times takes longer, with the
@@ -116,7 +116,7 @@ class Pace:
               scores: Mapping[str, float]) -> tuple[PlannedMove, ...]:
         """Return the moves of a plan, each with its expected beginning and duration.
 
-        :param scores: host to its highest score, of hosts whose load is known
+        :param scores: {host: its highest score}, for hosts whose load is known
         """
         if len(moves) > MOST_SCHEDULED:
             return tuple(map(self._unscheduled, moves))

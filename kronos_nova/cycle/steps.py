@@ -135,8 +135,8 @@ class Line:
 
     @functools.cached_property
     def _loss_rules(self) -> loss_rule.LossRules:
-        """The rules that no plan uncovers the loss of a host. All servers of a lost host have to be
-        able to restart elsewhere."""
+        """The rules by which no plan may uncover the loss of a host. All servers of a lost host
+        have to be able to restart elsewhere."""
         given = self.given
         return loss_rule.LossRules(given.snapshot, given.policies, given.options,
                                    given.planner_ports)

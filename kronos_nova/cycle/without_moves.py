@@ -40,7 +40,7 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
     they would have been made in any case.
 
     :param past: moves in the order of their ends
-    :param hosts: uuid of each server to its host
+    :param hosts: {uuid of a server: its host}
     """
     found: dict[str, tuple[str, str]] = {}
     for move in past:

@@ -109,8 +109,8 @@ class Checker:
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
         """Return a sentence about hosts whose loss is covered now, but would not be covered after
         the drains; '' if there are no such hosts. The loss of a host is covered if its servers can
-        all restart elsewhere. Drains that have such a sentence need ``force``. It is '' as well if
-        no option requires that losses are covered.
+        all restart elsewhere. The result is '' as well if no option requires that losses are
+        covered. Drains that have such a sentence need ``force``.
 
         :param checked: result of :meth:`check`
         """

@@ -364,7 +364,7 @@ class _Treatment:
 class _Ruled:
     """The rules of operators that apply to servers in a drain.
 
-    treatments : {uuid of a server: _Treatment if Nova does not migrate it live}
+    treatments : {uuid of a server: its _Treatment}, if Nova does not migrate the server live
     held : {uuid of a server that stays even on a host that is emptied: reason}
     """
 

@@ -26,7 +26,7 @@ OPENED = (RELEASING, RELEASED)
 """States of a drain that was ended by a release."""
 
 OVER = (EMPTY, OVERDUE)
-"""States in which nothing is moved, and the host stays disabled until it is released."""
+"""States in which nothing is moved, and the host stays disabled until the host is released."""
 
 DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     REQUESTED: frozenset((DRAINING, BLOCKED, RELEASING, RELEASED)),
@@ -71,7 +71,7 @@ class Drain:
 
     parallel : maximum number of concurrent moves off this host; None for
         ``max_concurrent_per_source``
-    keep_spare : number of hosts for whose instances room has to stay free, as ``[kronos]
+    keep_spare : number of hosts for whose instances room has to stay free, as with ``[kronos]
         reserve_hosts``
     avoid : names of hosts that are to be emptied later, and take servers only if no other host can
     servers : number of servers on the host at its first check

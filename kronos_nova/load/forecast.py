@@ -47,10 +47,10 @@ weights of the forecasts that are combined are inverse to this error. Raised, go
 same weight as moderate ones; lowered, a forecast that was exact for some hours outweighs all
 others. Not measured."""
 WORTH = 0.9
-"""Largest error of a forecast that is used, as a factor of the error without a forecast. Without a
-forecast, loads are assumed to stay as they are. Raised, servers are moved for an advantage that may
-be chance; lowered, useful forecasts are not used. Not measured separately; ``bench days --known``
-has the effect of forecasts."""
+"""Largest error of a forecast that is used, as a multiple of the error without a forecast. Without
+a forecast, loads are assumed to stay as they are. Raised, servers are moved for an advantage that
+may be chance; lowered, useful forecasts are not used. Not measured separately; ``bench days
+--known`` has the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest accepted ratio between the summed loads of an hour of the last day and of now, either
 way. If the ratio is larger in every hour, the query of past loads counts as one in another unit.

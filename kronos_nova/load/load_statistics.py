@@ -1,12 +1,13 @@
 """Running statistics of each instance's load, and its likely load in the next half hour.
 
-For each instance four figures ``μ``, ``σ²``, ``q`` and ``c`` are kept, in which older samples have
-less weight: the mean ``μ`` and the variance ``σ²`` of its load ``x`` over about a day, its mean
-``q`` over about a quarter of an hour, and the covariance ``c`` of ``x`` with ``q`` of the sample
-before. For a stationary load with autocovariances ``γ(k)``, and weights ``w(k)`` of ``q``, ``c = Σ
-w(k) γ(k)``. This is also the covariance of the present load with its mean over the time to come by
-the same weights. So ``β = c / σ²`` is the slope of the regression of the future load on the present
-one, and
+Four figures are kept for each instance: the mean ``μ`` and the variance ``σ²`` of its load ``x``
+over about a day, its mean ``q`` over about a quarter of an hour, and the covariance ``c`` of ``x``
+with ``q`` of the sample before. Older samples have less weight in each figure.
+
+For a stationary load with autocovariances ``γ(k)``, and weights ``w(k)`` of ``q``,
+``c = Σ w(k) γ(k)``. This is also the covariance of the present load with its mean over the time to
+come, if this mean has the same weights. So ``β = c / σ²`` is the slope of the regression of the
+future load on the present load, and
 
     E = μ + β (x - μ)
 

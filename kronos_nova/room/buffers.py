@@ -25,8 +25,8 @@ class BufferState:
     """A buffer and the room found for it in a cloud.
 
     wanted : number of new servers that should fit
-    hosts : {host: number of new servers for which it keeps room}; the sum is below ``wanted`` if
-        room is lost
+    hosts : {host: number of new servers for which the host keeps room}; the sum is below ``wanted``
+        if room is lost
     """
 
     buffer: Buffer
@@ -74,8 +74,8 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
 def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits: Limits,
          pinned: Collection[str],
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan | None:
-    """Return moves after which more servers of a buffer fit; None if no such moves are found. All
-    wanted servers fit if the budget of moves suffices.
+    """Return moves after which more servers of a buffer fit; None if no such moves are found. If
+    the budget of moves suffices, all wanted servers fit after the moves.
 
     :param snapshot: the cloud, in which the room of other buffers counts as used
     :param loads: as for :func:`~kronos_nova.room.making.plan`

@@ -480,8 +480,7 @@ class _GroupRooms:
             self._room[group][host] -= count
 
     def groups_of(self, vms: np.ndarray) -> list[int]:
-        """Return the server groups of some instances, if the members of the group are kept
-        apart."""
+        """Return the server groups of some instances, without groups that are not kept apart."""
         return [group for group, _count in self._groups(vms)]
 
     def _groups(self, vms: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -96,7 +96,8 @@ def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
 def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
            left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
     """Check whether lost servers can restart, for one loss after the other until the time is over.
-    The losses whose last check is the oldest come first, and among equally old ones single hosts.
+    The losses whose last check is the oldest come first. Among losses whose last check is equally
+    old, the losses of single hosts come first.
 
     :param memory: results of earlier rounds, to which the results of this round are added
     :param left: returns the seconds that are left

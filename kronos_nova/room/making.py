@@ -1,7 +1,7 @@
 """Plans that make room for new servers of a shape.
 
-The planner gets the new servers as instances that have to leave an imaginary host. Where it has to
-move other servers to make room, it moves those with the least memory.
+The planner gets the new servers as instances that have to leave an imaginary host. Where the
+planner has to move other servers to make room, it moves the servers with the least memory.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ CUT = 'the time limit of a plan was over before a place was found; there may be 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomMove:
     """A move that makes room. ``depends_on`` are the positions, from 0, of the moves that have to
-    succeed before it begins."""
+    succeed before this move begins."""
 
     instance_uuid: str
     source: str

@@ -115,7 +115,7 @@ class SlotCounter:
     def slots(self, shape: int) -> Slots:
         """Return the Slots of a shape: how many more servers fit, and why no more fit.
 
-        :param shape: position of the shape in the list
+        :param shape: position of the shape in ``shapes``
         """
         problem, demand = self.problem, self.problem.demands[self._new[shape][0]]
         needed = np.flatnonzero(demand > 0)
