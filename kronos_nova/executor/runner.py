@@ -30,8 +30,8 @@ an outage; lowered, a Nova that is overloaded gets more requests. Not measured."
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which the request to abort a live migration is repeated, because its message may be
-lost. Raised, a move that has to end lasts longer; lowered, a nova-compute with several such
-migrations is busy with the requests. Not measured."""
+lost. Raised, a move that has to end lasts longer; lowered, a nova-compute with several migrations
+to abort is busy with the requests. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}

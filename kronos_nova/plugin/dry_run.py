@@ -31,9 +31,10 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return whether servers that come to the host or leave it by earlier moves of the plan may
-    cause a refusal. Possible causes are a PCI device or the NUMA topology of a leaving server, and
-    a server group that the instance shares with an arriving or leaving server."""
+    """Return whether servers of the plan's earlier moves may cause the refusal of a move. These
+    servers come to the host or leave it before the move. Possible causes are a PCI device or the
+    NUMA topology of a leaving server, and a server group that the instance shares with an arriving
+    or leaving server."""
     if not (before.arriving or before.leaving):
         return False
     try:

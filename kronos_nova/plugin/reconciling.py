@@ -64,8 +64,8 @@ class Reconciling:
         """Record a heartbeat of this worker, and reconcile recent migrations if this is due and no
         other worker reconciles.
 
-        If this worker recorded no heartbeat for a while, the other workers were probably delayed
-        too. Reconciling then waits until the other workers have had time for a new heartbeat, so
+        If this worker recorded no heartbeat for a while, the other workers were probably delayed as
+        well. Reconciling then waits until the other workers have had time for a new heartbeat, so
         that none of them counts as dead.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the

@@ -1,5 +1,5 @@
-"""Requests to make room for servers like those for which Nova found no host. Kronos records them,
-so that later servers of the same flavor find a host."""
+"""Requests to make room for servers like those for which Nova found no host. Kronos records the
+requests, so that later servers of the same flavor find a host."""
 
 import datetime
 

@@ -30,9 +30,9 @@ a query takes the database longer; lowered, there are more queries. Chosen becau
 take a hundredth of a second."""
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which the devices and ports of an instance are read again, although
-its record has not changed. Raised, a new share or port is seen later; lowered, evaluations take
-longer. Not measured."""
+"""Number of evaluations after which the devices and ports of an unchanged instance are read again.
+A new share or port need not change the record of the instance. Raised, a new share or port is seen
+later; lowered, evaluations take longer. Not measured."""
 
 PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 

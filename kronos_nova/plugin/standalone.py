@@ -2,8 +2,8 @@
 
 Commands run in native threads, whichever concurrency the services use. Some libraries import
 eventlet wherever it is installed, which prints warnings and keeps Nova 34 from working in threads.
-So eventlet is hidden from commands. The exception is Nova 33, whose own code imports eventlet in
-threads too.
+So eventlet is hidden from commands. The exception is Nova 33, whose own code imports eventlet even
+when it runs in threads.
 """
 
 import functools

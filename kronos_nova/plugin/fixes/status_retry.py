@@ -17,10 +17,11 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 180
-"""Seconds for which saving the status of a live migration is repeated while the database or message
-bus does not answer. Raised, another worker may take the migration over in the meantime; lowered,
-the status is lost when a service restarts. Chosen to be longer than ``rpc_response_timeout``, and
-shorter than the time after which the migration of a dead worker is taken over."""
+"""Seconds for which a failed change of a live migration's status is repeated. A change fails while
+the database or message bus does not answer. Raised, another worker may take the migration over in
+the meantime; lowered, the status is lost when a service restarts. Chosen to be longer than
+``rpc_response_timeout``, and shorter than the time after which the migration of a dead worker is
+taken over."""
 
 EXPECTED = {
     'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),
