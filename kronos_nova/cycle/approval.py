@@ -231,8 +231,9 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return the reason why an evaluation for another purpose, such as the repair of rules,
-    replaces a plan that waits for approval; '' where the waiting plan stays.
+    """Return the reason why an evaluation for another purpose replaces a plan that waits for
+    approval; '' where the waiting plan stays. The two purposes are the repair of rules, and all
+    other moves.
 
     :param level: automation level of the new plan
     """

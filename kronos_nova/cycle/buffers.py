@@ -74,8 +74,8 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Return True if a plan that makes room may replace the plan of a report: the report has no
-    moves, or only moves that are chosen by load. Return False if the report has other moves."""
+    """Return True if a plan that makes room may replace the plan of a report; False otherwise. It
+    may replace a plan whose moves are all chosen by load, and a report without moves."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 
@@ -170,8 +170,9 @@ class _RoomMaker:
     history: PlanningHistory
 
     def must_wait(self, report: AggregateReport) -> bool:
-        """Return True if no room can be made in an aggregate now: a plan is in progress, a cooldown
-        runs, or the report has a plan that must not be replaced. Return False otherwise."""
+        """Return True if no room can be made in an aggregate now; False otherwise. No room can be
+        made while a plan is in progress, a cooldown runs, or the report has a plan that must not be
+        replaced."""
         return (report.name in self.history.under_way or not gives_way(report)
                 or self.history.aggregates.get(report.name, 0.0) > 0)
 

@@ -43,16 +43,16 @@ LEAST_SECONDS = 0.05
 hosts. Raised, evaluations of small clouds may take longer; lowered, small clouds are checked less
 often. Chosen because the check of 40 hosts with 1,200 servers takes this time."""
 SAVED = 1.25
-"""Time to collect before the next check of losses of hosts, as a multiple of the last check's
-duration. Each evaluation adds some time. The surplus is used to check whether servers also restart
-in the order in which Nova restarts them. Raised, checks are rarer, and this order is checked for
-more hosts; lowered, checks are more frequent, and this order is checked for fewer hosts. Not
-measured."""
+"""Ratio of the time collected for a check of losses of hosts to the duration of the check before.
+Each evaluation adds some time, and the check begins at this ratio. The surplus is used to check
+whether servers also restart in the order in which Nova restarts them. Raised, checks are rarer, and
+this order is checked for more hosts; lowered, checks are more frequent, and this order is checked
+for fewer hosts. Not measured."""
 COLD = 3.0
-"""Duration of the first check of losses of hosts, as a multiple of a later check's duration. Later
-checks are faster because they reuse earlier results. Raised, the second check begins sooner, and
-its time may not suffice for all hosts; lowered, the second check begins later. Measured: 2.4 and
-0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
+"""Factor by which the first check of losses of hosts takes longer than a later check. Later checks
+are faster because they reuse earlier results. Raised, the second check begins sooner, and its time
+may not suffice for all hosts; lowered, the second check begins later. Measured: 2.4 and 0.75
+seconds for 1,000 hosts (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts how many more servers would fit (slots).
 Raised, the Prometheus exporter has more series, and evaluations take longer; lowered, operators can

@@ -201,7 +201,7 @@ def is_restrained(problem: Problem) -> bool:
 
 
 def spoils_nothing(before: State, after: State) -> bool:
-    """Return True if every policy is at or below its threshold or no worse than before; False if a
-    policy above its threshold is worse than before."""
+    """Return True if no policy above its threshold is worse than before; False if a policy above
+    its threshold is worse than before."""
     old, new = before.imbalances(), after.imbalances()
     return not ((new > old + TOLERANCE) & (new > before.problem.thresholds + TOLERANCE)).any()

@@ -326,8 +326,9 @@ def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
 
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
-    """Return intp (P,): the number of the most loaded hosts, and of the least loaded hosts, that
-    each policy leaves out of its imbalance; None if no policy leaves hosts out."""
+    """Return intp (P,): the number of hosts that each policy leaves out of its imbalance; None if
+    no policy leaves hosts out. This number of most loaded hosts is left out, and the same number of
+    least loaded hosts."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 

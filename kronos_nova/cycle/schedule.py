@@ -55,9 +55,9 @@ SAMPLED = 256
 The durations of the migrations of these instances are predicted. Raised, the estimate takes longer;
 lowered, it is less exact. Not measured."""
 AMPLE = 2.0
-"""Budget of the first plan that is tried, as a multiple of the estimated number of moves that can
-start in time. Raised, the first plan has more moves that cannot start in time, and another plan is
-made; lowered, plans of short moves leave time unused. Not measured."""
+"""Factor from the estimated number of moves that can start in time to the budget of the first plan.
+Raised, the first plan has more moves that cannot start in time, and another plan is made; lowered,
+plans of short moves leave time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan whose start times are predicted. The moves of a longer plan
 start in the order in which they were found. Raised, computing the times takes longer, with the

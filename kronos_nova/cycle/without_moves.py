@@ -53,8 +53,8 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
 
 
 def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention | None:
-    """Return the contention that there would be with each server on the host on which it would be
-    without the moves; None where no host is measured.
+    """Return the contention that there would be without the moves; None if no host is measured.
+    Each moved server counts as being on the host on which it would be without the moves.
 
     A server counts as being on its present host if its host without the moves is not available or
     has no score.

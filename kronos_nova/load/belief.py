@@ -28,9 +28,9 @@ memory (KSM) seem to gain too much; lowered, the loads of servers are changed on
 and hosts are measured at different times. Chosen as the usual difference of two averages over
 different times."""
 NOTHING = 0.01
-"""Summed load of a host's servers, as a share of the host, above which a host load of 0 is an
-error. Raised, hosts with few small servers are believed to be without load; lowered, rounding
-errors make a correct 0 count as an error. Chosen as less than the load of one idle server."""
+"""Summed load of a host's servers, as a share of the host, from which a host load of 0 is wrong.
+Raised, hosts with few small servers are believed to be without load; lowered, rounding errors make
+a correct 0 count as an error. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
 """Part of the measured hosts whose load must pass all checks for a policy to be used in plans. Of
 two or more hosts, at least two must pass. Raised, one broken exporter stops planning in a small
@@ -161,8 +161,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text that says that the loads of servers are too small a part of the load of their
-    hosts; '' if they are large enough.
+    """Return a text if the loads of servers are too small a part of the load of their hosts; '' if
+    they are large enough.
 
     If they are too small, the profile is probably in another unit than the scores, and the expected
     gains of moves are wrong. Moves that relieve hot hosts need no such check, because they leave

@@ -34,23 +34,23 @@ WEEK_AGO = 7 * 24 + ORIGINS + 1
 week."""
 LEAST_KNOWN = 3
 """Least number of hours with a known error that a simple forecast needs to be used. Simple
-forecasts, such as "as yesterday", are combined, the better ones with larger weights. Raised,
-forecasts are used later after a start; lowered, a simple forecast gets a large weight for one hour
-in which it was right by chance. Not measured."""
+forecasts, such as "as yesterday", are combined; better simple forecasts have larger weights.
+Raised, forecasts are used later after a start; lowered, a simple forecast gets a large weight for
+one hour in which it was right by chance. Not measured."""
 LEAST_ORIGINS = 12
 """Least number of hours of the last day for which a forecast was compared with the actual load. A
 forecast with fewer such hours is not used. Raised, forecasts are used later after a start; lowered,
 a forecast that fails at night is used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
 """Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
-weights of the forecasts that are combined are inverse to this error. Raised, good forecasts get the
-same weight as moderate ones; lowered, a forecast that was exact for some hours outweighs all
+weights of the forecasts that are combined are inverse to this error. Raised, good and moderate
+forecasts get the same weight; lowered, a forecast that was exact for some hours outweighs all
 others. Not measured."""
 WORTH = 0.9
-"""Largest error of a forecast that is used, as a multiple of the error without a forecast. Without
-a forecast, loads are assumed to stay as they are. Raised, servers are moved for an advantage that
-may be chance; lowered, useful forecasts are not used. Not measured separately; ``bench days
---known`` has the effect of forecasts."""
+"""Largest ratio of a forecast's error to the error without a forecast for the forecast to be used.
+Without a forecast, loads are assumed to stay as they are. Raised, servers are moved for an
+advantage that may be chance; lowered, useful forecasts are not used. Not measured separately;
+``bench days --known`` has the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest accepted ratio between the summed loads of an hour of the last day and of now, either
 way. If the ratio is larger in every hour, the query of past loads counts as one in another unit.

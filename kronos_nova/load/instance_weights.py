@@ -215,9 +215,9 @@ def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
 
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
            placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays: float64 (V,), the part of its host that each instance uses, NaN = not
-    known or not possible; bool (V,), True if the instance has a sample; and bool (V,), True if it
-    has several."""
+    """Return three arrays, (V,) each. The first, float64, has the part of its host that each
+    instance uses; NaN = not known or not possible. The second, bool, is True if the instance has a
+    sample. The third, bool, is True if the instance has several samples."""
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     is_possible = (share >= 0.0) & (share <= 1.0) & ~twice

@@ -38,7 +38,7 @@ The assumed behaviour is :data:`AT_FIRST`. Raised, the instance's own behaviour 
 lowered, a few samples decide. Not measured."""
 FORGOTTEN = 6 * 3600.0
 """Seconds without samples after which the statistics of all instances' loads begin again. Raised,
-old loads count as present ones after an outage; lowered, a short outage of Prometheus discards all
+old loads count as present loads after an outage; lowered, a short outage of Prometheus discards all
 statistics. Not measured."""
 LEAST_VARIANCE = 1e-10
 """Variance of an instance's load, as the square of a fraction, below which the load counts as
@@ -115,8 +115,9 @@ class LoadStats:
 
     def _slopes(self, vms: tuple[str, ...],
                 far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return float64 (V,) each: the seconds for which an instance has been known, its mean
-        load, and the part of a deviation from this mean that is expected to last."""
+        """Return three arrays, float64 (V,) each. They have the seconds for which an instance has
+        been known, its mean load, and the part of a deviation from this mean that is expected to
+        last."""
         known = dict(zip(self.vms, self.figures, strict=True))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         seconds, mean, variance, _quarter_hour, covariance = figures.T

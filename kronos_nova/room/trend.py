@@ -11,8 +11,8 @@ LEAST_DAYS = 7
 of slots (further servers that fit). Raised, the prediction is reported later; lowered, a weekend
 counts as a trend. Chosen as a week."""
 SURE = 2.0
-"""Least slope of the trend of slots that is reported, as a multiple of the slope's standard error.
-Slots are the number of further servers that fit. Raised, fewer trends are reported; lowered,
+"""Least ratio of a trend's slope to its standard error for the trend to be reported. It is the
+trend of slots, the number of further servers that fit. Raised, fewer trends are reported; lowered,
 changes by chance are reported as trends. Chosen so that for a cloud without a trend, one is
 reported in one of twenty cases."""
 
