@@ -5,7 +5,8 @@ import numpy as np
 Index = int | np.integer | np.ndarray
 """Index of one instance or host in the problem, or intp (...), the indexes of many."""
 Move = tuple[Index, Index]
-"""One or many moves: (instances, destinations). Both are broadcast to one shape."""
+"""One or many moves: (instances, destinations). Instances and destinations are broadcast to one
+shape."""
 ArrayMove = tuple[np.ndarray, np.ndarray]
 """Many moves: (instances, destinations), two arrays of one shape."""
 Chains = tuple[ArrayMove, ...]

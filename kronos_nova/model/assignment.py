@@ -47,9 +47,9 @@ class Ended:
 class Assignment:
     """The input of an integer program that chooses hosts for instances.
 
-    It has the instances that have to leave their hosts, the instances that may move to make room,
-    and the hosts that may take instances. The program applies the rules about room, NUMA cells,
-    load and groups that are kept apart. All other rules are evaluated in the present state.
+    The input has the instances that have to leave their hosts, the instances that may move to make
+    room, and the hosts that may take instances. The program applies the rules about room, NUMA
+    cells, load and groups that are kept apart. All other rules are evaluated in the present state.
 
     kind : intp (v,), kind of each instance
     allowed : bool (k, h), hosts that instances of a kind may go to
@@ -145,7 +145,7 @@ class Assignment:
 
     def _shared_rows(self) -> np.ndarray:
         """Return intp (v, C): the row of ``limits`` of the shared provider that each resource class
-        of an instance is allocated from. It is -1 if the host of the instance provides the
+        of an instance is allocated from. The result is -1 if the host of the instance provides the
         class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
@@ -153,8 +153,8 @@ class Assignment:
 
     def _places_left(self) -> np.ndarray:
         """Return intp (v, n): the present failure domain of each instance that has to leave, for
-        each group that is kept apart by failure domains. It is -1 for instances that are not in the
-        group or need not leave."""
+        each group that is kept apart by failure domains. The result is -1 for instances that are
+        not in the group or need not leave."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]

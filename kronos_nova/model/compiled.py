@@ -56,8 +56,8 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """A copy without the rules and groups that may be relaxed. It is used for hosts that cannot
-        be emptied under all rules."""
+        """A copy without the rules and groups that may be relaxed. The copy is used for hosts that
+        cannot be emptied under all rules."""
         other = self.with_rules()
         other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
@@ -118,8 +118,8 @@ class Model:
             self.memberships.hard, hard, soft)
 
     def broken_rules(self, state: 'State') -> np.ndarray:
-        """Return bool (G,): true for operators' rules about several servers that the placement of
-        some of these servers violates."""
+        """Return bool (G,): true for operators' rules about several servers that the present hosts
+        of the servers violate."""
         return (state.groups.misplaced > 0) & self.memberships.by_rule
 
     def astray(self, state: 'State') -> np.ndarray:

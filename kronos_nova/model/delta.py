@@ -61,8 +61,8 @@ class Delta:
 
     @functools.cached_property
     def against(self) -> np.ndarray:
-        """intp (...): the position of the first rule that forbids a move of the chain. It is -1 if
-        no rule does, and -2 if an instance would move to its own host."""
+        """intp (...): the position of the first rule that forbids a move of the chain. The value is
+        -1 if no rule forbids a move, and -2 if an instance would move to its own host."""
         against = np.where(self._itself(), ITSELF, NONE)
         for number, rule in enumerate(self.model.rules):
             open_ = np.asarray(against == NONE)

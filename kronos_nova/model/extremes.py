@@ -21,8 +21,8 @@ class Extremes:
     """The hosts at both ends of each policy's scores.
 
     A move changes the scores of two hosts. The highest score after the move is the score of one of
-    these two hosts, or of the highest other host. So the three highest and the three lowest hosts
-    of a policy are enough; for k moves made together, 2k + 1 hosts. Hosts that are left out of
+    the two hosts, or of the highest other host. So the three highest and the three lowest hosts of
+    a policy are enough; for k moves made together, 2k + 1 hosts. Hosts that are left out of
     imbalances come in addition.
 
     imbalances : float64 (P,), imbalance of each policy before any move
@@ -62,7 +62,7 @@ class Extremes:
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the hosts that decide the imbalance at one end. These
+        """Return intp (n,) for each policy: the hosts that decide the imbalance at one end. They
         are the hosts that the policy leaves out at this end, and the first host that counts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`

@@ -44,7 +44,7 @@ class Memberships:
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return intp (n,): the place (host or failure domain) in which each host is for the group
-        at the same position. It is -1 for host -1, which is no host."""
+        at the same position. The place is -1 for host -1, which is no host."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:

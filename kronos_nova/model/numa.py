@@ -7,7 +7,7 @@ of the host that no other part of the server uses. The cells are chosen as Nova 
 rules about threads of one core, devices near a cell and networks are left to the scheduler.
 
 Shapes: H hosts, C cells of the host with most cells, S page sizes, V instances, K kinds of
-instances. Instances are of one kind if they have the same parts. Kind 0 has no parts.
+instances. Instances are of one kind if they have equal parts. Kind 0 has no parts.
 """
 
 import copy
@@ -284,7 +284,7 @@ class CellUse:
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
         """Return bool (n, H): true where a host has room, in distinct cells, for all parts of a
-        kind. It is true for hosts that do not report their cells."""
+        kind. The result is true for hosts that do not report their cells."""
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -302,8 +302,8 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): true where a host has room, in distinct cells, for all of ``parts``. It
-        is true for hosts that do not report their cells."""
+        """Return bool (h,): true where a host has room, in distinct cells, for all of ``parts``.
+        The result is true for hosts that do not report their cells."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -385,7 +385,7 @@ class CellUse:
         """Return the Place that Nova chooses for each part of a server on a host; None if Nova
         finds no places.
 
-        Nova tries the permutations of cells. It numbers each part by the cell into which the part
+        Nova tries the permutations of cells. Nova numbers each part by the cell into which the part
         fitted last, keeps the page size that was last found for the part, and caches by these
         numbers whether a part fits. So Nova finds no places for some servers with unequal parts
         although there are places. This function does the same.
@@ -479,7 +479,7 @@ class CellUse:
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
         """Return float64 (h,): the number of further instances of a kind for which the cells of
-        each host have room. It is inf if the cells are not known."""
+        each host have room. The number is inf if the cells are not known."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])

@@ -25,7 +25,8 @@ class Preferences:
     names: Callable[..., str]
 
     def at(self, vms: Index, hosts: Index) -> np.ndarray:
-        """Return float64 (...): the costs of instances on hosts. Both arguments broadcast."""
+        """Return float64 (...): the costs of instances on hosts. ``vms`` and ``hosts``
+        broadcast."""
         return self.cost[self.kind[vms], hosts]
 
     def charges(self, hosts: np.ndarray) -> np.ndarray:

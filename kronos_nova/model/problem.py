@@ -158,5 +158,5 @@ class Problem:
 
     def row(self, hosts: Index, classes: Index) -> Index:
         """Return intp (...): the row of ``limits`` from which the instances of each host are
-        allocated each resource class. Both arguments broadcast."""
+        allocated each resource class. ``hosts`` and ``classes`` broadcast."""
         return hosts if self.provider is None else self.provider[hosts, classes]

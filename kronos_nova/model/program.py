@@ -1,6 +1,6 @@
 """The integer program that chooses hosts for instances.
 
-It is solved by HiGHS (Huangfu and Hall 2018) through ``scipy.optimize.milp``.
+The program is solved by HiGHS (Huangfu and Hall 2018) through ``scipy.optimize.milp``.
 """
 
 import collections
@@ -92,7 +92,7 @@ class _Taken(NamedTuple):
 
 
 class Program:
-    """The integer program. Its variables are the numbers of instances of each kind that arrive at
+    """The integer program. The variables are the numbers of instances of each kind that arrive at
     each host, leave each host, and stay. A kind is a set of equal instances.
 
     As many instances of each kind arrive as leave. In the end state, the rules about room, NUMA
@@ -112,7 +112,8 @@ class Program:
             possible order
         :param slot: an instance that stands for the new servers for which room is made; None if
             there are none. Instances of other kinds are kept off NUMA cells that could then hold
-            fewer of these servers. This halves the program and rarely makes its result worse
+            fewer of these servers. The restriction halves the program and rarely makes its result
+            worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -206,8 +207,8 @@ class Program:
         together.
 
         With one round, the only constraint counts all columns. With more rounds, each round has a
-        constraint. It counts the arrivals until the end of the round, and the departures before the
-        round.
+        constraint. This constraint counts the arrivals until the end of the round, and the
+        departures before the round.
         """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
@@ -289,9 +290,9 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints: a kind does not both arrive at a host and leave it. Such a solution
-        would stand for a move of an instance between two cells of the host, which is not
-        possible."""
+        """Add constraints: a kind does not both arrive at a host and leave it. A solution in which
+        both happens would stand for a move of an instance between two cells of the host, which is
+        not possible."""
         arrives, leaves = (collections.defaultdict[tuple[int, int], list[int]](list)
                            for _each in range(2))
         for n, (kind, at) in enumerate(self.arrive.tolist()):

@@ -111,7 +111,7 @@ def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> H
 
 
 def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
-    """Return the shared providers of these hosts, sorted by uuid. So the order does not depend on
+    """Return the providers that ``hosts`` share, sorted by uuid. So the order does not depend on
     how the providers were read."""
     names = {host.name for host in hosts}
     return sorted((pool for pool in snapshot.shared_providers if not names.isdisjoint(pool.hosts)),
@@ -139,8 +139,8 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
-    """Return intp (H, C): the row of the provider of each resource class for each host. It is the
-    host's own row if the host has the class itself; otherwise the row of a provider that it
+    """Return intp (H, C): the row of the provider of each resource class for each host. The result
+    is the host's own row if the host has the class itself; otherwise the row of a provider that it
     shares."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
     return np.array([[number.get(pools.get(name, ''), host) for name in classes]
@@ -149,8 +149,8 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
-    """Return the server groups that can affect moves. These have at least two members among ``vms``
-    and the instances that are migrating to ``hosts``.
+    """Return the server groups that can affect moves. A group can affect moves if it has at least
+    two members among ``vms`` and the instances that are migrating to ``hosts``.
 
     A group whose members are kept apart is repeated for each level of failure domains that the
     metadata of a member names.

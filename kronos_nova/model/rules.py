@@ -52,8 +52,8 @@ class Rule:
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
-        """Return bool (...): true where the instance may go to the host. Both arguments broadcast.
-        The value for an instance's own host has no meaning.
+        """Return bool (...): true where the instance may go to the host. ``vms`` and ``hosts``
+        broadcast. The value for an instance's own host has no meaning.
 
         :param others: other moves of the same chains; only passed to additive rules
         """
@@ -231,7 +231,8 @@ class LoadLimit(Rule):
     is_passing : True if the limit only applies after single moves of a plan, so that searches may
         ignore it
     by_capacity : True if the limit applies to the higher one of score and capacity score; False if
-        it applies to the score. A capacity score that is not measured is NaN and does not count
+        the limit applies to the score. A capacity score that is not measured is NaN and does not
+        count
     """
 
     reason: str = 'threshold'
@@ -465,7 +466,8 @@ def _cells(state: 'State') -> 'CellUse':
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CallbackRule(Rule):
-    """A rule that calls a function for each move. It is slow, so it is evaluated last."""
+    """A rule that calls a function for each move. The calls are slow, so the rule is evaluated
+    last."""
 
     is_additive: ClassVar[bool] = False
     why: Why

@@ -1,7 +1,7 @@
-"""The part of a model that a search works on. It consists of small arrays, so that a few array
-operations rate many assignments.
+"""The part of a model that a search works on. This part consists of small arrays, so that a few
+array operations rate many assignments.
 
-These arrays have the prices and effects of single moves, and room as sums. Shared providers, rules
+The arrays have the prices and effects of single moves, and room as sums. Shared providers, rules
 that are not additive and the order of moves are not included; :meth:`State.delta` checks them when
 a plan is ordered.
 """
@@ -147,7 +147,7 @@ class SearchSpace:
             digits -= 1
 
     def row(self, vm: int) -> np.ndarray:
-        """Return float64 (h,): the price of moving an instance to each host. It is 0 for the
+        """Return float64 (h,): the price of moving an instance to each host. The price is 0 for the
         present host, and inf for hosts to which the instance may not go. Room is not considered,
         because a plan may make room."""
         if vm not in self._rows:
@@ -235,7 +235,7 @@ class SearchSpace:
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """Return bool (h,): true for hosts that may hold an instance by all rules except those
-        about room. They include its present host.
+        about room. The present host of the instance is included.
 
         :param place: as in :meth:`keeps_apart`
         """

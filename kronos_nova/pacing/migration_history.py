@@ -5,10 +5,10 @@ Both figures are fitted to past moves by relative errors. The values that are as
 moves count as one more observation, and outliers have less weight (Huber). The dirty rate of a
 guest is estimated from the bytes that were copied beyond its memory.
 
-Three factors explain the remaining difference between a duration and this model. They are learnt in
-this order: a factor of the memory size, of the pair of hosts, and of the instance. With *n*
-observations, the part *n* / (*n* + 2) of the observed difference is used (shrinkage as in empirical
-Bayes).
+Three factors explain the remaining difference between a duration and this model. The factors are
+learnt in this order: a factor of the memory size, of the pair of hosts, and of the instance. With
+*n* observations, the part *n* / (*n* + 2) of the observed difference is used (shrinkage as in
+empirical Bayes).
 """
 
 import bisect
@@ -76,8 +76,8 @@ class _ConcurrencyHistory:
 
 FIXED = 10.0
 """Seconds that a live migration takes before and after copying memory, if no past migrations are
-known. They are for checks, ports and cleaning up. Raised, the first predicted durations are longer;
-lowered, they are shorter. Not measured."""
+known. The time is for checks, ports and cleaning up. Raised, the first predicted durations are
+longer; lowered, they are shorter. Not measured."""
 BANDWIDTH = 1000.0
 """Bandwidth of a live migration in MiB per second, if no past migrations are known. Raised, the
 first predicted durations are shorter; lowered, they are longer. Chosen as most of a link of 10
@@ -92,10 +92,10 @@ migrations over slow links are predicted to be too short; lowered, one migration
 predictions extremely long. Not measured."""
 SPREAD = 0.2
 """Relative error (no unit) that is assumed for the duration of one past migration. Durations are
-predicted from past migrations and from :data:`FIXED` and :data:`BANDWIDTH`. These two values have a
-relative error of 1. Raised, more migrations are needed to replace these values; lowered, single
-migrations decide on predictions. Measured by ``bench makespan``: the median error of predicted
-durations is 10 to 18 %."""
+predicted from past migrations and from :data:`FIXED` and :data:`BANDWIDTH`. A relative error of 1
+is assumed for these two values. Raised, more migrations are needed to replace these values;
+lowered, single migrations decide on predictions. Measured by ``bench makespan``: the median error
+of predicted durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
 Durations are predicted from this bandwidth and from past migrations. Raised, past migrations
@@ -156,8 +156,8 @@ class Guest:
 
 
 class MigrationHistory:
-    """A model that predicts the durations of moves. It is fitted to past moves when the object is
-    created.
+    """A model that predicts the durations of moves. The model is fitted to past moves when the
+    object is created.
 
     fixed : fitted seconds before and after copying
     bandwidth : fitted MiB per second

@@ -1,4 +1,4 @@
-"""The schedule of a plan: the times at which its moves begin and end. It is found by list
+"""The schedule of a plan: the times at which its moves begin and end. The schedule is found by list
 scheduling on hosts and links.
 
 A list schedule never leaves a slot idle while a move could use it. So it is at most twice as long
@@ -102,8 +102,8 @@ def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
     """Return a lower bound, in seconds, of the duration of any schedule.
 
-    It is the largest of three times: the work of the busiest host or link, the work of all moves
-    divided by the total number of slots, and the longest chain of dependent moves.
+    The bound is the largest of three times: the work of the busiest host or link, the work of all
+    moves divided by the total number of slots, and the longest chain of dependent moves.
     """
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
@@ -239,9 +239,9 @@ class _Floor:
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """Return float64: the urgency of each move that may begin, in seconds. It is the larger of
-        two times: the remaining work on the busier one of the move's two hosts, and the duration of
-        the chain of moves that wait for this move.
+        """Return float64: the urgency of each move that may begin, in seconds. The urgency is the
+        larger of two times: the remaining work on the busier one of the move's two hosts, and the
+        duration of the chain of moves that wait for this move.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun
@@ -284,9 +284,9 @@ Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
 """A function that chooses the next move to begin, among the moves that may begin now.
 
 The function takes the floor; intp (n,), the positions of the moves that may begin; bool (m,), the
-moves in progress; and bool (m,), the moves that wait. It returns an index into the first array.
-``_free_links`` is good if slots are scarce, because moves get free links. ``_bottleneck`` is good
-if bandwidth is scarce, because the busiest link stays in use.
+moves in progress; and bool (m,), the moves that wait. The function returns an index into the first
+array. ``_free_links`` is good if slots are scarce, because moves get free links. ``_bottleneck`` is
+good if bandwidth is scarce, because the busiest link stays in use.
 """
 
 

@@ -1,5 +1,5 @@
-"""Slots for moves. They limit the number of moves in progress at the same time, in the cloud and on
-each host."""
+"""Slots for moves. Slots limit the number of moves in progress at the same time, in the cloud and
+on each host."""
 
 import collections
 from collections.abc import Iterable

@@ -16,8 +16,8 @@ from kronos_nova.planners.best_move import least_harmful
 
 class AffinityEnforcer:
     """A planner that repairs server groups by one move after the other. Of the moves that repair a
-    group, it makes the move that leaves the lowest combined imbalance. It ends when no move repairs
-    a group.
+    group, it makes the move that leaves the lowest combined imbalance. The planner ends when no
+    move repairs a group.
 
     :param hard: whether affinity and anti-affinity are repaired
     :param soft: whether soft-affinity and soft-anti-affinity are repaired

@@ -79,7 +79,8 @@ class Step:
     combined_after : combined imbalance after the move
     why : purpose of the move
     reason : purpose of the move, followed by its effect on imbalances and loads
-    depends_on : positions of the earlier steps in the same list that must be made before this step
+    depends_on : positions, in the list of steps, of the earlier steps that must be made before this
+        step
     joint : number of the group of steps that help only together; None for a step that helps alone
     """
 

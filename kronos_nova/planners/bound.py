@@ -1,4 +1,4 @@
-"""Lower bounds of the imbalances that a plan can reach. Two facts give such bounds.
+"""Lower bounds of the imbalances that a plan can reach. Two facts give lower bounds.
 
 First, an instance is indivisible, and some instances may not be moved. The host of the largest
 instance has at least the load of this instance. The least loaded of the other hosts has at most the
@@ -17,9 +17,9 @@ from kronos_nova.model import filling
 def least_imbalances(problem: Problem) -> np.ndarray:
     """Return float64 (P,): a lower bound of the imbalance that any plan can reach in each policy.
 
-    The bound allows for the room of available hosts, and ignores other rules. It is 0 for a policy
-    that leaves hosts out of its imbalance, because the host with the largest instance may be left
-    out.
+    The bound allows for the room of available hosts, and ignores other rules. The bound is 0 for a
+    policy that leaves hosts out of its imbalance, because the host with the largest instance may be
+    left out.
     """
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:

@@ -11,10 +11,10 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Smallest part of a hot host's excess that its servers together must have to be moved. The excess
-is the host's load above the mark (limit) for hot hosts. Raised, moves that help a little are left
-out; lowered, servers are moved off hosts that are hot without them. Chosen because less than a
-tenth of the excess is not worth a migration."""
+"""Smallest share of a hot host's excess that its servers together must cause before they are moved.
+The excess is the host's load above the mark (limit) for hot hosts. Raised, moves that help a little
+are left out; lowered, servers are moved off hosts that are hot without them. Chosen because less
+than a tenth of the excess is not worth a migration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
 
 def uneven_excess(state: State) -> np.ndarray:
     """Return float64 (H, P): the load by which each host exceeds the lowest load plus the
-    threshold. It is 0 in policies within their thresholds, and for hosts that are not available."""
+    threshold. The result is 0 in policies within their thresholds, and for hosts that are not
+    available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)
@@ -99,9 +100,9 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """Return bool (V,): true for instances that stay because moving them does not help. The host of
-    such an instance has too much load in some policy for other reasons than its servers, and in no
-    policy because of its servers."""
+    """Return bool (V,): true for instances that stay because moving them does not help. Their hosts
+    have too much load in some policy for other reasons than their servers, and in no policy because
+    of their servers."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

@@ -13,8 +13,8 @@ the plan is made cheaper by ruin and recreate (Schrimpf et al. 2000).
 All moves to the target (a *way*) are searched, even if there are more than the budget permits. The
 plan is the first part of the way. The next cycle continues from there.
 
-A host that a policy leaves out of its imbalance has no excess in this policy. Such hosts are chosen
-by their scores before the search, and may not end further from the band than they begin.
+A host that a policy leaves out of its imbalance has no excess in this policy. Left-out hosts are
+chosen by their scores before the search, and may not end further from the band than they begin.
 """
 
 import bisect
@@ -39,14 +39,14 @@ from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
-"""Fixed costs of a move, as parts of the mean memory of an instance. They are added to the memory
-that the move copies. Moves are found with the first cost, and then improved with each of the two
-costs. Raised, plans have fewer moves of larger instances; lowered, plans have more moves of smaller
-instances, and are worse after the same time. Chosen by ``bench installed``."""
+"""Fixed costs of a move, as parts of the mean memory of an instance. The fixed cost is added to the
+memory that the move copies. Moves are found with the first cost, and then improved with each of the
+two costs. Raised, plans have fewer moves of larger instances; lowered, plans have more moves of
+smaller instances, and a search of equal length finds worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """Fixed costs of a move, as in :data:`MOVE_PARTS`, for solutions with fewer moves of larger
-instances. Such solutions are tried if the moves of the cheapest solution do not fit into one plan.
-Raised, these solutions have fewer moves; lowered, they are the same as the cheapest solution. Not
+instances. Solutions with fewer moves are tried if the moves of the cheapest solution do not fit
+into one plan. Raised, they have still fewer moves; lowered, they equal the cheapest solution. Not
 measured separately."""
 FEW_PLANS = 3
 """Largest number of plans for which a solution that needs one plan less is searched. A solution is
@@ -73,12 +73,13 @@ Raised, plans take longer; lowered, plans copy more memory. Measured: this numbe
 second of processor time. With a quarter of it, plans for clusters of 32 and 100 hosts copy 2 % more
 memory."""
 EFFORT_MOVE = 8e5
-"""Maximum number of rated pairs of an instance and a host for each move of a plan. It limits the
-search for plans with few moves, which otherwise would use all of :data:`EFFORT`. Raised, plans with
-few moves take longer; lowered, they copy more memory. Chosen together with :data:`EFFORT`."""
+"""Maximum number of rated pairs of an instance and a host for each move of a plan. The number
+limits the search for plans with few moves, which otherwise would use all of :data:`EFFORT`. Raised,
+plans with few moves take longer; lowered, they copy more memory. Chosen together with
+:data:`EFFORT`."""
 STEP = 1e4
-"""Number of rated pairs of an instance and a host as which one search step counts. It stands for
-the fixed time of the step. Raised, searches of small clusters end sooner; lowered, they take
+"""Number of rated pairs of an instance and a host as which one search step counts. The pairs stand
+for the fixed time of a step. Raised, searches of small clusters end sooner; lowered, they take
 longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of other positions that are tried for the target range of each policy. The range
@@ -87,31 +88,33 @@ clusters take longer; lowered, the position that takes the least memory to copy 
 often. Not measured."""
 SHORT = 5000
 """Largest product of the numbers of moves and hosts for which other target ranges are tried (no
-unit). Such a range of loads lies higher or lower than the first. Raised, plans for larger clusters
-take longer; lowered, plans for small clusters copy more memory. Chosen because in larger clusters
-no other position of the range led to less memory."""
+unit). Another target range (of loads) lies higher or lower than the first one. Raised, plans for
+larger clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in
+larger clusters no other position of the range led to less memory."""
 LEAST_TOGETHER = 0.1
-"""Smallest part of a host's excess that its servers together must have to be moved. The excess is
-the host's load above the target range. Raised, moves that help a little are left out; lowered,
-servers are moved off hosts that are loaded without them. Chosen as in
-:mod:`kronos_nova.planners.hot_hosts`."""
+"""Smallest share of a host's excess that its servers together must cause before they are moved. The
+excess is the host's load above the target range. Raised, moves that help a little are left out;
+lowered, servers are moved off hosts that are loaded without them. Chosen as in
+:mod:`kronos_nova.planners.hot_hosts`.
+"""
 NOISE = 0.3
 """Standard deviation of the logarithm of a random factor on the ratings of moves (no unit). The
 factor is used when some moves are replaced to find a cheaper solution. Raised, worse moves are
-chosen; lowered, the same moves are chosen again. Chosen between 0 and 1, both of which lead to more
-memory to copy."""
+chosen; lowered, the undone moves are chosen again. Chosen between 0 and 1, both of which lead to
+more memory to copy."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. Cheaper moves are then
 searched instead. Raised, a step takes longer and rarely leads to less memory to copy; lowered, the
-search stays with nearly the same moves. Not measured."""
+search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
 """Maximum number of moves of any hosts that one search step undoes in addition to
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely leads to less memory to copy; lowered,
-the search stays with nearly the same moves. Not measured."""
+    the search hardly changes its moves. Not measured.
+"""
 DEVIATION = 0.5
 """Largest difference of cost from the best solution at which a solution is improved further. The
 unit is the mean cost of a move. A solution is the set of all moves to the targets. Raised, the
-search spends its time on worse solutions; lowered, it stays with nearly the same moves. Not
+search spends its time on worse solutions; lowered, the search hardly changes its moves. Not
 measured."""
 REBUILT = 6
 """Maximum number of moves that one search step makes beyond the number that it has undone. Raised,
@@ -127,9 +130,9 @@ all moves to the targets. The rest of the permitted moves is for instances that 
 third host until there is room. Raised, no moves are left for such instances; lowered, fewer
 solutions are short enough. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move that a solution has too many, in units of the mean memory of an
-instance. A solution is the set of all moves to the targets. It has too many moves if they do not
-fit into the wanted number of plans. Raised, larger instances are moved to save a move; lowered,
+"""Additional cost of each move by which a solution is too long, in units of an instance's mean
+memory. A solution is the set of all moves to the targets. A solution is too long if its moves do
+not fit into the wanted number of plans. Raised, larger instances are moved to save a move; lowered,
 solutions stay a move or two too long. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. If not all moves of a search can be made one after the
@@ -278,8 +281,8 @@ def excess(state: State, band: Band) -> float:
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
     """Return float64 (P, h): the load outside the band of each host that a policy leaves out of its
-    imbalance. This load does not count. It is negative for hosts below the band, and 0 for hosts
-    that are not left out.
+    imbalance. This load does not count. The result is negative for hosts below the band, and 0 for
+    hosts that are not left out.
 
     :param scores: float64 (P, h)
     """
@@ -393,8 +396,8 @@ class Leveling:
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Set the part of the scores that does not count, from the present scores. It belongs to
-        the hosts that policies leave out of their imbalances."""
+        """Set the part of the scores that does not count, from the present scores. This part
+        belongs to the hosts that policies leave out of their imbalances."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]
@@ -422,7 +425,7 @@ class Leveling:
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
-        """Return the remaining excess of all hosts. It is rounded so that amounts below the
+        """Return the remaining excess of all hosts. The sum is rounded so that amounts below the
         tolerance become 0."""
         return float(np.round(self.excess.sum(), DIGITS))
 
@@ -676,8 +679,8 @@ class Leveling:
 
     def sequence(self) -> list[tuple[int, int]]:
         """Return the moves of the way in the order in which they are to be made. Moves of the host
-        with the largest excess come first. Of these, the move that removes most excess comes
-        first."""
+        with the largest excess come first. Of the moves of this host, the move that removes most
+        excess comes first."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))

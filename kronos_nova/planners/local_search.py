@@ -1,8 +1,8 @@
 """The local search of the planner ``spread``, which improves many assignments side by side.
 
-An assignment gives each instance a host. It starts from one of the best plans known, of which some
-moves are undone. Then the swap that lowers the softened maximum (a smooth approximation of the
-imbalance) most is made, repeatedly, until no swap lowers it. After that the assignment is
+An assignment gives each instance a host. An assignment starts from one of the best plans known, of
+which some moves are undone. Then the swap that lowers the softened maximum (a smooth approximation
+of the imbalance) most is made, repeatedly, until no swap lowers it. After that the assignment is
 restarted, independently of the other assignments. The method is large neighbourhood search (Shaw
 1998), also called ruin and recreate (Schrimpf et al. 2000). A search of this family won the machine
 reassignment challenge (ROADEF 2012).
@@ -80,13 +80,13 @@ MOST_SIDE_BY_SIDE = 48
 the same operations on arrays. Raised, the arrays exceed a processor's cache; lowered, the fixed
 time of a step is shared by fewer candidates. Not measured in a bench."""
 ROUNDS = 50
-"""Minimum number of steps for which the time of a search must suffice. If it does not suffice,
-fewer candidate plans are improved at the same time. Raised, there are fewer candidates; lowered,
-each candidate gets too few swaps. Not measured."""
+"""Minimum number of steps for which the time of a search must suffice. If the time does not
+suffice, fewer candidate plans are improved at the same time. Raised, there are fewer candidates;
+lowered, each candidate gets too few swaps. Not measured."""
 TIMES = 3
 """Minimum number of steps, for each permitted move, for which the time of a search must suffice. If
-it does not suffice, fewer candidate plans are improved at the same time. Raised, there are fewer
-candidates; lowered, candidates with many moves get too few swaps. Not measured."""
+the time does not suffice, fewer candidate plans are improved at the same time. Raised, there are
+fewer candidates; lowered, candidates with many moves get too few swaps. Not measured."""
 COOLED = 0.8
 """Smallest ratio of two temperatures at which the tables that rate swaps are still used (no unit).
 At a smaller ratio the tables are computed again. The higher the temperature, the more do hosts
@@ -101,14 +101,14 @@ in a bench."""
 TAKEN_BACK = 5
 """Number of moves below which a random number of moves is removed from a good plan. The remaining
 moves are a new candidate plan. Raised, a plan is changed more than the search can repair; lowered,
-the search finds the same plan again. Not measured."""
+the search finds the good plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Shares of a plan's moves that are removed to make a new candidate plan. They are added to the
-number that :data:`TAKEN_BACK` limits, and used one after the other. Raised, candidates differ more
-from known plans; lowered, they differ less. Not measured."""
+"""Shares of a plan's moves that are removed to make a new candidate plan. The shares are used one
+after the other. The number that :data:`TAKEN_BACK` limits is removed in addition. Raised,
+candidates differ more from known plans; lowered, they differ less. Not measured."""
 KICKS = 2
 """Number of restarts of a candidate plan of which one adds a random move (a "kick"). Raised, kicks
-are rarer, and all candidates of a small cluster become the same; lowered to 1, every restart adds a
+are rarer, and all candidates of a small cluster become equal; lowered to 1, every restart adds a
 random move, and no plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
@@ -150,11 +150,11 @@ SMALL = Tuning(least=2e8, longest=2.7)
 so a search takes longer to get from one good plan to another. Because the best possible plan can be
 found in a small cluster, a search continues longer while it finds better plans."""
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
-"""Parameters of the search where a plan may have fewer moves than there are hosts. Such a plan can
-improve only the most and the least loaded hosts. The temperature is lower the more hosts there are.
-So the hosts in between hardly count in the softened maximum, although the loads of many hosts are
-close together. There is no time to rate all pairs, so swaps of two instances on their original
-hosts are skipped."""
+"""Parameters of the search where a plan may have fewer moves than there are hosts. A plan with so
+few moves can improve only the most and the least loaded hosts. The temperature is lower the more
+hosts there are. So the hosts in between hardly count in the softened maximum, although the loads of
+many hosts are close together. There is no time to rate all pairs, so swaps of two instances on
+their original hosts are skipped."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
 """Parameters of the search where a plan may have at least as many moves as there are hosts. Such a
 plan can even out the load of the whole cluster."""
@@ -246,8 +246,8 @@ class LocalSearch:
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
 
     def _another(self) -> Plan:
-        """Return a plan to continue from. It is one of the best plans, with some moves removed or
-        with a random move added (a kick)."""
+        """Return a plan to continue from. The plan is one of the best plans, with some moves
+        removed or with a random move added (a kick)."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]

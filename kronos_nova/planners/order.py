@@ -25,8 +25,8 @@ on such a host until its destination has room. Raised, the order of moves takes 
 lowered, more plans cannot be made one move after the other. Not measured."""
 ASKED_FIRST = 32
 """Number of moves that are checked first, to find a move that is possible next. The other moves are
-checked only if none of these moves is possible. Raised, each check takes longer; lowered, a second
-check is needed more often. Chosen because of 32 moves one is nearly always possible; not
+checked only if none of the first moves is possible. Raised, each check takes longer; lowered, a
+second check is needed more often. Chosen because of 32 moves one is nearly always possible; not
 measured."""
 DEAD_ENDS = 32
 """Number of dead ends after which the search for an order of moves gives up. A dead end is a state
@@ -353,11 +353,12 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return, for each move of a plan, the positions of the earlier moves that must end before it
     starts.
 
-    A move waits for the last earlier move of the same instance, and for the last earlier move that
-    may not run at the same time. A move also waits for moves that free room, if its destination
-    cannot hold all instances that arrive up to this move without that room. These are the earlier
-    moves off the destination, and off the hosts that share room with it. So no host ever holds more
-    instances than in the given order, whichever move ends first.
+    A move waits for the last earlier move of its instance, and for the last earlier move that may
+    not run concurrently with it. A move also waits for moves that free room, if its destination
+    cannot hold all instances that arrive up to this move without that room. Moves that free room
+    are the earlier moves off the destination, and off the hosts that share room with the
+    destination. So no host ever holds more instances than in the given order, whichever move ends
+    first.
 
     :param before: the state before the plan
     """

@@ -1,5 +1,5 @@
-"""The planner ``pack``, which frees as many hosts as the budget of moves permits. It solves vector
-bin packing with a price on migrations, as in BalCon (FGCS 2023)."""
+"""The planner ``pack``, which frees as many hosts as the budget of moves permits. The planner
+solves vector bin packing with a price on migrations, as in BalCon (FGCS 2023)."""
 
 from collections.abc import Iterator
 
@@ -172,7 +172,7 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """Return True if it is certain that no further host can be freed; False otherwise. It is
+        """Return True if it is certain that no further host can be freed; False otherwise. This is
         certain if the instances of the open hosts would not fit on fewer hosts even if they could
         be divided."""
         space, packing = self.space, self.packing

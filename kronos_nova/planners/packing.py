@@ -63,7 +63,7 @@ class Packing:
 
     def allows_host(self, vm: int) -> np.ndarray:
         """Return bool (h,): true for hosts that may hold the instance by all rules except those
-        about room. They include its original host."""
+        about room. The original host of the instance is included."""
         return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:

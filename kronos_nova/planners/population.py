@@ -32,7 +32,7 @@ a hundred full hosts 5, with a few full hosts 20."""
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
     """The end state of a plan. ``cost`` is the combined imbalance plus the prices of the plan's
-    moves. It is inf if the end state is not allowed."""
+    moves. The cost is inf if the end state is not allowed."""
 
     cost: float
     plan: Plan
@@ -81,7 +81,7 @@ the range of single precision, which ends at exp(88)."""
 FAINTEST = 1e-35
 """Smallest part that one host has in the smooth approximation of the imbalance. Swaps are rated by
 this approximation. Raised, hosts with a mean load seem to matter; lowered, the part is 0 in single
-precision, and its product with exp(STEEPEST) is 0 too. Fixed by the range of single precision."""
+precision, and its product with exp(STEEPEST) is 0. Fixed by the range of single precision."""
 
 
 class SoftenedMax:
@@ -150,10 +150,10 @@ moved at all. If plans may have few moves, only swaps of hosts that send instanc
 other swaps are tried less often; lowered to 0, a search cannot replace one moved instance by
 another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that moves are rated by the slope of the imbalance instead of its exact change. It
-applies to plans with few moves. Raised, the exact change decides less often; lowered, plans for
-many hosts are worse, because the exact change favours the host with the most extreme load. Not
-measured."""
+"""Probability that moves are rated by the slope of the imbalance instead of its exact change. The
+probability applies to plans with few moves. Raised, the exact change decides less often; lowered,
+plans for many hosts are worse, because the exact change favours the host with the most extreme
+load. Not measured."""
 
 
 class Population:

@@ -1,8 +1,8 @@
 """The planner that relieves hosts whose load is above an absolute mark (a limit).
 
 The choice of the instances that leave a host is a minimum knapsack problem with one constraint for
-each policy. It is solved by branch and bound, the most promising branch first. The bound is the
-cost if instances could be divided (Dantzig 1957).
+each policy. This problem is solved by branch and bound, the most promising branch first. The bound
+is the cost if instances could be divided (Dantzig 1957).
 """
 
 import functools
@@ -104,10 +104,10 @@ class Relieve:
 
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves of a plan that relieves all hot hosts together. It brings the most hosts
-        to their targets. Of equal plans, the one with the most hosts at or below their marks is
-        chosen, then the one that copies the least memory. Return None if the cluster is too large,
-        or if the moves cannot be made one after the other."""
+        """Return the moves of a plan that relieves all hot hosts together. The plan brings the most
+        hosts to their targets. Of equal plans, the one with the most hosts at or below their marks
+        is chosen, then the one that copies the least memory. Return None if the cluster is too
+        large, or if the moves cannot be made one after the other."""
         problem, places = state.problem, np.flatnonzero(state.problem.available)
         others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
                                 & ~np.isin(state.vm_host, list(hot)))
@@ -201,7 +201,7 @@ class _Host:
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
         """Return the moves with the least memory that remove the excess; None if no set of moves
         removes it. The search decides for one instance after the other whether it leaves or stays.
-        It continues with the branch that has the smallest lower bound of the memory."""
+        The search continues with the branch that has the smallest lower bound of the memory."""
         memory = self.state.problem.memory_mb
         order = np.array(self._by_use(excess), dtype=np.intp)
         gain = self.share[np.ix_(order, self.hot)]

@@ -41,9 +41,9 @@ chosen. Raised, a plan takes longer; lowered, constraints exclude all destinatio
 more often. Not measured."""
 FREE = 1e-6
 """Lower bound of the cost of a move (no unit) when moves are compared by the ratio of gain and
-cost. Both are numbers of expected full hosts. Raised, moves of low cost are compared by their gains
-alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost of any
-migration."""
+cost. Gain and cost are numbers of expected full hosts. Raised, moves of low cost are compared by
+their gains alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost
+of any migration."""
 AT_ONCE = 256
 """Number of moves for which the constraints are evaluated in one call, the best moves first.
 Raised, a call takes longer; lowered, there are more calls. Not measured."""
@@ -152,7 +152,8 @@ class _Round:
 
     def _makes_full(self) -> np.ndarray:
         """Return bool (instances, destinations): true where the destination would be full, and
-        fuller than the source is now. Such moves would make the cloud less even."""
+        fuller than the source is now. A move to such a destination would make the cloud less
+        even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)
@@ -160,8 +161,8 @@ class _Round:
 
     def _gains(self) -> np.ndarray:
         """Return float64 (instances, destinations): the decrease of the risk by the move of each
-        instance to each destination, less the price of the move. Both are in expected full
-        hosts."""
+        instance to each destination, less the price of the move. Risk and price are in expected
+        full hosts."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))

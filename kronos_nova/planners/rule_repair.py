@@ -34,9 +34,9 @@ lowered, fewer rules are kept there. Chosen as some 60 hosts with 5 instances ea
 program takes a second."""
 
 ROUNDS = (1, 2)
-"""Numbers of stages of moves in the integer program that repairs rules. They are tried one after
-the other. A move of the second stage can use room that the first stage freed. Raised, a plan is
-found more often where hosts are full; lowered, a search without a result ends sooner. Not
+"""Numbers of stages of moves in the integer program that repairs rules. The numbers are tried one
+after the other. A move of the second stage can use room that the first stage freed. Raised, a plan
+is found more often where hosts are full; lowered, a search without a result ends sooner. Not
 measured."""
 
 GAP, NODES = 1e-6, 2000
@@ -93,8 +93,8 @@ class RuleRepair:
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
     """Return the better of two plans: the plan after which fewer rules are violated, or else the
-    plan with the lower cost. If it is only cheaper, ``others`` may lift no imbalance above both its
-    threshold and its present value."""
+    plan with the lower cost. If ``others`` is only cheaper, it is returned only if it lifts no
+    imbalance above both its threshold and its present value."""
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
                      for plan in (moves, others))
@@ -158,8 +158,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Return True if a rule has to be repaired; False otherwise. It has to be if a movable instance
-    violates a rule that must hold, or a preference that costs less on another host.
+    """Return True if a movable instance violates a rule that must hold, or a preference that costs
+    less on another host. Return False otherwise.
 
     :param should: whether preferences count
     """

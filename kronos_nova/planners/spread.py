@@ -1,5 +1,5 @@
 """The planner ``spread``, which searches the lowest combined imbalance that the budget of moves
-permits. It solves a min-max version of machine reassignment (Google, ROADEF/EURO challenge
+permits. The planner solves a min-max version of machine reassignment (Google, ROADEF/EURO challenge
 2012)."""
 
 import dataclasses
@@ -49,9 +49,9 @@ and may use the rest of the permitted moves. Raised, plans for full hosts take l
 are worse. Not measured."""
 ENDS = 50
 """Minimum numbers of the most loaded and of the least loaded hosts between which moves are
-searched. They apply to each policy, and grow with the number of moves that a plan may have. Raised,
-plans for large clusters take longer; lowered, the search has no further hosts to improve once the
-first hosts are improved. Not measured."""
+searched. The numbers apply to each policy, and grow with the number of moves that a plan may have.
+Raised, plans for large clusters take longer; lowered, the search has no further hosts to improve
+once the first hosts are improved. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host for which an integer program computes the best
 plan. The program is used if members of a group are kept apart, or if the moves to a better end
@@ -62,11 +62,11 @@ NODES = 50
 """Maximum number of branch-and-bound nodes of the integer program that computes the best plan.
 Raised, plans take longer; lowered, more plans are not the best. Not measured."""
 ROUNDS = 2, 3, 4
-"""Numbers of stages of moves in the integer program that computes the best plan. They are tried in
-this order if the moves to the best end state cannot be made one by one. A move of a later stage can
-use room that an earlier stage freed. Raised, plans take longer, by 1 to 5 s of processor time for
-each number; lowered, plans for full hosts are worse. Measured: without the last number, one plan of
-12 was 9 % worse (``bench optimum``)."""
+"""Numbers of stages of moves in the integer program that computes the best plan. The numbers are
+tried in this order if the moves to the best end state cannot be made one by one. A move of a later
+stage can use room that an earlier stage freed. Raised, plans take longer, by 1 to 5 s of processor
+time for each number; lowered, plans for full hosts are worse. Measured: without the last number,
+one plan of 12 was 9 % worse (``bench optimum``)."""
 NEAR = 0.02
 """Part of the least possible imbalance by which an accepted plan may be worse. If the plan is worse
 than that, the integer program is solved again with more stages of moves. Raised, plans for full
@@ -161,8 +161,9 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves can be made one after the other. It is ``known``, or a plan
-    of an integer program with stages of moves if ``known`` is far from the best end state."""
+    """Return the best plan whose moves can be made one after the other. The result is ``known``, or
+    a plan of an integer program with stages of moves if ``known`` is far from the best end
+    state."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -227,8 +228,8 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Return the available hosts that a plan could touch, sorted. In each policy, these are the
-    most and the least loaded hosts, about as many as the moves of a plan need."""
+    """Return the available hosts that a plan could touch, sorted. In each policy, the most and the
+    least loaded hosts are returned, about as many as the moves of a plan need."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
     if state.problem.left_out is not None:
@@ -244,9 +245,9 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves can be made one after the other. It is one of the found
-    plans, the part of a found plan that can be made, or one of the ``known`` plans, all of which
-    can be made."""
+    """Return the best plan whose moves can be made one after the other. The result is one of the
+    found plans, the part of a found plan that can be made, or one of the ``known`` plans, all of
+    which can be made."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]
