@@ -1,4 +1,4 @@
-"""The rules that a destination has room for an instance, as placement and Nova count room.
+"""The rules that keep instances off hosts without room for them, as placement and Nova count room.
 
 Placement requires capacity in every resource class, and limits the amount of one consumer
 (``min_unit``, ``max_unit`` and ``step_size``). Nova requires NUMA cells with room for the cells of

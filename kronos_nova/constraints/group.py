@@ -1,4 +1,4 @@
-"""The rule that moves do not violate the policies of server groups.
+"""The rule that forbids moves that violate the policies of server groups.
 
 The rule applies all four policies. If ``soft_group_cost`` is set, the rule applies only the two
 hard policies, and violations of soft policies have a price instead.

@@ -1,4 +1,4 @@
-"""The rule that a move leaves its destination at or below the ``capacity_threshold`` of every
+"""The rule that keeps the destination of a move at or below the ``capacity_threshold`` of every
 policy. The threshold limits the load of the host in the policy, and the value of the policy's
 capacity query for the host."""
 

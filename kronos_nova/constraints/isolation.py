@@ -68,8 +68,8 @@ class Isolation:
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
           admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
-    """Return the rule that an instance may only be on hosts that meet its requirements. Return no
-    rule if every host meets the requirements of every instance.
+    """Return the rule that keeps instances off hosts that do not meet the instances' requirements.
+    Return no rule if every host meets the requirements of every instance.
 
     :param wanted: requirements of each instance; hashable, so that equal requirements are compared
         once

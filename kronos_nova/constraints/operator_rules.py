@@ -115,8 +115,8 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): true where a rule wants its servers on a host, false where the rule does
-        not."""
+        """bool (n, H): true where a rule requires or prefers its servers on a host, or does not
+        keep them off it."""
         # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}

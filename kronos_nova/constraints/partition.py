@@ -1,4 +1,4 @@
-"""The rules that no instance leaves its cell or, if configured, its availability zone."""
+"""The rules that keep each instance in its cell and, if configured, in its availability zone."""
 
 from collections.abc import Sequence
 

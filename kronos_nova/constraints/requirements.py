@@ -1,5 +1,5 @@
-"""The rules that a destination meets the requirements of a server's flavor, image and CPU. Only
-requirements that are known without a request to Nova are checked."""
+"""The rules that keep servers off hosts that do not meet the requirements of the servers' flavors,
+images and CPUs. Only requirements that are known without a request to Nova are checked."""
 
 import re
 from collections.abc import Callable

@@ -23,7 +23,7 @@ class Returning:
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
         """Return the rule that keeps instances off hosts that they left recently. The rule prevents
-        moves back and forth."""
+        that instances move back and forth."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))

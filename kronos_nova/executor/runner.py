@@ -54,7 +54,7 @@ class _Stopwatch:
     began_at: float
     forced_at: float | None = None
     is_unanswered: bool = False
-    """Whether the request met an outage, so that Nova may not have received it."""
+    """True if the request met an outage, so that Nova may not have received it."""
 
 
 class Runner:

@@ -11,7 +11,7 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Divisor for the number of instances that may have two series without a warning; 10 means one in
+"""Inverse of the share of instances that may have two series without a warning; 10 means one in
 ten. An instance has two series during a live migration. A single instance with two series never
 causes a warning. Raised, a few live migrations at the same time cause a warning; lowered, a host
 that is scraped twice causes no warning. Chosen because fewer than a tenth of the instances migrate

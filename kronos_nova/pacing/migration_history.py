@@ -176,8 +176,8 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """Return the Copy of a live migration of an instance between two hosts, from which its
-        course can be predicted."""
+        """Return the Copy of a live migration of an instance between two hosts, from which the
+        course of the migration can be predicted."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,

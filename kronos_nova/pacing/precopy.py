@@ -62,7 +62,7 @@ class Copy:
 
         Let *M* be the memory, *b* the bandwidth, *d* the dirty rate, *D* the allowed downtime and
         *r* = *d*/*b*. The number of rounds is the smallest *n* for which *M* *r*\\ :sup:`n` ≤ *b*
-        *D*, and the time of these rounds and of the last copy is *M*/*b* · (1 − *r*\\ :sup:`n+1`) /
+        *D*. The time of these rounds and of the last copy is *M*/*b* · (1 − *r*\\ :sup:`n+1`) /
         (1 − *r*).
 
         :param bandwidth: MiB per second, more than 0

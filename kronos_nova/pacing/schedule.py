@@ -16,7 +16,7 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Largest difference of two times, in seconds, at which they count as equal in a schedule of moves.
+"""Largest difference of two times, in seconds, at which the times count as equal in a schedule.
 Fixed: far below the accuracy of a schedule."""
 SAME = 0.2
 """Smallest difference of two links' overloads, as part of a link's bandwidth, that decides which
