@@ -9,13 +9,13 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of a numeric option that has no maximum of its own, in the unit of the option. In
-seconds, it is 31 years. Raised far, a time that many seconds ahead is outside the range of Python's
+"""Largest value (no unit) of a numeric option that has no maximum of its own. In seconds, it is 31
+years. Raised far, a time that many seconds ahead is outside the range of Python's
 datetime; lowered, long times are refused. Chosen well within that range, which ends with the year
 9999. Not measured."""
 
 MOST_DAYS = 36_500
-"""Largest value of an option in days that has no maximum of its own: 100 years. Fixed by Python's
+"""Maximum days of an option that has no maximum of its own: 100 years. Fixed by Python's
 datetime, because the resulting times have to be far within its range."""
 
 

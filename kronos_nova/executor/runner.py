@@ -48,13 +48,13 @@ DELETING = 'deleting', 'soft-deleting'
 class _Stopwatch:
     """The time at which a try of a move began, in seconds of this process's clock. ``requested_at``
     identifies the try. ``forced_at`` is the time at which the migration was forced to complete;
-    None before this."""
+    None before this. ``is_unanswered`` is true if the request met an outage, so that Nova may not
+    have received it."""
 
     requested_at: datetime.datetime
     began_at: float
     forced_at: float | None = None
     is_unanswered: bool = False
-    """True if the request met an outage, so that Nova may not have received it."""
 
 
 class Runner:
