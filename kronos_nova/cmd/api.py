@@ -56,7 +56,7 @@ in progress. Raised, clients wait longer than they must; lowered, clients are re
 Not measured."""
 
 LARGER = 10
-"""Largest body of a request that is received to its end, as a multiple of
+"""Largest body of a request that is received to its end, as a factor of
 ``max_request_body_size``. A larger body is cut off while it arrives. A smaller body that is above
 ``max_request_body_size`` is received, and answered with an error that explains the limit. Raised,
 clients without a token can use more memory; lowered, more clients get no explanation. Not

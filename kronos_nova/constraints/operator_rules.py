@@ -98,13 +98,13 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return (intp (V,), sets): the set of rules that applies to each instance, as a position
-        in ``sets``. ``sets`` has the distinct sets, each a tuple of positions of rules. The first
-        set is empty.
+        """Return the rules that apply to each instance.
 
         :param relations: relations of the rules to include
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
             otherwise, False to include only the other rules, None to include all rules
+        :returns: intp (V,), position of each instance's set of rules in the list; and the list of
+            the distinct sets, each a tuple of positions of rules. The first set is empty
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}

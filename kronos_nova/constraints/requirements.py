@@ -1,5 +1,8 @@
 """The rules that keep servers off hosts that do not meet the requirements of the servers' flavors,
-images and CPUs. Only requirements that are known without a request to Nova are checked."""
+images and CPUs.
+
+Only requirements that are known without a request to Nova are checked.
+"""
 
 import re
 from collections.abc import Callable
@@ -279,8 +282,8 @@ def _numbers(dotted: str) -> tuple[int, ...]:
 
 
 def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
-    """Return a text about the reason why Nova's conductor would refuse the destination because of
-    its hypervisor; '' if it would not refuse the destination."""
+    """Return a text why Nova's conductor would refuse the destination because of its hypervisor; ''
+    if the conductor would accept it."""
     if home[0] != there[0]:
         return f'has the hypervisor {there[0]}, and the server runs on {home[0]}'
     if home[1] and there[1] and there[1] < home[1]:

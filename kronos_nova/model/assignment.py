@@ -134,8 +134,11 @@ class Assignment:
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """Return two results: the position of each instance's set of NUMA cells in a list, intp
-        (v,), and this list of the distinct sets."""
+        """Return the NUMA cells that instances use now.
+
+        :returns: intp (v,), position of each instance's set of cells in the list; and the list of
+            the distinct sets
+        """
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
             return np.zeros(len(self.vms), dtype=np.intp), [()]
@@ -193,7 +196,7 @@ class Assignment:
     @property
     def why_too_little(self) -> str:
         """Return a text about the reason why the instances that have to leave do not all fit on the
-        hosts. Return '' if the sums of room do not prove that they do not fit."""
+        hosts. Return '' if the sums of needed and free room do not prove this."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -341,8 +344,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first of some instances: as many as would fit if all free room of ``hosts`` were
-    on one host. At least one instance is returned.
+    """Return the first of ``vms``: as many instances as would fit if all free room of ``hosts``
+    were on one host. At least one instance is returned.
 
     :param hosts: bool (H,)
     """

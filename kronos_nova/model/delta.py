@@ -83,13 +83,14 @@ class Delta:
 
     @functools.cached_property
     def accepted(self) -> np.ndarray:
-        """bool (...): true for moves that policies accept. A policy does not accept moves after
-        which its imbalance is both larger than before and above its threshold."""
+        """bool (...): true for chains that every policy accepts. A policy does not accept a chain
+        after which its imbalance is both larger than before and above its threshold."""
         return self._extremes.accepts(self.imbalances)
 
     @functools.cached_property
     def price(self) -> np.ndarray:
-        """float64 (...): the increase of the price of all moves made since :meth:`State.settle`."""
+        """float64 (...): the increase, by the moves, of the price of all moves since
+        :meth:`State.settle`."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:

@@ -54,9 +54,9 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts that can be at the lower end of some policy if at most one other host
-        moves away from this end. A host is at the lower end if it has the lowest score or is left
-        out there."""
+        """intp: the hosts at the lower end of some policy, now or after one other host has moved
+        away from this end. A host is at the lower end if it has the lowest score or is left out
+        there."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
@@ -131,7 +131,7 @@ class Extremes:
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
         """Return the score of the most extreme host of ``ends`` whose score the moves do not
-        change; ``default`` if the moves change the scores of all these hosts."""
+        change. Return ``default`` if the moves change the scores of all these hosts."""
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host

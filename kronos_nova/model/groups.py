@@ -57,8 +57,10 @@ class Memberships:
         return contains(self._keys, groups * len(self._count) + vms)
 
     def expand(self, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays with an entry for each group of each instance: the position of the
-        instance in ``vms``, intp (m,), and the group, intp (m,)."""
+        """Return two arrays with an entry for each group of each instance.
+
+        :returns: intp (m,), the position of the instance in ``vms``; and intp (m,), the group
+        """
         count = self._count[vms]
         position = np.repeat(np.arange(len(vms)), count)
         offset = np.arange(len(position)) - np.repeat(np.cumsum(count) - count, count)
@@ -66,9 +68,12 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: intp (L, H + 1), the place of each host at each level of failure domains,
-    and intp (G,), the level of each group. At the first level each host is a place of its own. The
-    last column of the first array is -1, for no host."""
+    """Return the places (hosts or failure domains) of hosts at each level of failure domains. At
+    the first level each host is a place of its own.
+
+    :returns: intp (L, H + 1), the place of each host at each level, with a last column of -1 for no
+        host; and intp (G,), the level of each group
+    """
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(
@@ -164,8 +169,8 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true if the place of the host is the last place that the group may use
-        and all further places have fewer members. Places are in the order of their number of
+        """Return bool (n,): true if the place of the host is the last place that the group may use,
+        and has more members than all further places. Places are in the order of their number of
         members."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])

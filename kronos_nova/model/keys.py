@@ -4,9 +4,9 @@ import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Return two arrays: its
-    position, intp (...), and true if it is found, bool (...). If it is not found, the position is
-    some valid position."""
+    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Return two arrays (...):
+    the position of each value, intp, and true where the value is found, bool. The position of a
+    value that is not found is arbitrary but valid."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 

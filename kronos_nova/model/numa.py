@@ -540,10 +540,13 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays about sums over all cells of a host: the free room and the total
-        room, float64 (h, k) each, and the needs of instances, (v, k). The columns are CPUs to pin,
-        shared CPUs, and pages of each size. Hosts whose cells are not known have more than enough
-        room."""
+        """Return three arrays for sums of room over all NUMA cells of a host. The columns are CPUs
+        to pin, shared CPUs, and pages of each size. Hosts whose cells are not known have more than
+        enough room.
+
+        :returns: float64 (h, k), the free room; float64 (h, k), the total room; and float64 (v, k),
+            the needs of instances
+        """
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
                           for kind in cells.kind[vms].tolist()])

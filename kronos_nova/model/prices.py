@@ -12,7 +12,7 @@ from kronos_nova.model.keys import find
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """Costs of instances on hosts that operators' rules do not want for them.
+    """Costs of instances on hosts where operators' rules do not want the instances.
 
     kind : intp (V,), row of ``cost`` for each instance
     cost : float64 (K, H), cost of the instances of each kind on each host

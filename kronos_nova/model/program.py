@@ -34,7 +34,7 @@ chooses destinations. The unit is the cost of copying an instance of mean memory
 instances are moved to keep hosts below their limits; lowered, hosts exceed their limits by more.
 Not measured."""
 SLOWED = 4.0
-"""Factor from the processor time that is left for the plan to the time limit of the solver HiGHS.
+"""Factor by which the time limit of the solver HiGHS exceeds the processor time left for the plan.
 HiGHS measures wall time, which passes faster than processor time while other processes run. Raised,
 a plan may exceed its deadline by more; lowered, other processes on the machine change the plan more
 often. Not measured."""
@@ -316,7 +316,7 @@ class Program:
         instance of the kind can use. Each way has a column of the program.
 
         :param column: the column of the arrivals of the kind at the host
-        :param need: number of the kind by its needs of NUMA cells
+        :param need: kind of the instances by their needs of NUMA cells
         """
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []

@@ -33,12 +33,12 @@ T = TypeVar('T')
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
-    """Return two results: the fields of a :class:`~kronos_nova.model.Problem` about allocations and
-    capacity, and bool (H,), true for hosts whose use is reported.
+    """Return the fields of a :class:`~kronos_nova.model.Problem` about allocations and capacity,
+    and bool (H,), true for hosts whose use is reported.
 
     The use of other hosts is the sum of the allocations of their instances and of the instances
-    that arrive. Devices count like resource classes, one class for each alias, whatever the NUMA
-    cell of the device.
+    that arrive. Devices count like resource classes, one class for each alias. The NUMA cell of a
+    device does not matter.
     """
     hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (

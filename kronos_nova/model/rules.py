@@ -137,8 +137,8 @@ class ForbiddenPairs(Rule):
 
 
 class Room(Rule):
-    """A rule that a destination has room for an instance's allocation in every resource class. A
-    class may come from the host or from a provider that the host shares."""
+    """A rule that requires room for an instance's allocation at its destination, in every resource
+    class. A class may come from the host or from a provider that the host shares."""
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -168,9 +168,13 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of room: the free room and the total room of each host,
-        float64 (h, k) each, and the needs of instances, (v, k). Resources of shared providers do
-        not limit a host here: the host has more of them than all instances need."""
+        """Return three arrays for sums of room, one column for each resource class. Resources of
+        shared providers do not limit a host here: the host has more of them than all instances
+        need.
+
+        :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
+            host; and float64 (v, k), the needs of instances
+        """
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -275,9 +279,12 @@ class LoadLimit(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of load: the free load and the total load of each host, and
-        the loads of instances. Shapes are as in :meth:`Room.linear`; the unit is that of the
-        instances' weights."""
+        """Return three arrays for sums of load, as :meth:`Room.linear` does for room. The unit is
+        the unit of the instances' weights.
+
+        :returns: the free load of each host, the total load of each host, and the loads of
+            instances
+        """
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
         return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
@@ -286,8 +293,8 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """A rule that moves do not violate server groups and rules about several servers. A place is a
-    host or a failure domain.
+    """A rule that forbids moves that violate server groups or rules about several servers. A place
+    is a host or a failure domain.
 
     If members are kept apart, a place may have at most a given number of members. If members are
     kept together, a member may move only to a place that has most of the other members.
@@ -385,9 +392,9 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """A rule that moves leave free room on the available hosts in use: at least ``needed`` in every
-    resource class. If less room is free before a move, the move must not reduce the free room
-    further.
+    """A rule that requires moves to leave free room on the available hosts in use: at least
+    ``needed`` in every resource class. If less room is free before a move, the move must not reduce
+    the free room further.
 
     needed : float64 (C,)
 
@@ -421,8 +428,8 @@ class ReservedRoom(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CellRoom(Rule):
-    """A rule that a destination has room for the NUMA topology of a server. Each cell of the
-    topology needs a separate NUMA cell of the host."""
+    """A rule that requires room for the NUMA topology of a server at its destination. Each cell of
+    the topology needs a separate NUMA cell of the host."""
 
     is_additive: ClassVar[bool] = False
     reason: str = 'capacity'
@@ -453,8 +460,12 @@ class CellRoom(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums over all NUMA cells of a host: the free room and the total
-        room of each host, and the needs of instances. Shapes are as in :meth:`Room.linear`."""
+        """Return three arrays for sums over all NUMA cells of each host, as :meth:`Room.linear`
+        does.
+
+        :returns: the free room of each host, the total room of each host, and the needs of
+            instances
+        """
         return _cells(state).sums(hosts, vms)
 
 

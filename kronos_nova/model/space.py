@@ -88,9 +88,12 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set the arrays about the room that the additive rules limit: ``room``, the total of each
-        host; ``free``, the part that is unused; ``sizes``, the part that each instance needs. A
-        kind of room that no host can run out of within the budget of moves is left out."""
+        """Set the arrays about the room that the additive rules limit. A kind of room that no host
+        can run out of within the budget of moves is left out.
+
+        The arrays are ``room``, the total of each host; ``free``, the part that is unused; and
+        ``sizes``, the part that each instance needs.
+        """
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -135,8 +138,8 @@ class SearchSpace:
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
         """The different scales of hosts, (k, P), and the number of each host's scale, (h,).
 
-        There are at most :data:`KINDS` scales. If hosts have more, similar scales count as equal,
-        which only makes the first rating of swaps less exact.
+        There are at most :data:`KINDS` scales. If hosts have more scales, similar scales count as
+        equal, which only makes the first rating of swaps less exact.
         """
         digits = 6
         while True:
@@ -226,8 +229,8 @@ class SearchSpace:
         return legal & (free >= self.floor.T).all(axis=(1, 2))
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
-        """Return True if an instance may be on a host by all groups that keep the instance apart
-        from other instances; False otherwise.
+        """Return True if all groups that keep an instance apart from other instances allow the
+        instance on ``host``; False otherwise.
 
         :param place: intp (v or more,), host of every instance, -1 for no host
         """
@@ -268,10 +271,12 @@ class SearchSpace:
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return one tuple for each group that keeps an instance apart from other instances:
-        (members in the space, maximum number of members in each place, place of each host). A place
-        is a host or a failure domain. The last array has one entry more, -1, for an instance on no
-        host."""
+        """Return one tuple for each group that keeps an instance apart from other instances. A
+        place is a host or a failure domain.
+
+        :returns: (members in the space, maximum number of members in each place, place of each
+            host); the last array has one entry more, -1, for an instance on no host
+        """
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]

@@ -61,7 +61,8 @@ class State:
         return other
 
     def under(self, model: Model) -> 'State':
-        """Return a copy of the state with another model of its problem, which has other rules."""
+        """Return a copy of the state with another model of its problem. The model has other
+        rules."""
         other = self.copy()
         other.model = model
         return other

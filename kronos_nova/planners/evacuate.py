@@ -46,20 +46,20 @@ more instances stay. Not measured."""
 GAP = 0.01
 """Relative gap of the integer program: the part of the least cost by which its solution may be
 worse. The program chooses destinations when hosts are emptied. Raised, large programs take less
-time; lowered, plans copy a few GiB less of the instances that make room. Not measured."""
+time; lowered, plans copy a few GiB less of other instances to make room. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
 take longer; lowered, more plans are not the best. Chosen above the 1 to 50 nodes that programs of
 ten hosts need."""
 CHECKED = 20_000
 """Maximum number of moves that are repeated on a copy of the cluster to find needless moves. Each
-repeated move takes some 0.1 ms. Plans that would need more are not checked. Raised, large plans
-take longer; lowered, only small plans are free of needless moves. Not measured."""
+repeated move takes some 0.1 ms. Plans that need more repeated moves are not checked. Raised, large
+plans take longer; lowered, only small plans are free of needless moves. Not measured."""
 ROUNDS = 6
 """Maximum number of end states that are tried to empty hosts. An end state gives each instance a
 host. If the moves to an end state cannot be made one after the other, the next end state is tried.
-If none can be reached, hosts are emptied only in part. Raised, more hosts are emptied where the
-other hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there.
+If no end state can be reached, hosts are emptied only in part. Raised, more hosts are emptied where
+the other hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there.
 Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
 
 

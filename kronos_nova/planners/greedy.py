@@ -6,9 +6,9 @@ enters the least loaded host (the bottom). The gain is then at most the gap betw
 the next host. So only instances on a top host and moves to a bottom host are considered. Of these
 moves, only those whose upper bound is above the best gain so far are rated in full.
 
-A policy may leave its highest and lowest hosts out of its imbalance. Such hosts matter as well: if
-a move brings the score of one of these hosts inside, the next host is left out instead. The bound
-is then the gap between the first host that counts and the next host.
+A policy may leave its highest and lowest hosts out of its imbalance. Left-out hosts matter as well:
+if a move brings the score of one of these hosts inside, the next host is left out instead. The
+bound is then the gap between the first host that counts and the next host.
 """
 
 from collections.abc import Callable

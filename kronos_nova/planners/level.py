@@ -1,10 +1,10 @@
 """The planner that brings every policy within its target and copies as little memory as it can.
 
-The target is the width of a band of loads. A policy is level if the loads of all hosts lie in such
-a band. The load of a host above or below the band is its *excess*. The planner lowers the sum of
-the excesses of all hosts. Each move of load into the band makes this sum smaller, however many
-hosts the aggregate has. The difference max − min, in contrast, falls only once the last of the
-hosts at an end is in the band.
+The target is the width of a band of loads. A policy is level if the loads of all hosts lie in a
+band of this width. The load of a host above or below the band is its *excess*. The planner lowers
+the sum of the excesses of all hosts. Each move of load into the band makes this sum smaller,
+however many hosts the aggregate has. The difference max − min, in contrast, falls only once the
+last of the hosts at an end is in the band.
 
 A plan is built host by host, the host with the largest excess first. Each step adds the move that
 removes most excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards
@@ -54,19 +54,19 @@ the set of all moves to the targets; each evaluation makes one plan. Raised, mor
 to save one of many plans; lowered, targets are reached one plan later than possible. Not
 measured."""
 PREMIUM = 1.25
-"""Factor on the memory of the cheapest solution that a solution with one plan less may copy. A
-solution is the set of all moves to the targets. Raised, more memory is copied to save a plan;
-lowered, targets are reached one plan later. Chosen within the limits of ``bench installed``: 1.5
-times the plans and 1.1 times the memory."""
+"""Largest factor by which a solution with one plan less may copy more memory than the cheapest
+solution. A solution is the set of all moves to the targets. Raised, more memory is copied to save a
+plan; lowered, targets are reached one plan later. Chosen within the limits of ``bench installed``:
+1.5 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
 """Number of moves up to which a search continues, even if one plan may have far fewer. The moves of
 several plans together bring the loads within their targets. Raised, plans for thousands of hosts
 take longer; lowered, the number and cost of later moves are estimated from fewer moves. Not
 measured."""
 REACH = 2
-"""Factor on the permitted moves of one plan, up to which a search continues. A search always
-continues up to :data:`MOST_MOVES`. Raised, plans with many moves take longer; lowered, the moves
-that are left to later plans are worse. Not measured."""
+"""Number of moves up to which a search continues, as a multiple of the permitted moves of one plan.
+A search always continues up to :data:`MOST_MOVES`. Raised, plans with many moves take longer;
+lowered, the moves that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
 Raised, plans take longer; lowered, plans copy more memory. Measured: this number takes about half a
@@ -229,8 +229,8 @@ digits."""
 
 
 class Level:
-    """A planner that searches all moves to the targets, with as little memory to copy as possible,
-    and plans the first part of these moves.
+    """A planner that searches all moves to the targets and plans the first part of them. The search
+    minimises the memory to copy.
 
     The targets are the ``thresholds`` of the problem. The next cycle plans the next part.
     """
@@ -523,8 +523,8 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the change of the excess of an instance's host if the instance
-        leaves, for each instance."""
+        """Return float64 (n,): for each instance, the change of the excess of its host if the
+        instance leaves."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
@@ -598,8 +598,8 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Undo some moves and search other moves instead, repeatedly, until the effort is used up.
-        Keep the best way found.
+        """Undo some moves and search other moves instead, repeatedly, until :data:`EFFORT` is used
+        up. Keep the best way found.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that it copies
         """
@@ -648,8 +648,9 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo needless moves, beginning with the instances of most memory. A move is needless if
-        every policy is within its target without it. The position of the bands may change."""
+        """Undo needless moves, beginning with the instances that have most memory. A move is
+        needless if every policy is within its target without it. The position of the bands may
+        change."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return

@@ -38,13 +38,13 @@ PER_ITEM = 1.1e5
 each host. Raised, plans for large clusters take longer; lowered, plans for large clusters are
 worse. Not measured separately."""
 LONGER = 2.5
-"""Factor on the time until the last better plan was found, up to which a search is prolonged.
-Raised, searches last longer after an improvement; lowered, searches stop while plans still become
-better. Not measured."""
+"""Factor by which a search is longer than the time until its last better plan. The search is
+prolonged when it finds a better plan. Raised, searches last longer after an improvement; lowered,
+searches stop while plans still become better. Not measured."""
 WORTHWHILE = 0.01
-"""Smallest part of its cost by which the best plan must become cheaper to prolong a search. The
-cost of a plan is mostly the imbalance that is left. Raised, searches end sooner; lowered,
-improvements that do not matter prolong searches. Not measured."""
+"""Smallest part of the best plan's cost by which a cheaper plan must improve it to prolong a
+search. The cost of a plan is mostly the imbalance that is left. Raised, searches end sooner;
+lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
 """Numbers of permitted moves for which the search in a small cluster is repeated from the start.
 With the upper end raised, more plans take longer without being better; with it lowered, the best
@@ -89,19 +89,18 @@ the time does not suffice, fewer candidate plans are improved at the same time. 
 fewer candidates; lowered, candidates with many moves get too few swaps. Not measured."""
 COOLED = 0.8
 """Smallest ratio of two temperatures at which the tables that rate swaps are still used (no unit).
-At a smaller ratio the tables are computed again. The higher the temperature, the more do hosts
-count whose load is neither the highest nor the lowest. Raised, plans take longer without being
-better; lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do
-not affect plans."""
+At a smaller ratio the tables are computed again. At a higher temperature, hosts between the highest
+and the lowest load count more. Raised, plans take longer without being better; lowered, swaps are
+rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
 """Maximum number of best plans from which new candidate plans are made. At most half as many as
 there are candidates are used. Raised, good plans are improved less; lowered to half, all candidates
 of a small cluster soon descend from one plan, and a long search finds no better one. Not measured
 in a bench."""
 TAKEN_BACK = 5
-"""Number of moves below which a random number of moves is removed from a good plan. The remaining
-moves are a new candidate plan. Raised, a plan is changed more than the search can repair; lowered,
-the search finds the good plan again. Not measured."""
+"""Number of moves (exclusive maximum) that are removed from a good plan. The number is drawn at
+random. The remaining moves are a new candidate plan. Raised, a plan is changed more than the search
+can repair; lowered, the search finds the good plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares of a plan's moves that are removed to make a new candidate plan. The shares are used one
 after the other. The number that :data:`TAKEN_BACK` limits is removed in addition. Raised,

@@ -5,7 +5,7 @@ The new servers are modelled as instances on imaginary, draining hosts. One inte
 instances that make room. The order of the moves is found afterwards (:mod:`.order`). If the moves
 to the cheapest end state have no possible order, an integer program with stages of moves is solved,
 whose solutions have an order. If the program would be too large, the :mod:`evacuator <.evacuate>`
-chooses one host after the other.
+chooses a destination for one instance after the other.
 """
 
 import numpy as np
@@ -106,9 +106,9 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return (moves, whether there is any end state). The moves lead to the cheapest end state
-        that moves one after the other can reach, and are in this order; they are None if no end
-        state can be reached so."""
+        """Return (moves, whether there is any end state). The moves lead, one after the other, to
+        the cheapest end state that can be reached. The moves are None if no end state can be
+        reached."""
         for cut in range(CUTS):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:

@@ -223,14 +223,14 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """A search for an order of a plan's moves with which the plan may be stopped after most of its
-    moves. In this order, the combined imbalance is higher than at the start after as few moves as
-    possible.
+    """A search for an order of a plan's moves, so that the plan may be stopped between most of
+    them. After as few moves as possible, the combined imbalance is higher than before the plan.
 
     A plan whose imbalance is never higher than at the start keeps its order. In other plans, the
-    next move is the move with the lowest imbalance after it. If every possible move would lift the
-    imbalance above that of the start, the next moves are a sequence that leads back to the
-    imbalance of the start. The sequence has no needless moves, and its moves help only together.
+    next move is always the move after which the imbalance is lowest. If every possible move would
+    lift the imbalance above that of the start, a sequence of moves comes next that leads back to
+    the imbalance of the start. The sequence has no needless moves, and its moves help only
+    together.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
@@ -258,7 +258,7 @@ class Prefixes:
 
     def _sorted(self) -> list[int] | None:
         """Return the positions of the steps in another order; None if no move is possible at some
-        point of it."""
+        point."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:

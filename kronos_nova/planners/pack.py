@@ -48,10 +48,10 @@ GAP = 1e-4
 worse. The program chooses the hosts to be emptied in small clusters. Raised, plans take less time
 and copy more memory; lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights [0, 1] of the number of moves in the choice of the next host to empty. The weight of the
-memory to copy is 1 minus this weight. One search is made with each weight. Raised, hosts with few
-instances are emptied first, which suits plans with few moves; lowered, hosts with little memory to
-copy are emptied first. Not measured."""
+"""Weights, from 0 to 1, of the number of moves when the next host to empty is chosen. The weight of
+the memory to copy is 1 minus this weight. One search is made with each weight. Raised, hosts with
+few instances are emptied first, which suits plans with few moves; lowered, hosts with little memory
+to copy are emptied first. Not measured."""
 
 
 class Pack:
@@ -252,9 +252,9 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on a host where it fits: its original host, or else the host on which the
-        least usable room is lost. Of equal hosts, choose the fullest. Return True if the instance
-        fits on some host; False otherwise."""
+        """Put an instance on a host where it fits. The original host is preferred, then the host on
+        which the least usable room is lost. Of equal hosts, choose the fullest. Return True if the
+        instance fits on some host; False otherwise."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):

@@ -71,9 +71,9 @@ class Incumbents:
 
 COLDEST = 1e-4
 """Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance. Swaps
-are rated by this approximation. The higher the temperature, the more do hosts count whose load is
-neither the highest nor the lowest. Raised, the approximation is less exact; lowered, its numbers
-overflow. Fixed by the range of single precision."""
+are rated by this approximation. At a higher temperature, hosts between the highest and the lowest
+load count more. Raised, the approximation is less exact; lowered, its numbers overflow. Fixed by
+the range of single precision."""
 STEEPEST = 80.0
 """Largest exponent in the smooth approximation of the imbalance (no unit). Swaps are rated by this
 approximation. Raised, numbers overflow; lowered, large changes of load have equal ratings. Fixed by
@@ -145,10 +145,10 @@ is untried if none of its swaps was tried since the last change. No swap is expe
 finished candidate, and the search replaces it. Raised, candidates are replaced too early; lowered,
 they are replaced too late. Not measured."""
 HOMING = 0.3
-"""Probability that a swap sends the returning instance to its original host, so that it is not
-moved at all. If plans may have few moves, only swaps of hosts that send instances do this. Raised,
-other swaps are tried less often; lowered to 0, a search cannot replace one moved instance by
-another. Not measured."""
+"""Probability that a swap sends the returning instance to its original host, so that the instance
+is not moved at all. If plans may have few moves, only swaps of hosts that send instances do this.
+Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved instance
+by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability that moves are rated by the slope of the imbalance instead of its exact change. The
 probability applies to plans with few moves. Raised, the exact change decides less often; lowered,
@@ -328,8 +328,8 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the change of each term, as a part of it, if an item leaves or
-        enters a host.
+        """Return float64 (..., T): the change of each term, as a part of the term, if each item
+        leaves or enters its host.
 
         :param way: ``leaving`` or ``arriving`` of the softened value
         """
@@ -382,9 +382,10 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the changes of a plan's number of moves: float32 (n, a) if each first item leaves
-        its host, and (n, b) if each second item arrives. A change is 1, 0, or -1 for an instance
-        that returns to its original host."""
+        """Return two arrays about the change of a plan's number of moves by each swap: float32 (n,
+        a), the change if each first item leaves its host; and float32 (n, b), the change if each
+        second item arrives. A change is 1, 0, or -1 for an instance that returns to its original
+        host."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)

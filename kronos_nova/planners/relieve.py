@@ -92,9 +92,12 @@ class Relieve:
         return moves
 
     def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
-        """Return the rating of a plan: (number of hosts above their targets, number of hosts above
-        their marks, excess over the marks, memory to copy). Only hosts that are hot before the plan
-        count. A smaller rating is better."""
+        """Return the rating of a plan; a smaller rating is better. Only hosts that are hot before
+        the plan count.
+
+        :returns: (number of hosts above their targets, number of hosts above their marks, excess
+            over the marks, memory to copy)
+        """
         hot = self._hottest_first(state)
         scores = state.after(moves).scores[hot]
         over = np.maximum(scores - self._marks.high, 0.0)
@@ -151,9 +154,9 @@ class Relieve:
 
 
 _Branch = tuple[float, int, int, int, tuple[int, ...], float, np.ndarray]
-"""A branch of the search: (lower bound of the memory, number of instances that leave, number of the
-branch, next instance to decide on, positions of instances that leave, their memory, float64 (P,)
-load still to be removed)."""
+"""A branch of the search. Its elements are the lower bound of the memory, the number of instances
+that leave, the number of the branch, the next instance to decide on, the positions of the instances
+that leave, the memory of these instances, and float64 (P,), the load still to be removed."""
 
 
 class _Host:

@@ -3,10 +3,10 @@ of full hosts.
 
 Loads change quickly, and a host that is full for five minutes is noticed too late. The likely load
 ``μ`` of each host and the variance ``V`` of its load are known; both are sums over its instances. A
-load of any distribution is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)`` of the
-time (Cantelli's inequality). Only a load with two values reaches this bound. The square of the
-bound fits real servers to a factor of two, on days of PlanetLab, although their bursts are not
-normally distributed.
+load of any distribution is above a mark ``m``, at which the host is full, for at most the part ``V
+/ (V + (m - μ)²)`` of the time (Cantelli's inequality). Only a load with two values reaches this
+bound. The square of the bound fits real servers to a factor of two, on days of PlanetLab, although
+their bursts are not normally distributed.
 
 If ``μ`` is above the mark, the part is 1 plus the excess, so that less load is better there as
 well. No move makes its destination full and fuller than its source. Otherwise, if all hosts are
@@ -50,8 +50,8 @@ Raised, a call takes longer; lowered, there are more calls. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (...): the expected part of the time for which a host is above the mark. If
-    the likely load is above the mark, the result is 1 plus the excess."""
+    """Return float64 (...): the expected part of the time for which a host is full, that is, above
+    :data:`HOT_SCORE`. If the likely load is above this mark, the result is 1 plus the excess."""
     room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)

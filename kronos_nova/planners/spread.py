@@ -35,10 +35,10 @@ TRIED = 2
 number of these plans grows exponentially; lowered, a best plan is missed if each of its moves alone
 makes the imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Largest difference of combined imbalance by which the best plan may miss the best end state.
-Moves one after the other may be unable to reach the best end state. If the difference is larger,
-other plans are searched. Raised, plans for full hosts are worse; lowered, plans take longer for
-gains that cannot be noticed. Not measured."""
+"""Largest difference of combined imbalance, between the best plan and the best end state, at which
+no other plans are searched. Moves one after the other may be unable to reach the best end state.
+Raised, plans for full hosts are worse; lowered, plans take longer for gains that cannot be noticed.
+Not measured."""
 SLACK = 0.9
 """Part of the permitted moves for the next search, after a plan whose moves cannot be made one
 after the other. Each further search may use half as many moves. Raised, fewer moves are left for
