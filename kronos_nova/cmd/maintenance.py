@@ -228,9 +228,9 @@ class Run(_Running):
                             help='Service all hosts of this aggregate, instead of single hosts.')
         host_commands.add_domain_argument(parser)
         parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
-                            help='Maximum number of hosts that are serviced at the same time, '
-                                 'where the other hosts have room for all of their servers; '
-                                 'default: 1.')
+                            help='Maximum number of hosts that are serviced at the same time; '
+                                 'default: 1. Fewer hosts are serviced if the other hosts do not '
+                                 'have room for the servers of that many.')
         parser.add_argument('--hook', metavar='CMD',
                             help='Shell command that services a host once it is empty; the '
                                  'variable KRONOS_HOST has the name of the host. Without --hook, '

@@ -57,8 +57,8 @@ class KeystoneTokens:
         except exceptions.ClientException as error:
             raise self._error(exception.MetricsUnreachable, 'gives no token for', error) from error
         if not token:
-            raise self._error(exception.MetricsDenied, 'gives no token for', 'its auth_type is '
-                              'one without tokens')
+            raise self._error(exception.MetricsDenied, 'gives no token for', 'its auth_type '
+                              'uses no tokens')
         return token
 
     def renew(self) -> None:

@@ -82,8 +82,8 @@ class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
         try:
             tracker = self._build_tracker()
         except Exception as error:  # nova-compute has to start after any error
-            LOG.error('The claims of this host cannot be kept, and this nova-compute runs as '
-                      'without Kronos until it is restarted: %s', error)
+            LOG.error('The claims of this host cannot be stored. Until it is restarted, '
+                      'this nova-compute keeps its claims in memory, as without Kronos: %s', error)
             return
         self.rt = tracker
         self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(two_phase.TwoPhaseClaims(tracker)))
