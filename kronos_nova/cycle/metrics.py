@@ -545,8 +545,8 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
         try:
             vector = reader.answer(query)
         except exception.MetricsError as error:
-            warnings.append(f'migration.{query.kind}_query has no answer, and what was learnt of '
-                            f'moves holds: {error}')
+            warnings.append(f'migration.{query.kind}_query has no answer, and durations are '
+                            f'predicted from earlier moves alone: {error}')
             continue
         found[query.kind] = _mib(vector.by(queries.host_label if is_link else queries.label),
                                  MIB if is_link else 0.0)

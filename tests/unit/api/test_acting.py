@@ -220,7 +220,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
             thread.start()
             self.assertTrue(entered.acquire(timeout=30))
         error = self.do_not('/v1/drains', 503, json=check)
-        self.assertIn('ask again', error['detail'])
+        self.assertIn('Send the request again', error['detail'])
         self.assertEqual('5', self.answer.headers['Retry-After'])
         self.ask('/v1/status')
         may_go.set()
@@ -238,7 +238,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         self.patch(self.cloud, 'read', fail)
         for _each in range(application.SLOW_AT_ONCE + 1):
             error = self.do_not('/v1/drains', 503, json={'hosts': ['a']})
-            self.assertNotIn('ask again', error['detail'])
+            self.assertNotIn('Send the request again', error['detail'])
 
     def test_a_host_that_was_not_drained_or_is_being_serviced_is_not_released(self):
         self.do_not('/v1/hosts/a/release', 404)

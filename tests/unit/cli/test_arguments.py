@@ -56,4 +56,4 @@ class TypoTest(test_automation.OperatorTestCase):
     def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self, words):
         self.configure('aggregates = gpu')
         said = self.manage(*words, '--aggregate', 'gup', expected=1)
-        self.assertIn('Aggregate gup: Kronos does not look after such an aggregate', said)
+        self.assertIn('Aggregate gup: is not in scope. ', said)

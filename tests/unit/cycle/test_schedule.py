@@ -158,8 +158,8 @@ class PaceTest(Paced):
         self.ports.source.query = query
         report = self.plan()
         self.assertEqual(2, len(report.moves))
-        self.assertIn('what was learnt of moves holds: migration, dirty_rate: the source warns of '
-                      'its answer: a store did not answer',
+        self.assertIn('earlier moves alone: migration, dirty_rate: the answer is incomplete: the '
+                      'source warns of its answer: a store did not answer',
                       ' '.join(report.warnings))
         options = dataclasses.replace(self.options(), accept_partial_metrics=True)
         report, = plan_cycle(self.snapshot(), self.policies, options, self.ports).aggregates

@@ -39,6 +39,6 @@ class TimestampTest(testtools.TestCase):
 
     def test_a_time_without_a_zone_is_refused(self):
         error = self.assertRaises(db_exc.DBError, self.kept, NOON.replace(tzinfo=None))
-        self.assertIn('has no zone', str(error))
+        self.assertIn('has no time zone', str(error))
         self.leases.clock = lambda: NOON.replace(tzinfo=None)
         self.assertRaises(db_exc.DBError, self.leases.hold, leases.RECONCILER, 60)
