@@ -43,8 +43,8 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check an older plan against the present state. Its moves have to be still permitted. Together
-    they have to bring at least the part :data:`LEAST_GAIN` of the decrease of the imbalance that
+    """Check an older plan against the present state. Its moves have to be still permitted.
+    Together they have to lower the imbalance by at least the fraction :data:`LEAST_GAIN` of what
     the plan promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
@@ -60,9 +60,9 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
-    """Compute the state that the plan waiting for approval would reach now. The result is passed to
-    ``look_ahead`` of the PlannerPorts as a ProposalOutlook. Without a waiting plan, nothing is
-    done.
+    """Compute the state that the plan waiting for approval would reach if it began now. The result
+    is passed to ``look_ahead`` of the PlannerPorts as a ProposalOutlook. Without a waiting plan,
+    nothing is done.
 
     :param before: the state before any move of the waiting plan or of the new plan
     :param after: the state at the end of the new plan
@@ -77,9 +77,10 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return the moves of a plan that may not be made any more, with the reasons. These are moves
-    that are not permitted in the order of the plan, moves off a host that would not become empty
-    any more, and moves that no longer gain enough. Moves that depend on such moves are included.
+    """Return the moves of a plan that may not be made any more, with the reasons. A move may not
+    be made if it is no longer permitted, if it was planned to empty a host that would not become
+    empty now, or if it no longer gains enough. Moves that depend on such a move may not be made
+    either.
 
     :param state: state before any move; the check changes it
     :param capped: model of the state with the overload ceiling
@@ -139,8 +140,8 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the orders of the last moves of a plan that gain less than they cost. The result may
-    be empty, or have all moves.
+    """Return the orders of the moves at the end of a plan that no longer pay. The moves before
+    them still gain what they cost. The result may be empty, or have all moves.
 
     :param after: state after the moves
     :param steps: {order: Step} of the moves that spread load
@@ -177,8 +178,8 @@ class ProposalOutlook:
     """The state that a plan waiting for approval would reach if it began now.
 
     combined : combined imbalance after the moves of the plan that are still permitted
-    unrelieved : names of hosts that are hot (too loaded) after the waiting plan, but not after a
-        new plan
+    unrelieved : names of hosts that would be hot (too loaded) after the waiting plan, but not
+        after a new plan
     """
 
     combined: float
@@ -190,10 +191,10 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
     """Return the ProposalOutlook of a plan: the state that it would reach from ``start``.
 
     :param report: the report with the plan
-    :param case: PlanningCase
+    :param case: the aggregate's planning problem
     :param capped: the model of ``start`` with the overload ceiling
     :param end: the state at the end of a new plan
-    :param marks: the marks above which hosts are hot
+    :param marks: the loads above which hosts are hot
     :param weights: float64 (P,), weights of the policies in the combined imbalance
     """
     state = start.copy()
@@ -205,8 +206,8 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
 
 
 def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport) -> str:
-    """Return the reason why a new evaluation replaces a plan that waits for approval; '' where the
-    waiting plan stays.
+    """Return the reason why a new evaluation replaces a plan that waits for approval; '' if the
+    waiting plan is kept.
 
     :param found: the end state of the waiting plan; None where the new evaluation made no plan
     :param level: automation level of the aggregate
@@ -231,9 +232,9 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return the reason why an evaluation for another purpose replaces a plan that waits for
-    approval; '' where the waiting plan stays. The two purposes are the repair of rules, and all
-    other moves.
+    """Return the reason why a new plan replaces a plan that waits for approval and has another
+    purpose; '' if the waiting plan is kept. There are two purposes: to repair rules, and to make
+    all other moves.
 
     :param level: automation level of the new plan
     """

@@ -1,5 +1,5 @@
 """The room that buffers keep free for new servers, in one evaluation. Other moves are not planned
-into this room. Where room was lost, moves are planned that make it again."""
+into this room. If a buffer has lost room, moves are planned that make the room again."""
 
 import dataclasses
 from collections.abc import Collection
@@ -157,7 +157,7 @@ def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _RoomMaker:
-    """A planner of the moves that make lost room of buffers again.
+    """A planner of moves for buffers that have lost room. The moves make this room again.
 
     snapshot : the cloud without the room of buffers
     """
@@ -178,10 +178,13 @@ class _RoomMaker:
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
-        """Return moves after which more servers of a buffer fit; an empty tuple where no moves were
-        found. Where the report has a plan, moves off the source hosts of this plan are preferred,
-        because the plan is replaced. They must make as much room, and must not copy more memory
-        than unrestricted moves and the plan together.
+        """Return moves after which more servers of a buffer fit; an empty tuple if no such moves
+        are found.
+
+        The moves replace the plan of the report. If the report has a plan, moves off the source
+        hosts of this plan are therefore preferred. They are used if they make at least as much
+        room as unrestricted moves, and copy no more memory than the unrestricted moves and the
+        replaced plan together.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

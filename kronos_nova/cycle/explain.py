@@ -237,7 +237,7 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
     """Return for each instance the word of :data:`SKIP_REASONS` for why it stayed; '' if it could
     have been moved.
 
-    :param pairs: instances (n,) and hosts (m,)
+    :param pairs: indexes of instances (n,), and indexes of possible destinations (m,)
     :param gains: bool (n, m), True if a move would gain something
     :param accepted: bool (n, m), True if policies accept the move
     """
@@ -254,10 +254,11 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return for each instance the most frequent reason why its useful hosts refuse it. A move to a
-    useful host would lower the imbalance or free a host; all useful hosts refuse the instance. Only
-    the first :data:`NEAREST` useful hosts of an instance are considered.
+    """Return for each instance the most frequent reason why its useful hosts refuse it. A host is
+    useful if a move of the instance to it would lower the imbalance or free a host. Only the first
+    :data:`NEAREST` useful hosts of an instance are considered.
 
+    :param vms: indexes of instances that all their useful hosts refuse
     :param useful: bool (n, m), the useful hosts of each instance
     """
     nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
@@ -410,8 +411,9 @@ def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
     """Yield warnings about hot (too loaded) hosts that moves cannot cool, because their servers
     cause little of the load.
 
-    :param excess: float64 (H, P), load of hosts above the mark, 0 or less where they are not hot
-    :param policies: number of the problem's policies that are measured now, without forecasts
+    :param excess: float64 (H, P), the load of each host minus the load above which a host is hot;
+        0 or less for hosts that are not hot
+    :param policies: number of policies of the problem, not counting the columns of forecasts
     """
     problem, together = state.problem, hot_hosts.servers_share(state)
     found = np.argwhere(hot_hosts.own_heat(state, excess)[:, :policies]).tolist()

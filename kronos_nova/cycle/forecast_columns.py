@@ -201,9 +201,9 @@ class _Loads:
 
 
 def questions(policy: Policy) -> Iterator[MetricQuery]:
-    """Yield the metric queries for the forecast of a policy. The answer to each query has a series
-    for every instance; if :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is False, for
-    every host."""
+    """Yield the metric queries for the forecast of a policy. The answer to a query has a series
+    for every instance, or a series for every host if
+    :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is False."""
     if policy.forecast is None:
         return
     present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
@@ -420,13 +420,13 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
              with_variances: bool) -> Problem:
     """Return the problem with an additional column for each hour of a policy's forecast.
 
-    Planners treat each column as a policy with the threshold of its own policy, so that the worst
-    hour counts. The columns of the present come first and keep the weights of their policies. The
-    columns of all later hours of a policy together have the same weight as its column of the
-    present. So load that lasts counts more than load that ends soon.
+    Planners treat each column as a policy with the threshold of its own policy, so the hour with
+    the largest excess counts. The columns of the measured loads come first and keep the weights of
+    their policies. The columns of all later hours of a policy together have the same weight as the
+    policy's column of measured loads. So load that lasts counts more than load that ends soon.
 
-    :param with_variances: True to add the variances of forecasts, for planning that uses variances;
-        False to leave them out
+    :param with_variances: True to add the variances of forecasts, for planning that uses
+        variances; False to leave them out
     """
     found = [(number, forecasts[name]) for number, name in enumerate(problem.policies)
              if name in forecasts and forecasts[name].names]

@@ -49,8 +49,8 @@ class HeldAllocations:
         """Allocate the room of a new hold. The uuids of its consumers are recorded first.
 
         :param hosts: the host of each expected server
-        :returns: the hold with its consumers; None if the hold has ended meanwhile, or if placement
-            has no room any more; the latter is recorded in the hold
+        :returns: the hold with its consumers; None if the hold has ended meanwhile, or if
+            placement has no room any more; missing room is recorded in the hold
         :raises PlacementError: it is not known whether the room is allocated
         """
         consumers = {uuidutils.generate_uuid(): host for host in sorted(hosts)}
@@ -107,11 +107,11 @@ class HeldAllocations:
         return found
 
     def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
-        """Make the allocations of a hold agree with its expected servers that have not arrived.
-        Surplus allocations are removed, and missing allocations are made.
+        """Make allocations for the expected servers of a hold that have not arrived. Surplus
+        allocations are removed, and missing allocations are made.
 
-        :returns: the reason why missing allocations cannot be made; '' where they are made, or
-            where a host no longer exists
+        :returns: the reason why missing allocations cannot be made; '' if they are made, or if a
+            host no longer exists
         """
         wanted = hold.left()
         extra = _beyond(hold.consumers, wanted, empty)

@@ -37,13 +37,14 @@ class PlannerPorts:
     source : metrics source for the policies' queries
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
-    dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
-    names_elsewhere : called with an attribute and values of it; returns the values that instances
-        outside of the snapshot have as well
+    dry_run : asks Nova or placement, once for each chosen move, whether the move would be
+        permitted
+    names_elsewhere : called with the name of an attribute of instances, and with values; returns
+        the values that an instance outside of the snapshot has
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
-        approval, where a new plan was made in addition
+        approval, if a new plan was made as well
     forecast_cache : histories read for the forecasts of earlier cycles
     loss_memory : hosts on which the servers of a lost host could restart, as found in earlier
         cycles

@@ -117,6 +117,10 @@ def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable
 
 
 def _still(timely: TimelyPlan, kept_back: Mapping[int, str]) -> dict[int, str]:
-    """Return ``kept_back`` without the instances that the plan moves after all."""
+    """Return ``kept_back`` without the instances that the plan moves.
+
+    :param kept_back: {instance index: reason why its move was left out of an earlier form of the
+        plan}
+    """
     moved = {step.vm for _phase, step in timely.chosen.steps}
     return {vm: why for vm, why in kept_back.items() if vm not in moved}

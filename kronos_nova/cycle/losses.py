@@ -1,5 +1,5 @@
-"""The check of which losses of hosts are covered, within a part of each evaluation's time. A loss
-is covered if all servers of the lost host could restart elsewhere."""
+"""The check of which losses of hosts are covered. A loss is covered if all servers of the lost
+host could restart elsewhere. The check uses at most a fraction of each evaluation's time."""
 
 import collections
 import dataclasses

@@ -45,7 +45,7 @@ class Observation:
 
     @property
     def names(self) -> dict[str, str]:
-        """Uuid of each server to its name."""
+        """{uuid of a server: its name}."""
         return {server.uuid: server.display_name for server in self.snapshot.instances}
 
     def with_moves(self, cycle_ports: CyclePorts) -> 'Observation':

@@ -218,7 +218,7 @@ class ResultWriter:
 
     def _cool(self, aggregate: str, moves: Iterable[plans.PlannedMove],
               now: datetime.datetime) -> None:
-        """Begin the cooldowns of the aggregate and the instances of a running plan."""
+        """Begin the cooldowns of an aggregate and of the instances that a plan moves."""
         cooldowns, rules = self.cycle_ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
         cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown),
@@ -280,8 +280,8 @@ def log(report: plans.AggregateReport, is_news: bool = True) -> None:
 
 
 def _figures(report: plans.AggregateReport) -> str:
-    """Return a text about the effect of a plan on each policy's imbalance. It says so if nothing is
-    measured, as may be for a plan that only repairs."""
+    """Return a text about the effect of a plan on each policy's imbalance. If no imbalance is
+    measured, the text says so."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
                       f'(threshold {p.threshold:.3f})' for p in report.policies
                       if p.imbalance_after is not None)

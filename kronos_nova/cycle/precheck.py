@@ -243,8 +243,8 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan. The ``reason`` of a move says so if the scheduler was not
-        asked about the move, or if a part of the question was left out."""
+        """Return the moves of the plan. If the scheduler was not asked about a move, or was asked
+        without all facts about it, the ``reason`` of the move says so."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:

@@ -108,13 +108,15 @@ def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str,
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
                 load_stats: Mapping[str, LoadStats]) -> CopyPrices:
-    """Return a function that gives the prices of optional moves. A price is the least decrease of
-    the expected number of full hosts that copying an instance must bring, times ``amount``.
+    """Return a function that gives the prices of optional moves, one for each given instance. A
+    price is the amount by which a move has to lower the expected number of full hosts.
 
-    A copy takes a core of each of two hosts for its duration. A full host takes :data:`FULL_HOST`
-    core-hours from its servers. The price is higher for an instance that is known for a short time,
-    because its statistics are mostly chance.
+    The price of a move is proportional to the cost of copying the instance. A copy takes a core of
+    each of two hosts for its duration. A full host takes :data:`FULL_HOST` core-hours from its
+    servers. The price is higher for an instance that is known for a short time, because its
+    statistics are mostly chance.
 
+    :param amount: factor on all prices
     :param load_stats: {policy: statistics of the instances' loads}
     """
     known = np.max([stats.known_seconds(problem.vms) for stats in load_stats.values()],
@@ -129,13 +131,14 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of a plan whose steps together gain at least the price of their
-    moves, and make no policy worse.
+    """Return the first steps of a plan, as many as possible, that together gain at least the price
+    of their moves and make no policy worse.
 
-    All later steps are undone in ``after``. These steps gain least, because a planner orders its
-    moves by gain.
+    All later steps are undone in ``after``. A planner orders its moves by gain, so the later steps
+    gain least.
 
-    :param before: the state before the plan; it is settled, so that prices count from there
+    :param before: the state before the plan; the prices of ``after`` count from this state
+    :param after: the state after the plan; it is changed
     """
     gain, keep = Gain(before), len(steps)
     while keep and not (gain.value(after) + TOLERANCE >= after.price()
@@ -146,7 +149,7 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of ``steps`` that still gains its price.
+    """Return the first steps of a plan, as many as possible, that together still gain their price.
 
     :param before: the state before the steps
     :param steps: steps that spread load; they were chosen at another time, or together with other
@@ -166,11 +169,13 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 class Gain:
     """The gain of moves that start from a state.
 
-    The gain is the decrease of the combined imbalance. The combined imbalance falls only once all
-    of the most or the least loaded hosts are improved. With restraint a plan may be the first of
-    several, so the decrease of the hosts' excess (:mod:`kronos_nova.planners.level`) is the gain
-    where this is larger. A plan that adds to the excess gains nothing. The decrease of the expected
-    number of full hosts is added to the gain.
+    The gain has two parts, which are added. One is the decrease of the combined imbalance. The
+    other is the decrease of the expected number of full hosts.
+
+    With restraint, a plan may be the first of several, and the combined imbalance falls only when
+    the last of the most or least loaded hosts is improved. So the decrease of the hosts' excess
+    (:mod:`kronos_nova.planners.level`) replaces the decrease of the combined imbalance if it is
+    larger. A plan that increases the excess has a gain of minus infinity.
     """
 
     def __init__(self, before: State):

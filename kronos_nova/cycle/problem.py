@@ -65,7 +65,10 @@ class MovesInFlight:
         return dataclasses.replace(instance, host=self.moved[instance.uuid])
 
     def add(self, state: State, steps: Iterable[Step]) -> None:
-        """Add the steps of a plan that ends in ``state``."""
+        """Add the steps of a plan.
+
+        :param state: the state after the steps
+        """
         problem = state.problem
         for step in steps:
             self.moved[problem.vms[step.vm]] = problem.hosts[step.destination]
@@ -130,7 +133,7 @@ class PlanningCase:
     ahead : the problem, with a column for each hour to come
     load_stats : {policy: statistics of its instances' loads}; empty without restraint
     outlook : the load that is likely to last; None without restraint
-    marks : the limits above which a host or an instance is hot, for each policy of ``ahead``
+    marks : the loads above which a host or an instance is hot, for each policy of ``ahead``
     compile : makes the model of a problem, with all rules and prices
     holds : {uuid of an instance: rule of an operator that keeps the instance from being moved now}
     """
@@ -301,10 +304,10 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
-    migrating into the scope. The source is outside of the scope, and the size of the source is not
-    known. So a sample that is a fraction of the source is used as a fraction of the destination. An
-    instance without a sample has no load, because the fallback would be a share of the source."""
+    """Yield (index of the destination, float64 (P,) load of the instance) for each instance that
+    is migrating into the scope. The source is outside of the scope, and the size of the source is
+    not known. So a sample that is a fraction of the source is used as a fraction of the
+    destination. An instance without a sample counts as without load."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way

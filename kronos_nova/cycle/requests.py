@@ -20,7 +20,8 @@ SHUTOFF = 'SHUTOFF'
 
 
 class PlanRequest(Protocol):
-    """The protocol of requests for a plan. A request has the purpose of the plan."""
+    """The protocol of requests for a plan. A request also has the purpose of the plan as an
+    attribute."""
 
     def takes(self, host: Host) -> bool:
         """Return True if the host may be a destination and counts in imbalances; False

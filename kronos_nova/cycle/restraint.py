@@ -1,10 +1,10 @@
-"""Restraint (``[kronos] restraint``): plans for the load that is likely in the next half hour. Such
-a plan stops when it reaches its target.
+"""Restraint (``[kronos] restraint``): plans for the load that is likely in the next half hour.
+Such a plan stops when it reaches its target.
 
-Moves are needed or optional. While a policy is above its threshold by more than noise, the cheapest
-moves to its target are made, and single moves need not pay. All other moves are optional: each
-makes a full host less likely, and has to save more than its copy costs
-(:mod:`kronos_nova.cycle.prices`).
+Moves are needed or optional. While a policy is above its threshold by more than noise, the
+cheapest moves to its target are made, even moves that cost more than they gain. All other moves
+are optional. An optional move makes full hosts less likely, and has to save more than its copy
+costs (:mod:`kronos_nova.cycle.prices`).
 """
 
 import dataclasses
@@ -118,14 +118,17 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
     """Return float64 (P,): the imbalance at which a plan ends. A policy above its limit ends below
-    the limit by the noise that may raise it again, but not below :data:`LEAST_TARGET` of the limit.
-    For a policy within its limit, the limit is returned.
+    the limit by the noise, because the noise may raise the imbalance again. It ends no lower than
+    the fraction :data:`LEAST_TARGET` of the limit. For a policy within its limit, the limit is
+    returned.
 
-    The limit is the threshold. Where the noise exceeds the threshold, loads that are more even
-    could not be distinguished from noise, so the limit is the noise plus the excess of the noise
-    over the threshold (at most the threshold). Where no placement reaches the limit, a plan can
-    only lower the part of the imbalance above the least reachable one, so the limit is the least
-    reachable imbalance plus half of the limit.
+    The limit is the threshold if the noise is not above the threshold. If the noise is above it,
+    loads that are more even could not be distinguished from noise. Then the limit is the noise,
+    plus the difference between noise and threshold, but plus no more than the threshold.
+
+    Where no placement reaches the limit, a plan can only lower the part of the imbalance above the
+    least reachable imbalance. Then the limit is the least reachable imbalance plus half of the
+    limit above.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

@@ -253,8 +253,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A plan for a budget of moves. It has the moves with their times, and the orders of the late
-    moves."""
+    """A plan for a budget of moves. It has the moves with their times. ``late`` has the numbers
+    (``order``) of the moves that begin too late."""
 
     budget: int
     chosen: Chosen
@@ -263,8 +263,8 @@ class _Scheduled:
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """(True if the plan spreads no load, combined imbalance at its end if it spreads load,
-        minus the number of moves). A smaller rank is better."""
+        """The rank of the plan; a smaller rank is better. The rank is (True if the plan spreads no
+        load, combined imbalance at its end if it spreads load, minus the number of moves)."""
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
         end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
         return not spreads, end, -len(self.moves)

@@ -52,13 +52,13 @@ from kronos_nova.planners.rule_repair import RuleRepair
 class DuePhases:
     """The phases of planning that are due in an aggregate. The planners of these phases run.
 
-    relieve : the marks above which hosts are hot, if a host is above a mark; None otherwise
+    relieve : the loads above which hosts are hot (too loaded), if a host is hot; None otherwise
     lower_risk : True if restraint is set, and a host is full now or in a forecast hour
-    copy_prices : with restraint, the savings that optional moves must reach
+    copy_prices : the savings that optional moves must reach; None without restraint
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why hosts are emptied and nothing else is done; '' if more may be done
-    is_own_heat : True if every policy is within its threshold apart from hosts whose load their
-        servers do not cause
+    is_own_heat : True if every policy would be within its threshold without the hosts whose load
+        their servers do not cause
     """
 
     evacuate: bool
@@ -120,7 +120,7 @@ class DuePhases:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """The result of planning. ``steps`` are (phase, step) of all phases; ``state`` is the state
-    after the steps."""
+    after these steps."""
 
     state: State
     steps: tuple[tuple[str, Step], ...]
@@ -277,8 +277,8 @@ def _as_from_now(model: Model, state: State) -> Model:
 
 
 def _without_own_heat(state: State) -> State:
-    """Return the state under additional rules: instances stay on hosts whose load their servers do
-    not cause."""
+    """Return the state with one more rule: instances stay on hosts whose load their servers do not
+    cause. Without such hosts, the state itself is returned."""
     kept = hot_hosts.instances_to_keep(state)
     if not kept.any():
         return state
@@ -305,9 +305,9 @@ def _before(model: Model, limits: Limits) -> State:
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the model whose rules apply to the moves of a phase. The overload ceiling applies in
-    no phase that packs hosts or empties them: for packing, each policy has its own limit of a
-    host's load.
+    """Return the model whose rules apply to the moves of a phase. Packing has no overload ceiling,
+    because each policy has its own limit of a host's load there. Emptying hosts has no overload
+    ceiling either, and ignores the rules that may be broken to empty hosts.
 
     :param capped: the model with the overload ceiling
     """
@@ -353,8 +353,8 @@ def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
 
 
 def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:
-    """Return the numbers (``order``) of the steps that can still be made, one after the other,
-    without the removed steps."""
+    """Return the numbers (``order``) of the steps that can still be made in their order without
+    the removed steps."""
     kept: list[int] = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
         model = rules_of(phase, chosen.state.model, state.model)

@@ -37,8 +37,8 @@ from kronos_nova.room.whatif import Changed
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SupposedLoad:
     """A load or an imbalance: in the present cloud (``now``), after the hypothetical changes
-    (``changed``), and after the plan that would follow (``planned``). Each figure is None where it
-    is not known or the host does not exist.
+    (``changed``), and after the plan that would follow (``planned``). A figure is None if it is
+    not known, or if the host does not exist then.
 
     host : name of the host whose load this is; None for the imbalance of the aggregate
     """
