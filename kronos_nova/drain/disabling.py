@@ -142,9 +142,9 @@ class DrainService:
 
     def _leave_alone(self, drain: drains.Drain) -> None:
         """Ask the service for high availability not to act on the host, because it may be rebooted
-        during its drain. Nothing is done if an operator has asked for this already. The request is
-        recorded before it is sent, so that it is reverted later even if this worker dies in
-        between."""
+        during its drain. No request is sent if the service does not watch the host anyway. The
+        request is recorded before it is sent, so that it is reverted later even if this worker dies
+        in between."""
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)
@@ -176,8 +176,8 @@ class DrainService:
 
     def _stop_rest(self, drain: drains.Drain) -> None:
         """Stop the servers that Nova does not migrate live, as an operator requested. Each server
-        is recorded before the request to Nova. So it is started again later even if this worker
-        dies in between."""
+        is recorded before the request to Nova. So the server is started again later even if this
+        worker dies in between."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
         # Servers that have left the host in the meantime are found at the release.

@@ -107,10 +107,12 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return a sentence about hosts whose loss is covered now, but would not be covered after
-        the drains; '' if there are no such hosts. The loss of a host is covered if its servers can
-        all restart elsewhere. The result is '' as well if no option requires that losses are
-        covered. Drains that have such a sentence need ``force``.
+        """Return a sentence about hosts and failure domains whose loss is covered now, but would
+        not be covered after the drains. The loss is covered if all servers that are lost can
+        restart elsewhere. Drains that have such a sentence need ``force``.
+
+        The result is '' if there is no such host or failure domain, or if no option requires that
+        losses are covered.
 
         :param checked: result of :meth:`check`
         """
@@ -215,8 +217,8 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
 
 def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
                   drained: Collection[str]) -> str:
-    """Return a sentence about an aggregate that would have no host left that takes servers after
-    the drains; '' if there is no such aggregate.
+    """Return a sentence about an aggregate in which no host would take servers after the drains; ''
+    if there is no such aggregate.
 
     :param drained: names of hosts that are drained already
     """
@@ -229,7 +231,7 @@ def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
 
 
 def releasable(database: Database, host: str) -> drains.Drain:
-    """Return the newest drain of a host if it may be released.
+    """Return the newest drain of a host, after a check that the drain may be released.
 
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host

@@ -1,11 +1,12 @@
 """Plans that empty drained hosts.
 
 A drain is planned by the same planners as an evaluation, from a DrainRequest. Cooldowns are
-ignored; quarantines and refused moves are not. The same reasons keep a server on a drained host as
-on a disabled host. Where a host could not be emptied otherwise, servers of other hosts are moved to
-make room. The allocated part of each host is an additional policy, whose load is always known.
-Moves must not exceed the room of a host, nor violate hard server groups, zones, isolation or Nova's
-filters. They may violate soft groups, which Nova treats as preferences as well.
+ignored. Quarantines, and moves that Nova refused, are respected. A server stays on a drained host
+for the same reasons as on a disabled host. If a host cannot be emptied otherwise, servers of other
+hosts are moved to make room. The allocated fraction of each host is an additional policy, whose
+load is always known. Moves must not exceed the room of a host, nor violate hard server groups,
+zones, isolation or Nova's filters. They may violate soft groups, which Nova treats as preferences
+as well.
 """
 
 import collections
@@ -231,10 +232,10 @@ class _Case:
             to_stop=dict(to_stop), interrupted=dict(interrupted))
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
-        """Return {uuid: Nova's reason against a live migration} of the running servers that an
-        operator permits to interrupt, by a cold migration or a stop. Locked servers, and servers
-        that a rule of an operator keeps on their hosts, are left out. Outside maintenance windows
-        the result is empty."""
+        """Return {uuid: reason why Nova does not migrate the server live} of the running servers
+        that may be interrupted by a cold migration or a stop, as an operator permits. Locked
+        servers, and servers that a rule of an operator keeps on their hosts, are left out. Outside
+        maintenance windows the result is empty."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -301,7 +302,8 @@ class _Case:
         return self.snapshot.hosts_of(self.aggregate)
 
     def _others(self, host: str) -> set[str]:
-        """Return the names of the other hosts of the aggregate that take servers."""
+        """Return the names of the aggregate's hosts that take servers, without ``host`` and the
+        drained hosts."""
         return {name for name in self._members()
                 if name != host and name not in self.hosts and self.services[name].is_available}
 
@@ -374,7 +376,8 @@ class _Ruled:
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
         """Return the rules that apply now. If rules demand several treatments of one server, the
-        treatment that interrupts the server least is used."""
+        mildest treatment is used: a server is rather left than migrated cold, and rather migrated
+        cold than stopped."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable
@@ -390,7 +393,7 @@ class _Ruled:
 
 class _WithRoom(MetricsReader):
     """A MetricsReader that answers for the operator's policies and for :data:`ROOM`, the additional
-    policy for the allocated part of each host.
+    policy for the allocated fraction of each host.
 
     :param reader: MetricsReader for the operator's policies
     :param room: MetricsReader for allocated resources

@@ -79,8 +79,9 @@ class HostDrains:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:
-        """Start the plan, unless an earlier plan of the aggregate is in progress or moves are
-        paused. Record the progress of each drain."""
+        """Start the plan, and record the progress of each drain. The plan is not started while an
+        earlier plan of the aggregate is in progress, moves are paused, or a host is not disabled
+        yet."""
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
                    if plan.aggregate == aggregate]

@@ -81,7 +81,7 @@ class Drain:
         nothing
     unmovable : one of :data:`UNMOVABLE`
     to_stop : uuids of servers to be stopped now, because no other servers are left
-    stopped : {uuid of a server that the drain has stopped: its state}
+    stopped : {uuid of a server that the drain stops: :data:`STOPPING`, STOPPED or STARTING}
     is_ours : True if Kronos disabled the host; False if it was disabled before for another reason
     is_unwatched : True if the service for high availability was asked not to act on the host
     """

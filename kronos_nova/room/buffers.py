@@ -1,5 +1,5 @@
-"""Buffers, which always keep room for a number of new servers. The module finds the hosts with this
-room, and moves that make lost room again."""
+"""Buffers, which keep room free for a number of new servers. The module chooses the hosts that keep
+the room. If a buffer has lost room, the module plans moves that make the room again."""
 
 import collections
 import dataclasses
@@ -48,14 +48,15 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
             packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
     """Return the cloud in which the room of buffers counts as used, and the states of the buffers.
 
-    Moves for load cannot use room that buffers keep. So a buffer keeps equal parts of many hosts.
-    Where load is packed, it keeps room on the hosts with most free room instead, because packing
-    empties these hosts.
+    Moves for load cannot use room that buffers keep. So a buffer keeps an equal fraction of many
+    hosts. If load is packed, a buffer keeps room on the hosts with most free room instead, because
+    packing empties these hosts.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: True if Nova fills NUMA cells that are in use first
     :param packs_load: True if load is packed on few hosts
-    :returns: (snapshot in which this room counts as used, states of the buffers in the same order)
+    :returns: (snapshot in which the room of the buffers counts as used, states of the buffers in
+        the given order)
     """
     states = []
     for buffer, shape in buffers:
@@ -103,7 +104,7 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
     first.
 
     :param by_host: {host: number of servers for which it has room}
-    :param count: number of servers in all; there has to be room for so many
+    :param count: total number of servers; ``by_host`` must have room for all of them
     """
     places = {}
     for host, slots in sorted(by_host.items(), key=lambda each: (-each[1], each[0])):
@@ -115,8 +116,9 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
 
 def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
     """Return {host: number of servers whose room is kept there}. Servers get room one after the
-    other, each on the host of which the smallest part is kept then. Among equal hosts, the host
-    with least room is used, because it can take least load anyway.
+    other. Each server gets room on the host that then keeps the smallest fraction of its total
+    room. Among equal hosts, the host with least free room is used, because it can take least load
+    anyway.
 
     :param by_host: {host: number of servers for which it has room}
     :param empty: {host: number of servers that would fit if the host were empty}

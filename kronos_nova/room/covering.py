@@ -1,8 +1,8 @@
 """Moves after which all servers of lost hosts restart elsewhere.
 
-The planner that makes room for new servers is used. It gets the servers of the lost hosts as
-instances that have to leave, and finds moves of other servers that make room for the leaving
-servers. Only the moves of the other servers are carried out.
+The planner is the one that makes room for new servers. In place of new servers, the planner gets
+the servers of the lost hosts. It finds moves of other servers that make room for these servers.
+Only the moves of the other servers are carried out.
 """
 
 import dataclasses
@@ -21,10 +21,10 @@ from kronos_nova.room.making import RoomMove
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
          pinned: Collection[str] = ()) -> tuple[RoomMove, ...]:
-    """Return moves after which the servers of lost hosts restart elsewhere; empty if none are
-    found. The moves copy the least memory, and are in an order in which they are possible. Servers
-    that no host takes, and servers that Nova does not restart, are left out. So the caller has to
-    check whether the loss is covered after the moves.
+    """Return moves after which the servers of lost hosts restart elsewhere; an empty tuple if no
+    such moves are found. The moves copy as little memory as possible, and are in an order in which
+    they are possible. Servers that no host takes, and servers that Nova does not restart, are left
+    out. So the caller has to check whether the loss is covered after the moves.
 
     :param snapshot: a cloud with the lost hosts, and the hosts whose servers may move to make room
     :param pinned: uuids of servers that do not move

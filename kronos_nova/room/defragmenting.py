@@ -1,4 +1,5 @@
-"""Plans that join fragments of free room, so that more new servers of a shape fit."""
+"""Plans that join fragments of free room. After such a plan, more new servers of a shape (resources
+of one server) fit."""
 
 import dataclasses
 from collections.abc import Collection

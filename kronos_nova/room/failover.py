@@ -1,11 +1,11 @@
-"""Failover: whether the servers of lost hosts can all restart on the other hosts.
+"""Failover: the check of whether the servers of lost hosts can all restart on the other hosts.
 
 A restart takes room on its destination and frees no room. So the order of restarts matters only if
-a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). Choosing the
-hosts of all instances is a packing problem. A simple method finds a solution in most cases: the
-instances are placed in the order of their sizes, the largest first, each on the host with least
-room that can take it (Panigrahy et al. 2011). Where this fails, the integer program of
-:mod:`kronos_nova.model.program` decides.
+a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). To choose
+the hosts of all instances together is a packing problem. In most cases, a simple method finds a
+solution (Panigrahy et al. 2011). It places the instances in the order of their sizes, the largest
+first. Each instance is placed on the host with the least free room that is enough for the instance.
+If this method fails, the integer program of :mod:`kronos_nova.model.program` decides.
 """
 
 import collections
@@ -83,8 +83,8 @@ class LossVerdict:
 class Failover:
     """A checker of whether the servers of lost hosts can restart elsewhere.
 
-    Only rules of the model apply that Nova's scheduler has as well. Reserved room is ignored, and
-    so are rules that do not apply to moves off a host that is emptied.
+    The rules of the model apply, except two kinds that Nova's scheduler does not have. These are
+    reserved room, and rules that do not apply to moves off a host that is emptied.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
@@ -132,12 +132,13 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return True if a move of the server can only affect losses of its source and its
-        destination, and losses whose servers restart on the destination.
+        """Return True if a move of the server can affect only three kinds of losses: the loss of
+        its source, the loss of its destination, and losses whose servers restart on the
+        destination.
 
-        Return False if the move may affect other losses as well. This is possible where hosts share
-        providers, where a rule depends on other hosts, and where groups keep servers together or
-        apart by failure domains.
+        Return False if the move may affect other losses as well. This is possible if hosts share
+        providers, if a rule depends on other hosts, or if groups keep servers together or apart by
+        failure domains.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
@@ -182,8 +183,8 @@ class Failover:
         return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
 
     def _question(self, lost: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (instances of lost hosts, remaining hosts, bool (v, h): the hosts that each
-        instance may go to)."""
+        """Return (instances of lost hosts, remaining hosts, bool (v, h): True if the instance may
+        go to the host)."""
         vms = np.concatenate([self._on_host[host] for host in lost])
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[~np.isin(hosts, lost)]
@@ -226,9 +227,9 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Return the rules for server groups that are kept together. Lost members restart in the
-        place (host or failure domain) with most remaining members; in a group without remaining
-        members they may restart anywhere."""
+        """Return the rules that keep affinity groups together. Lost members of a group restart in
+        the place (host or failure domain) with most remaining members. If a group has no remaining
+        member, its members may restart anywhere."""
         found = []
         every = np.arange(len(self.problem.hosts))
         for group, inside in self._kept_together(vms):
@@ -296,12 +297,12 @@ class Failover:
         return placed if self._is_simple or self._is_possible(placed) else None
 
     def _cell_use(self) -> CellUse | None:
-        """Return a copy of the use of NUMA cells; None where NUMA cells forbid nothing."""
+        """Return a copy of the use of NUMA cells; None if NUMA cells restrict no placement."""
         counts = any(isinstance(rule, CellRoom) for rule in self._others)
         return self.state.cells.copy() if counts and self.state.cells is not None else None
 
     def _fit_cells(self, use: CellUse, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): hosts whose NUMA cells have room for any one of some instances."""
+        """Return bool (h,): True if a host's NUMA cells have room for each of ``vms`` alone."""
         fits = use.fits(np.unique(use.cells.kind[vms]))
         return np.asarray(fits[:, hosts].all(axis=0))
 
@@ -320,8 +321,11 @@ class Failover:
                 yield np.array([first]) if alone[first] else np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
-        """Return True if the rules permit a placement in which instances are placed one after the
-        other; False otherwise. Rules about server groups are not considered."""
+        """Return True if instances can be placed one after the other, as ``placed`` says, without
+        violating a rule; False otherwise. Rules about server groups are not considered.
+
+        :param placed: {instance: host}
+        """
         trial = self.state.under(_with(self.model, tuple(self._others)))
         for vm, host in placed.items():
             if not trial.delta((vm, host)).feasible:
@@ -331,8 +335,11 @@ class Failover:
 
     def _place_again(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
               known: Mapping[str, str]) -> dict[int, int] | None:
-        """Return a known placement if it has all of these instances and is still valid; None
-        otherwise."""
+        """Return ``known`` as {instance: host} if it places all of the instances and is still
+        valid; None otherwise.
+
+        :param known: {uuid of an instance: name of its host}, an earlier placement
+        """
         at = np.full(len(self.problem.hosts) + 1, -1)
         at[hosts] = np.arange(len(hosts))
         places = at[[self._host.get(known.get(self.problem.vms[vm], ''), -1)
@@ -356,10 +363,12 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} if sums of room prove that not all instances can be placed;
-        empty if they prove nothing. The result has the instances that find no host even alone. If
-        there is no such instance, and all instances together need more than is free, the result has
-        all instances."""
+        """Return {instance: reason} if sums of free room prove that not all instances can be
+        placed; an empty dict if the sums prove nothing.
+
+        The result has the instances that would find no host even alone. If there are no such
+        instances, and all instances together need more than is free, the result has all instances.
+        """
         if self.problem.provider is not None:
             return {}
         problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
@@ -418,11 +427,12 @@ class Failover:
             'no place was found within the work of one check; there may be one'))
 
     def _first_refused(self, chosen: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
-        """Return (instance, host) of the first placement that does not fit into the NUMA cells that
-        Nova chooses; None if all placements fit. The placements are from an integer program.
+        """Return the first placement that does not fit into the NUMA cells that Nova would choose;
+        None if all placements fit. The placements are from an integer program.
 
-        :param chosen: {instance: (the first of the instances that go to one host together, their
-            host)}
+        :param chosen: {instance: (first, host)}; ``first`` is the first of the instances that have
+            to go to one host together
+        :returns: (``first``, host) of the placement
         """
         use = self._cell_use()
         if use is None:
@@ -457,15 +467,14 @@ def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
 
 
 class _GroupRooms:
-    """The number of further members that each host may take, for each server group that is kept
-    apart."""
+    """The number of further members that each host may take, for each anti-affinity group."""
 
     def __init__(self, failover: Failover, hosts: np.ndarray):
         self._failover, self._hosts = failover, hosts
         self._room: dict[int, np.ndarray] = {}
 
     def allow(self, vms: np.ndarray) -> np.ndarray:
-        """Return bool (h,): hosts that may take all of some instances together."""
+        """Return bool (h,): True if the host may take all of the instances ``vms`` together."""
         allowed = np.ones(len(self._hosts), dtype=bool)
         for group, count in self._groups(vms):
             allowed &= self._room[group] >= count
@@ -480,12 +489,11 @@ class _GroupRooms:
             self._room[group][host] -= count
 
     def groups_of(self, vms: np.ndarray) -> list[int]:
-        """Return the server groups of some instances, without groups that are not kept apart."""
+        """Return the anti-affinity groups that have one of the instances as a member."""
         return [group for group, _count in self._groups(vms)]
 
     def _groups(self, vms: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Yield (group, number of its members among the instances) of each server group that is
-        kept apart."""
+        """Yield (group, number of its members in ``vms``) of each anti-affinity group."""
         members, found = self._failover.model.memberships, self._failover
         if not found._is_grouped[vms].any():
             return

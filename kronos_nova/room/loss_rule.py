@@ -59,7 +59,7 @@ class LossRule:
         return [loss for loss, each in self._judged([*moves], among).items() if _is_covered(each)]
 
     def uncovered(self) -> list[Loss]:
-        """Return the losses that are not covered before any move, or for which this is not known.
+        """Return the losses for which no placement of all lost servers was found before any move.
         The losses with the most servers that find no host come first. Losses that were not checked
         in time are left out."""
         found = [(len(each.verdict.left), loss) for loss, each in self._judged([], None).items()
@@ -101,9 +101,9 @@ class LossRule:
         return found
 
     def _unchanged(self, moves: Iterable[PlannedMove]) -> dict[Loss, JudgedLoss]:
-        """Return the covered losses that certainly stay covered after moves. For such a loss, no
-        move begins or ends on a lost host, and no move ends on a host on which lost servers
-        restart."""
+        """Return the covered losses that certainly stay covered after moves. These are losses for
+        which no move begins or ends on a lost host, and no move ends on a host on which lost
+        servers restart."""
         judge, reached = self._judge, {move.destination for move in moves}
         if judge is None or not all(judge.is_local(move.instance_uuid) for move in moves):
             return {}

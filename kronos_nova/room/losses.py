@@ -49,8 +49,8 @@ class JudgedLoss:
 
 @dataclasses.dataclass(slots=True)
 class LossMemory:
-    """The results of earlier checks of losses. A placement that is still valid need not be searched
-    again.
+    """The results of earlier checks of losses. If a kept placement is still valid, no new placement
+    is searched.
 
     placements : {lost hosts: {uuid of a server: host on which it restarts}}
     judged : {lost hosts: number of the round in which the loss was last checked}
@@ -120,8 +120,9 @@ def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
 
 def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
             left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Return the results with ``in_order`` of covered losses: whether all servers also restart in
-    Nova's order. The parameters are as for :func:`judged`."""
+    """Return the results, with ``in_order`` for covered losses until the time is over. ``in_order``
+    is True if all servers also restart in Nova's order. The parameters are as for :func:`judged`.
+    """
     found = dict(losses)
     for loss in _longest_first([loss for loss, each in losses.items()
                                 if each.verdict and each.verdict.verdict == FITS], memory.ordered):

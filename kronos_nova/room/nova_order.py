@@ -1,14 +1,15 @@
-"""Restarts of a lost host's servers as Masakari requests them, with hosts that Nova's scheduler
-chooses one after the other.
+"""Restarts of a lost host's servers as Masakari requests them. Nova's scheduler chooses their hosts
+one after the other.
 
-Masakari evacuates the servers of a failed host without naming destinations. Servers with the
-metadata ``HA_Enabled`` come first; otherwise the order is that in which Nova lists servers, the
-newest first (``masakari.engine.drivers.taskflow.host_failure``). The scheduler chooses the host
-with the highest sum of weights (``nova.scheduler.weights``). Here only the weights of free memory,
-VCPUs and disk count, with Nova's default multipliers.
+Masakari evacuates the servers of a failed host without naming destinations. It begins with the
+servers that have the metadata ``HA_Enabled``. The other servers follow in the order in which Nova
+lists servers, the newest first (``masakari.engine.drivers.taskflow.host_failure``). The scheduler
+chooses the host with the highest sum of weights (``nova.scheduler.weights``). Here only the weights
+of free memory, VCPUs and disk count, with Nova's default multipliers.
 
-A group that is kept together restarts only if it has members on other hosts, because to Nova the
-other members are still on the failed host (``nova.scheduler.utils.setup_instance_group``).
+A server of an affinity group restarts only if the group has members on hosts that have not failed.
+Nova counts all other members as being on the failed host, so it accepts no new host for the group
+(``nova.scheduler.utils.setup_instance_group``).
 """
 
 from collections.abc import Callable
@@ -37,18 +38,19 @@ def in_order(instances: Sequence[Instance]) -> list[int]:
 
 def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes: Sequence[str],
              may: Callable[[int, Mapping[int, int]], np.ndarray]) -> dict[int, int] | None:
-    """Place instances one after the other, as Nova's scheduler would. Returns {position: host};
-    None if an instance may find no host.
+    """Place instances one after the other, as Nova's scheduler would. Return {position: host}; None
+    if it is not certain that every instance finds a host.
 
-    One placement suffices where each instance has more possible hosts than instances are placed
-    before it. Otherwise the instances must find hosts both with and without the weight of
-    operations in progress, by which Nova avoids hosts that it has just chosen.
+    The instances are placed twice. One placement uses the weight of operations in progress, by
+    which Nova avoids hosts that it has just chosen; the other does not. Both placements have to
+    succeed. If each instance has more possible hosts than instances are placed before it, only the
+    placement without this weight has to succeed.
 
     :param order: positions of the instances, in the order in which they are placed
     :param demands: float64 (v, C), needs of the instances
     :param free: float64 (h, C), free amounts of the hosts
-    :param may: (position, {position: host} of the placed instances) to bool (h,), hosts permitted
-        by all rules except room
+    :param may: called with a position and {position: host} of the placed instances; returns bool
+        (h,), True if all rules except room permit the host
     """
     alone = [int(np.count_nonzero(_fits(demands[vm], free) & may(vm, {}))) for vm in order]
     ways = [_chosen(order, demands, free, classes, may, avoid) for avoid in (False, True)]

@@ -25,7 +25,7 @@ memory, and fit into the arrays of the model."""
 def parse(text: str) -> Shape:
     """Parse a shape such as ``4:8192:40``: VCPUs, MiB and optionally GiB.
 
-    :raises RequestRefused: the text is no such shape
+    :raises RequestRefused: the text is not a valid shape
     """
     found = TEXT.fullmatch(text)
     if not found or not int(found[1]) or not int(found[2]):
@@ -38,7 +38,7 @@ def parse(text: str) -> Shape:
 
 def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
              project_id: str = '') -> tuple[Snapshot, list[str], list[list[str]]]:
-    """Return the cloud with new servers on an imaginary host in each cell.
+    """Return the cloud with new servers on an imaginary host in each Nova cell.
 
     :param count: number of servers for each shape and cell
     :returns: (snapshot, names of the imaginary hosts, for each shape the uuids of its servers)
@@ -78,7 +78,7 @@ def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:
     """Return the shape for each name. A name is the name of a flavor, or a text as for
     :func:`parse`.
 
-    :raises RequestRefused: a name is neither a flavor nor such a text
+    :raises RequestRefused: a name is neither that of a flavor nor a valid shape
     """
     known = {flavor.name: flavor for flavor in flavors}
     return [known.get(name) or parse(name) for name in names]

@@ -32,12 +32,13 @@ CELLS = 'NUMA cells'
 class Slots:
     """The number of servers of one shape that fit without any move.
 
-    by_host : {name of a host that may take such servers: number for which it has room}
-    total : number of servers that fit in all, with the limits of sharing providers
-    unusable : {resource class: amount that stays free on these hosts, and on their sharing
-        providers, when no more of such servers fit}
-    short : resource class of which most hosts, or a sharing provider, have too little for one more
-        server, or :data:`CELLS`; '' where no host may take such servers
+    by_host : {name of a host that may take servers of the shape: number for which it has room}
+    total : total number of servers that fit, with the limits of sharing providers
+    unusable : {resource class: amount that stays free on the hosts of ``by_host``, and on their
+        sharing providers, after ``total`` servers are added}
+    short : the resource class that limits ``total``: most hosts, or a sharing provider, have too
+        little of it for one more server; :data:`CELLS` if NUMA cells limit ``total``; '' if no host
+        may take servers of the shape
     """
 
     shape: Shape
@@ -48,8 +49,8 @@ class Slots:
 
     @property
     def fragment_rate(self) -> float:
-        """The unusable part of the free CPUs on hosts that may take such servers; 0 where no CPU is
-        free."""
+        """The fraction of the free CPUs that is unusable, on hosts that may take servers of the
+        shape; 0 if no CPU is free."""
         free = lost = 0.0
         for name in CPUS & self.unusable.keys():
             lost += self.unusable[name]
@@ -101,8 +102,8 @@ class SlotCounter:
         return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
-        """Return bool (H,): hosts to which the rules allow at least one of some instances. Rules
-        about room are not considered."""
+        """Return bool (H,): True if the rules permit the host for at least one of the instances
+        ``vms``. Rules about room are not considered."""
         every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
         for vm in vms:
             may = self.problem.available.copy()
@@ -182,11 +183,13 @@ class SlotCounter:
 
 
 def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:
-    """Return the number of servers that fit if each sharing provider limits the sum over its hosts.
+    """Return the total number of servers that fit on hosts which may share a provider of one
+    resource class. The hosts that share a provider take, together, no more servers than the
+    provider has room for.
 
     :param counts: float64 (h,), number of servers that fit by the hosts' own room
-    :param rows: intp (h,), for each host the provider of a resource class
-    :param fit: float64 (h,), for each host the number of servers for which this provider has room
+    :param rows: intp (h,), the provider of the resource class for each host
+    :param fit: float64 (h,), the number of servers for which this provider has room
     :param own: bool (h,), True if this provider is the host itself
     """
     total = float(counts[own].sum())

@@ -22,7 +22,8 @@ class Trend:
     """The expected time until no further server of a flavor fits into an aggregate.
 
     days : number of days from the last day with known slots
-    error : uncertainty of ``days``, in days, from twice the standard error of the slope
+    error : uncertainty of ``days``, in days; computed from :data:`SURE` times the standard error of
+        the slope of the slots
     """
 
     days: float
@@ -30,8 +31,9 @@ class Trend:
 
 
 def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
-    """Return the trend of slots, by a straight line through their daily means. The result is None
-    if fewer than :data:`LEAST_DAYS` days are known, or if it is not certain that slots decrease.
+    """Return the trend of slots. It is computed from a straight line through the daily means. The
+    result is None if fewer than :data:`LEAST_DAYS` days are known, or if it is not certain that
+    slots decrease.
 
     :param points: (time in days, slots)
     """

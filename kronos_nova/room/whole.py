@@ -32,8 +32,8 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
 
     :param emptied: names of hosts that all instances have to leave
     :param pinned: uuids of instances that do not move
-    :param loads: {host: its load}, for hosts whose load is known; for other hosts the used part of
-        the capacity is taken
+    :param loads: {host: its load}, for hosts whose load is known; for other hosts, the used
+        fraction of the capacity counts as load
     """
     hosts = tuple(sorted((host for host in snapshot.hosts
                           if is_supported(host.hypervisor_type)),
