@@ -14,12 +14,13 @@ NAMESPACE = 'kronos_nova.claim_stores'
 
 
 class ClaimStore(Protocol):
-    """A store of the claims of one compute host. Not thread safe: the caller holds its own lock.
+    """A store of the claims of one compute host. The store is not thread safe: the caller has to
+    hold a lock.
 
     A driver is called with ``conf`` (the configuration), ``host`` (the compute host's name) and
     ``call``. ``call(method, **kwargs)`` calls the conductor and returns its answer, or raises
-    ClaimError. ``call`` is None where there is no conductor. A method that fails raises ClaimError
-    and changes nothing.
+    ClaimError. ``call`` is None if there is no conductor. A method of the store that fails raises
+    ClaimError and changes nothing.
     """
 
     def open(self) -> bool:

@@ -67,7 +67,7 @@ class CentralTable:
     def load(self, host):
         """Return the claims of a host as dicts.
 
-        :raises ClaimError: ``host`` is not a valid name of a host
+        :raises ClaimError: ``host`` is not a valid host name
         """
         _checked(boundary.printable, host, 'host')
         with self._database.reader() as session:

@@ -1,9 +1,9 @@
 """Checksums of the rows of a claims file.
 
 SQLite has no checksums of its own. If a bit flips in the number of vCPUs of a claim, the result is
-another valid number, and nothing else would notice the error. The table ``claim_digests`` is
-separate from the table of claims, so that other programs can still read and write the claims. A
-claim without a checksum is accepted, because such a program may have written it.
+another valid number. Only a checksum reveals such an error. The table ``claim_digests`` is separate
+from the table of claims, so that other programs can still read and write the claims. A claim
+without a checksum is accepted, because another program may have written it.
 """
 
 import hashlib

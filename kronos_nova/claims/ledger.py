@@ -67,8 +67,7 @@ class Ledger:
         return trusted
 
     def rows(self, node):
-        """Return the claims that the store has for a node, as the store was last read or
-        written."""
+        """Return the claims of a node that were in the store when it was last read or written."""
         return list(self._rows[node].values())
 
     def refresh(self):
@@ -86,11 +85,11 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Write changed claims to the store. They are the claims of one instance, or of a whole
+        """Write changed claims to the store. These are the claims of one instance, or of a whole
         node if ``uuid`` is None.
 
-        A store that has failed is used again only when a whole node is saved, which happens at an
-        audit.
+        If the store has failed, it is used again only when a whole node is saved. A whole node is
+        saved at an audit.
 
         :returns: {key: Claim} with ids; the ids of claims that are only in memory are negative
         """

@@ -117,8 +117,8 @@ def _text_or_none(row, name, most):
 
 
 def _in_time(claim, now):
-    """Return the claim, with ``now`` as its time if its own time is later. The clock of the claim's
-    host may be ahead.
+    """Return the claim. If its time is in the future, ``now`` becomes its time, because the clock
+    of the claim's host may be ahead.
 
     :raises OutOfBounds: the time is too far in the past or the future
     """

@@ -17,7 +17,8 @@ from kronos_nova.objects.claim import Claim
 
 def keys_of(node, uuid):
     """Return the two keys that claims of an instance on a node can have. The first key is for
-    resources that the instance already has, the second for resources to which a move brings it."""
+    resources that the instance has already. The second key is for resources that the instance gets
+    by a move."""
     return (node, uuid, False), (node, uuid, True)
 
 
@@ -39,7 +40,8 @@ class _Holding:
 
     def amounts(self):
         """Return {``resize_target`` of a claim: its Amount}. If the node has both the instance and
-        its resources from before a resize, the instance counts as the target."""
+        its resources from before a resize, ``resize_target`` is True for the claim of the instance.
+        """
         if self.move is None:
             return {False: self.instance} if self.instance else {}
         if self.instance is None:
@@ -106,7 +108,8 @@ class NodeClaims:
         """Drop one of the two claims of a move that has ended. The other claim becomes the claim of
         the instance itself.
 
-        If the move has only one claim on this node, that claim is dropped, whatever ``is_old`` is.
+        If the move has only one claim on this node, the claim is dropped, whether ``is_old`` is
+        True or False.
 
         :param is_old: whether to drop the claim for the resources before the move
         :returns: the dropped Amount; None if there was no claim
@@ -127,7 +130,7 @@ class NodeClaims:
         return [self.untracked[key] for key in keys_of(self.node, uuid) if key in self.untracked]
 
     def knows(self, uuid):
-        """Return whether Nova itself counts usage for an instance on this node."""
+        """Return True if Nova itself counts usage of an instance on this node."""
         return uuid in self._holdings
 
     def uuids(self):
@@ -136,7 +139,7 @@ class NodeClaims:
     def claims(self, uuid, now=None):
         """Return ``{key: Claim}`` of an instance.
 
-        :param now: creation time of the claims that Nova's tracker counts
+        :param now: time that is set as the creation time of claims that Nova's tracker counts
         """
         claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:

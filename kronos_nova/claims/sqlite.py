@@ -168,8 +168,8 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _translated_errors(self):
-        """Convert errors of the block to errors of Kronos. The file is closed after any error,
-        because the connection itself may be broken.
+        """Convert errors in the ``with`` block to errors of Kronos. The file is closed after any
+        error, because the connection itself may be broken.
 
         :raises ClaimError: the file cannot be used, or (``_Corrupt``) its content is wrong
         :raises DatabaseVersionError: the file was written by a newer Kronos
@@ -184,9 +184,8 @@ class SqliteStore:
             raise kind(problem=f'{self.path}: {error}') from error
 
     def _is_unusable(self, error):
-        """Return whether the machine caused an error. False means that the content of the file
-        caused it. SQLAlchemy, alembic and sqlite3 raise errors of many types for invalid
-        content."""
+        """Return True if the machine caused an error, False if the content of the file caused it.
+        SQLAlchemy, alembic and sqlite3 raise errors of many types for invalid content."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:
             # A damaged header of the file can cause this code too.

@@ -44,7 +44,7 @@ class KeptBuffers:
     snapshot : the cloud, in which the room of buffers counts as used
     states : the buffers, each with the number of wanted servers and the number that fits
     warnings : {aggregate: texts for an operator about buffers that are not kept}
-    maker : plans the moves that make lost room again
+    maker : planner of moves that make the room again which buffers have lost
     """
 
     snapshot: Snapshot
@@ -53,8 +53,9 @@ class KeptBuffers:
     maker: '_RoomMaker | None' = None
 
     def applied(self, reports: Iterable[AggregateReport]) -> tuple[AggregateReport, ...]:
-        """Return the reports, to which the moves and warnings of each aggregate's buffers are
-        added. Moves that make lost room again replace a plan whose moves are chosen by load."""
+        """Return the reports with the moves and warnings of each aggregate's buffers. If a buffer
+        has lost room, moves that make the room again replace a plan whose moves are chosen by load.
+        """
         return tuple(map(self._with_buffers, reports))
 
     def _with_buffers(self, report: AggregateReport) -> AggregateReport:

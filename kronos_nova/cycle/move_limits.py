@@ -33,7 +33,7 @@ class MoveLimits:
     per_project_and_day : moves of a project's instances in a day
     per_instance_and_week : moves of one instance in a week
     per_instance_and_day : moves of one instance in a day
-    per_cause_and_day : moves in a day of other instances that the load of one instance causes
+    per_cause_and_day : moves of other instances, in a day, because of one instance's load
     """
 
     per_project: int = 0

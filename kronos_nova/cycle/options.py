@@ -77,7 +77,8 @@ class EngineOptions:
     aggregates : names; None for all aggregates
     budget : maximum number of moves of a plan; None for the number in the policies file
     max_sample_age : seconds; None accepts samples of any age
-    soft_groups_yield : set by drains; there is no such option of ``[kronos]``
+    soft_groups_yield : True if moves may violate soft server groups; set by drains, not by an
+        option
     repair_order : {aggregate: one of TOGETHER, FIRST, LAST and NEVER of
         :mod:`kronos_nova.objects.automation`}; TOGETHER for other aggregates
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova

@@ -62,8 +62,8 @@ def _register_options(conf):
 
 
 class TaskSender:
-    """A sender of tasks to the executors. A task is a message that a move waits to be carried
-    out."""
+    """A sender of tasks to the executors. A task is a message which says that a move waits to be
+    carried out."""
 
     def __init__(self, transports):
         self._client = messaging.get_rpc_client(
@@ -155,8 +155,9 @@ class TaskEndpoint:
 
 
 class StopEndpoint:
-    """The endpoint that receives stops of moves. A stop is sent by message if the control database
-    does not have it yet.
+    """The endpoint that receives stops of moves, and withdrawals of stops. A stop keeps the moves
+    of an aggregate from being started. A stop is sent by message if the control database does not
+    answer.
 
     :param stops: PendingStops of this host
     """

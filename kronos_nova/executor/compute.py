@@ -29,10 +29,10 @@ class InstanceState:
 class MigrationState:
     """A migration record of Nova.
 
-    ``was_started`` is true once a nova-compute was asked to begin: that of the source, or for a
-    cold migration that of the destination. ``fault`` is Nova's error; '' if there is none.
-    ``is_outage`` is true if a service that did not answer caused the fault. Memory is in bytes;
-    None if the hypervisor's driver does not report it.
+    ``was_started`` is true once a nova-compute was asked to begin. A live migration begins at the
+    nova-compute of the source, a cold migration at the nova-compute of the destination. ``fault``
+    is Nova's error; '' if there is none. ``is_outage`` is true if a service that did not answer
+    caused the fault. Memory is in bytes; None if the hypervisor's driver does not report it.
     """
 
     uuid: str
@@ -60,9 +60,10 @@ class ListedMigration:
 class RequestedMigrations:
     """The search for Nova's migration that was requested for a move.
 
+    A migration is recognised by its uuid, by its number, or by its source while it is in progress.
     The time of a migration is from a clock of Nova, and the time of a move is from a clock of
-    Kronos. So the two times are compared only where nothing else identifies the migration. This is
-    the case where another process made the request and the migration has ended.
+    Kronos. So the two times are compared only if the migration cannot be recognised otherwise. This
+    is the case if another process made the request and the migration has ended.
     """
 
     def __init__(self) -> None:

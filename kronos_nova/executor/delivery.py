@@ -52,7 +52,7 @@ class Deliverer:
 
     def deliver(self):
         """Send the waiting notifications, until none is left or the broker refuses one. Nothing is
-        sent while another process has the lease.
+        sent during a pause after a refusal, or while another process has the lease.
 
         :raises DBError: the control database cannot be reached
         """

@@ -1,8 +1,8 @@
 """Recognition of processes that have shown no sign of life for a while.
 
 A process that lives writes a time into the control database with every tick. An observer does not
-compare this time with any clock. It measures, by its own monotonic clock, for how long the written
-time has not changed. So the clocks of hosts may differ by any amount.
+compare this time with any clock. The observer measures, by its own monotonic clock, for how long
+the written time has not changed. So the clocks of hosts may differ by any amount.
 """
 
 import datetime
@@ -16,7 +16,7 @@ class Liveness:
     """The signs of life that one observer has seen of other processes. A new observer has seen
     none.
 
-    :param monotonic: returns seconds of a monotonic clock
+    :param monotonic: callable that returns the seconds of a monotonic clock
     """
 
     def __init__(self, monotonic: Callable[[], float]):

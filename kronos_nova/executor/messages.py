@@ -44,8 +44,8 @@ def _word(aggregate):
 
 
 def task(move):
-    """Return the message that a move waits, as the argument of the RPC method
-    ``execute_migration``."""
+    """Return the message that announces a waiting move to executors. The message is the argument of
+    the RPC method ``execute_migration``."""
     return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
             'instance_uuid': move.instance_uuid, 'source': move.source,
             'destination': move.destination, 'phase': move.phase,
@@ -53,7 +53,8 @@ def task(move):
 
 
 def result(move):
-    """Return (event type, payload) of the notification that a try of a move has ended."""
+    """Return (event type, payload) of the notification that announces the end of a try of a move.
+    """
     return _event(move), {'version': RESULT_VERSION,
                           **notification.data(notification.move_payload(move))}
 
@@ -63,8 +64,8 @@ def _event(move):
 
 
 def is_understood(version):
-    """Return whether this code can handle a result of a version. It can if the major version is the
-    one of this code."""
+    """Return True if this code can handle a result of the given version. This code can handle
+    results whose major version is its own."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
 
 

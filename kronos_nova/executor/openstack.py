@@ -191,10 +191,11 @@ class OpenStackComputeApi:
         return answer.json()
 
     def _request(self, what, method, path, **kwargs):
-        """Send a request, and return the answer if it concerns the instance.
+        """Send a request about ``what``, an instance or a host, and return Nova's answer. The
+        answer may be a refusal.
 
-        :raises NovaClientError: there is no answer, or the answer concerns Kronos' credentials or
-            Nova itself
+        :raises NovaClientError: there is no answer, or the answer is about an error of Nova itself
+            or of Kronos' credentials
         """
         with _answered(what):
             answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,

@@ -68,8 +68,8 @@ class OpenStackHostApi(OpenStackComputeApi):
 
 
 def _needs_source(server, migrations):
-    """Return whether a server that has left a host may still return there, by one of
-    ``migrations``.
+    """Return True if one of ``migrations`` may still bring a server back to the host that it has
+    left.
 
     :param migrations: [(status, migration as Nova lists it)]
     """

@@ -48,8 +48,8 @@ def is_outage(error: BaseException | None,
 
 
 def _is_outage_of(bus, error, classes):
-    """Return whether an error of a remote service is an outage. If oslo.messaging does not know the
-    class of a remote exception, the error has only the name of that class, which is compared."""
+    """Return True if an error of a remote service is an outage. If oslo.messaging does not know the
+    class of a remote exception, only the name of the class arrives. This name is then compared."""
     silent = (bus.MessagingTimeout, bus.MessageDeliveryFailure, bus.MessageUndeliverable)
     return isinstance(error, silent) or (
         isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))

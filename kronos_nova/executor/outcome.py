@@ -34,8 +34,8 @@ def calls_for_quarantine(move):
 
 
 class OutcomeHandler:
-    """A handler that carries out the consequences of the end of each move. They are carried out
-    once for each move, and repeated calls have no effect.
+    """A handler that carries out the consequences of the end of each move. The consequences are
+    carried out once for each move; a repeated call has no effect.
 
     :param executor_ports: ExecutorPorts
     """

@@ -52,7 +52,7 @@ class PendingStop:
     def from_json(cls, found: object) -> 'PendingStop':
         """Create a stop from a JSON object.
 
-        :raises OutOfBounds: the object is no valid stop
+        :raises OutOfBounds: the object is not a valid stop
         """
         if not isinstance(found, Mapping):
             raise boundary.OutOfBounds(what='the stop', problem='must be a JSON object')
@@ -87,8 +87,8 @@ class PendingStops:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, PendingStop]:
-        """Return ``{aggregate, or EVERY: its stop}``. A file that cannot be read stops
-        everything."""
+        """Return ``{aggregate, or EVERY: its stop}``. If the file cannot be read, a stop of all
+        aggregates is returned."""
         return self._sent | self._of_file()
 
     def hold(self, aggregate: str) -> str | None:

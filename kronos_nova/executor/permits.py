@@ -26,7 +26,7 @@ class Permits:
 
     :param database: the control database
     :param defaults: returns the levels that nova.conf sets
-    :param is_open: returns whether a maintenance window of an aggregate is open at a time
+    :param is_open: returns True if a maintenance window of an aggregate is open at a time
     :param hold: returns the reason why moves of an aggregate have to wait because of a stop that
         the database does not have yet; None if there is no such stop
     """
@@ -96,7 +96,7 @@ class _Ordered:
     servers.
 
     draining : {aggregate: its hosts that are being drained}
-    room : uuids of the plans that make room which is still wanted
+    room : uuids of the plans whose room is still wanted
     """
 
     draining: Mapping[str, Sequence[str]]

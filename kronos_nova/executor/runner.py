@@ -367,8 +367,9 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return whether Kronos has asked Nova to abort the migration of a move. True also once the
-        time limit has passed, because another worker that had the move before may have asked."""
+        """Return True if Kronos has asked Nova to abort the migration of a move. The result is True
+        after the time limit as well, because another worker that had the move before may have asked
+        Nova."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -384,11 +385,10 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """Raise an error if the clock of a controller is wrong. A refusal of Nova then counts as an
-        outage.
+        """Raise an error if the clock of a controller is wrong. Nova may then have refused a move
+        only because it regards running services as down. So the refusal counts as an outage.
 
-        :raises NovaUnavailable: a controller has a wrong clock, so Nova regards services as down
-            that are up
+        :raises NovaUnavailable: a controller has a wrong clock
         """
         since = self.utcnow() - datetime.timedelta(seconds=self.options.worker_timeout)
         wrong = self.journal.skewed_workers(since, shared_clock.MOST_SKEW_SECONDS)
@@ -494,9 +494,9 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Return whether a try of a move has lasted so long that it is given up. The limit includes
+        """Return True if a try of a move has lasted so long that it is given up. The limit includes
         the time that aborting or forcing the migration may take. Without this limit, a migration
-        whose service died or whose message was lost would be in progress for ever."""
+        would be in progress for ever if its service died or its message was lost."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
@@ -514,10 +514,10 @@ class Runner:
         return known
 
     def _start_clock(self, move):
-        """Return a _Stopwatch for a try. If another process began the try, its duration so far is
-        computed from times in the journal.
+        """Return a _Stopwatch for a try. If another process began the try, the time that the try
+        has lasted is computed from times in the journal.
 
-        If this duration is longer than any worker permits, the times are wrong or no worker ran. An
+        If this time is longer than any worker permits, the times are wrong or no worker ran. An
         adopted try then gets its full time again.
         """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())

@@ -59,8 +59,8 @@ class AllocationClaim:
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
         """Return ``spec`` without the resources that come from sharing providers on
-        ``destination``. For a named host, the scheduler requests from placement only resources of
-        the host's own providers.
+        ``destination``. For a request that names a host, the scheduler would look for all resources
+        in the host's own providers.
 
         :param found: allocation candidates of the instance on ``destination``
         """
@@ -120,7 +120,7 @@ class AllocationClaim:
         """Restore the allocations as they were before :meth:`claim`. Do nothing if no claim has
         changed them.
 
-        :param is_gone: callable that returns whether the instance was deleted
+        :param is_gone: callable that returns True if the instance was deleted
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
         if self._parties is None:
@@ -133,10 +133,10 @@ class AllocationClaim:
 
 class ClaimingScheduler:
     """A replacement for the scheduler client in Nova's live migration task. The scheduler only
-    chooses a host, and Kronos then claims the host's resources in placement.
+    chooses a host. Kronos then claims the host's resources in placement.
 
-    Nova's loop over destinations, which skips a host that fails the live checks and tries the next
-    one, calls this class and is not changed.
+    Nova's loop over destinations is not changed, and calls this class. The loop tries the next host
+    if a host fails the live checks.
 
     :param task: the live migration task, for its checks
     """

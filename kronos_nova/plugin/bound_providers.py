@@ -13,10 +13,10 @@ from kronos_nova.plugin.candidates import Candidate
 
 
 def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
-    """Return those ``found`` candidates that keep each port and each PCI device on its present
+    """Return the candidates of ``found`` that keep each port and each PCI device on its present
     provider. The order of the candidates is kept.
 
-    A port or device rules out no candidate if one of its present providers is not in ``tree``.
+    A port or device is ignored if one of its present providers is not in ``tree``.
 
     :param tree: uuids of the host's providers
     """

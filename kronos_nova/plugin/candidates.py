@@ -81,16 +81,17 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
 
 
 def in_later_room(spec, before: Before):
-    """Return a copy of ``spec`` without the amounts that earlier moves of the plan will free on the
-    destination. The remaining amounts must be free now. Dedicated CPUs are requested in full."""
+    """Return a copy of ``spec`` with smaller amounts. They are reduced by the amounts that earlier
+    moves of the plan will free on the destination, so only the rest has to be free now. Dedicated
+    CPUs are requested in full."""
     amounts = _amounts_of_flavor(spec)
     return _with_amounts(spec, {name: amount for name, amount in before.wanted(amounts).items()
                                 if amount < amounts[name]})
 
 
 def without_room(spec):
-    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. For this request
-    only filters and traits decide. Dedicated CPUs are requested in full."""
+    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. So the answer
+    depends on filters and traits only. Dedicated CPUs are requested in full."""
     return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
 
 
@@ -143,9 +144,9 @@ def with_flavor_of(instance, spec):
 
 
 def _find(client, request, root):
-    """Return the candidates for a request in the provider tree of ``root``. For a request that
-    names a tree, placement leaves sharing providers out. So, if the tree alone has no candidate,
-    each combination of sharing providers is requested by name."""
+    """Return the candidates for a request in the provider tree of ``root``. If a request names a
+    tree, placement leaves sharing providers out. So if the tree alone has no candidate, the sharing
+    providers are requested by name, in each possible combination."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})

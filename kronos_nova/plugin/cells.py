@@ -27,8 +27,8 @@ def request_context(project_id, request_id):
     """Return an admin's context for a request to Nova.
 
     :param project_id: project of the instance
-    :param request_id: ``req-`` and a uuid; also the global request id, which every service passes
-        on
+    :param request_id: ``req-`` and a uuid; used as the global request id as well, which each
+        service passes to the next
     """
     return nova_context.RequestContext(
         user_id=USER_ID, project_id=project_id, is_admin=True, roles=['admin'],

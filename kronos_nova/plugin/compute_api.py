@@ -257,7 +257,7 @@ def _refused(move, reason):
 
 @contextlib.contextmanager
 def answered(what):
-    """Convert errors of Nova in the block to errors of Kronos.
+    """Convert errors of Nova in the ``with`` block to errors of Kronos.
 
     :param what: uuid of the instance, or name of the host, that the block asks about
     :raises NovaUnavailable: a service did not answer, which says nothing about the instance

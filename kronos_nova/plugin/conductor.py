@@ -214,7 +214,8 @@ def _is_marked(context, instance):
 
 def _move_of(context):
     """Return the uuid of the move for which the executor made a request. The uuid is a part of the
-    request id. For any other request, the returned text is the uuid of no move."""
+    request id. If the executor did not make the request, the returned text is '' or not the uuid of
+    a move."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
@@ -223,8 +224,8 @@ def _note_outage(context):
 
 
 def _is_of_a_plan(context):
-    """Return whether the executor made a request, which means that the request is for a move of a
-    plan. False also if the control database cannot be read."""
+    """Return True if the executor made a request for a move of a plan. Return False if another
+    client made the request, or if the control database cannot be read."""
     move_uuid = _move_of(context)
     if not move_uuid:
         return False

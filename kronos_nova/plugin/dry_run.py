@@ -31,10 +31,10 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return whether servers of the plan's earlier moves may cause the refusal of a move. These
-    servers come to the host or leave it before the move. Possible causes are a PCI device or the
-    NUMA topology of a leaving server, and a server group that the instance shares with an arriving
-    or leaving server."""
+    """Return True if a move may be refused only because of servers that arrive at the destination,
+    or leave it, by earlier moves of the plan. Possible causes are a PCI device or the NUMA topology
+    of a leaving server, and a server group that the instance shares with an arriving or leaving
+    server."""
     if not (before.arriving or before.leaving):
         return False
     try:
@@ -53,10 +53,10 @@ class SchedulerDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` by Nova's scheduler, which asks placement and
     all enabled filters as for a live migration.
 
-    For a move that waits for other moves, the request is reduced by the room that the other moves
-    will free. If there is no room for the reduced request either, a single VCPU is requested, so
-    that only the filters decide. A refusal that may be caused by servers of the other moves counts
-    as no answer.
+    If a move waits for other moves, the request is reduced by the room that the other moves will
+    free. If even the reduced request finds no room, a single VCPU is requested, so that only the
+    filters decide. If servers of the other moves may have caused a refusal, the refusal does not
+    count.
     """
 
     def __init__(self):

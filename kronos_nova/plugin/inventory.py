@@ -119,7 +119,7 @@ class InProcessInventory:
                          for each in objects.FlavorList.get_all(cells.admin_context()))
 
     def names_elsewhere(self, attribute, names):
-        """Return those ``names`` that instances on hosts outside the last reading have as well.
+        """Return the values in ``names`` that instances on hosts outside the last reading have.
         Only cells that answer are searched. See
         :class:`kronos_nova.inventory.base.InventorySource`."""
         if self._read_last is None or not names:
@@ -282,7 +282,7 @@ def aggregate_hosts():
 
 @contextlib.contextmanager
 def _readable():
-    """Convert errors of Nova's databases in the block to errors of Kronos.
+    """Convert errors of Nova's databases in the ``with`` block to errors of Kronos.
 
     :raises InventoryError: a database of Nova's cannot be read
     """

@@ -81,8 +81,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
 
-        :raises MigrationPreCheckError: the task failed before the source received the request, by
-            an error for which Nova would set the instance to ERROR; ``code`` is
+        :raises MigrationPreCheckError: the task failed before the request was sent to the source,
+            and Nova would set the instance to ERROR for the original error; ``code`` is
             :data:`outages.CODE` after an outage
         """
         try:

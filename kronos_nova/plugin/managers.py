@@ -1,8 +1,8 @@
 """The manager classes, under the names that :mod:`kronos_nova.plugin.entry` registers with Nova.
 
 Nova imports a manager's class by its dotted name. The class is chosen only when Nova looks up the
-name. So a service imports only its own part of Kronos. If Nova lacks something that Kronos' class
-needs, the name stands for Nova's own class.
+name. So a service imports only its own part of Kronos. If Nova lacks a part that Kronos' class
+needs, the name refers to Nova's own class.
 """
 
 import importlib

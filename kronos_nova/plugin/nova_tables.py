@@ -315,7 +315,7 @@ def _interned(text):
 def parse_flavor(text):
     """Return the Size in ``instance_extra.flavor``, a serialized ``nova.objects.Flavor``.
 
-    :raises TypeError, ValueError, KeyError: the text is no such flavor
+    :raises TypeError, ValueError, KeyError: the text is not a serialized flavor
     """
     data = json.loads(text)['cur']['nova_object.data']
     return Size(vcpus=data['vcpus'], memory_mb=data['memory_mb'],
@@ -423,8 +423,8 @@ def namer():
 
 
 def is_unique_in_a_cell(attribute):
-    """Return whether two instances of a cell always differ in an attribute. This is so only for
-    ``name``, and only if the option ``instance_name_template`` uses the instance's id.
+    """Return True if two instances of a cell always differ in an attribute. Only ``name`` is
+    unique, and only if the option ``instance_name_template`` uses the instance's id.
 
     :param attribute: ``name`` (of the libvirt domain) or ``display_name``
     """
@@ -432,7 +432,7 @@ def is_unique_in_a_cell(attribute):
 
 
 def names_elsewhere(context, attribute, names, hosts):
-    """Return those ``names`` that instances of a cell have on hosts other than ``hosts``.
+    """Return the values in ``names`` that instances of a cell have on hosts other than ``hosts``.
 
     :param attribute: ``name`` (of the libvirt domain) or ``display_name``
     """

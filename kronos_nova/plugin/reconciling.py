@@ -65,8 +65,8 @@ class Reconciling:
         other worker reconciles.
 
         If this worker recorded no heartbeat for a while, the other workers were probably delayed as
-        well. Reconciling then waits until the other workers have had time for a new heartbeat, so
-        that none of them counts as dead.
+        well, and would count as dead. Reconciling then waits until the other workers have had time
+        for a new heartbeat.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
             same time again
@@ -105,8 +105,9 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Return the number of seconds that a run looks back. A run looks back to the beginning of
-        the last run of any worker, and further by ``grace`` and an overlap."""
+        """Return the number of seconds that a run looks back, at most ``reconcile_window``. A run
+        looks back to the beginning of the last run of any worker, and further by ``grace`` and an
+        overlap."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

@@ -22,7 +22,7 @@ table of requests; lowered, room is made for fewer flavors and projects. Not mea
 
 
 def note(database, request_spec, hold_seconds):
-    """Record a request to make room for servers like those of ``request_spec``, unless such a
+    """Record a request to make room for servers like those of ``request_spec``, unless an equal
     request is open already.
 
     Nothing is recorded if ``request_spec`` names a host, because room on another host does not help

@@ -58,8 +58,9 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return the correct amounts that an instance may have allocated. There may be several, each a
-    ``{resource class: amount}``, because pinned processors may be allocated as PCPU or as VCPU."""
+    """Return each set of amounts that is correct as the allocation of an instance. A set is
+    ``{resource class: amount}``. There are two sets for pinned processors, which may be allocated
+    as PCPU or as VCPU."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:

@@ -189,9 +189,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         claims.end_audit(untracked)
 
     def _countable(self, claim):
-        """Return the claim, without its NUMA topology if this node cannot count the topology. This
-        happens if another Nova wrote the topology, or if the NUMA cells of the host have changed
-        since."""
+        """Return the claim, without its NUMA topology if this node cannot count the topology. A
+        node cannot count a topology that another version of Nova wrote, or that does not fit the
+        host's NUMA cells because they have changed."""
         try:
             claim_usage.check_cells(self.compute_nodes[claim.node], claim.amount)
         except Exception as error:  # Nova's objects have no error of their own for a wrong content
@@ -207,7 +207,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Return the claims for which the audit found neither an instance nor a migration.
 
         A claim that was stored and is no longer in the store is left out, because an operator has
-        removed it. A claim with a negative id was never in the store.
+        removed it. A claim with a negative id was never in the store, so it is returned.
         """
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
@@ -233,7 +233,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def _is_awaited(self, context, claim):
         """Return whether the instance of a claim may still need the claim. An instance needs no
         claim if it is deleted, or if it is on another host and no move to this host is prepared.
-        True for an instance that Nova does not know."""
+        The result is True if Nova does not know the instance."""
         try:
             instance = objects.Instance.get_by_uuid(
                 context.elevated(read_deleted='yes'), claim.instance_uuid, expected_attrs=[])
@@ -245,8 +245,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def release_orphans(self, context):
-        """Release expired claims that belong to no instance and no migration. This need not wait
-        for Nova's next audit."""
+        """Release expired claims that belong to no instance and no migration, without waiting for
+        Nova's next audit."""
         for nodename in list(self.compute_nodes):
             claims = self.ledger.node_claims(nodename)
             expired = [claim for claim in claims.untracked.values()
@@ -317,9 +317,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Compute the usage of a node from its claims, without reading migrations and details of
         instances.
 
-        The claims are used only under three conditions: the last nova-compute kept claims, the
-        claims are those of the instances that are here now, and the claims add up to the usage that
-        this node last reported. The first audit finds any later change, as it always does.
+        The claims are used only under three conditions. The nova-compute that ran before kept
+        claims. The claims are those of the instances that are here now. The claims add up to the
+        usage that this node last reported. Nova's first audit finds any later change.
 
         :returns: True if the claims were used; False if Nova's own audit has to run
         """
@@ -368,8 +368,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     vm_state=instance.vm_state, task_state=instance.task_state)}
 
     def _are_current(self, context, rows, here):
-        """Return whether the claims are those that Nova would count. There has to be an instance
-        for each claim and a claim for each instance. No other instance may have a PCI device."""
+        """Return True if the claims are those that Nova would count. Each instance must have a
+        claim. The instance of any other claim must be in a move, unless the claim is only prepared;
+        there may be at most :data:`MOST_MOVES` such moves. No instance without a claim may have a
+        PCI device. No PCI device may wait for Nova's audit to allocate it."""
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]
@@ -382,8 +384,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
     def _is_moving(self, context, claim):
-        """Return whether the instance of a claim may be migrating. The instance is on another host,
-        and Nova counts it here only for its migration."""
+        """Return True if the instance of a claim may be in a move. It has a task_state then, or a
+        resize that waits to be confirmed. The instance is on another host, and Nova counts it on
+        this node only for its migration."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:

@@ -1,9 +1,10 @@
-"""Release of allocations that keep room for certain servers, when such servers find no host.
+"""Release of reserved room for new servers that find no host. The room is reserved by allocations
+in placement, for servers of one kind.
 
-Placement does not know for which servers an allocation keeps room, so it refuses even these
-servers. If the scheduler found no host and room is kept for such servers, the allocations for as
-many servers are removed, and the scheduler is asked once more. The next evaluation counts the
-servers that were started, and restores the allocations that these servers did not need.
+Placement does not know for which servers an allocation reserves room, so it refuses even these
+servers. If the scheduler finds no host for such servers, the allocations for the requested number
+of servers are removed, and the scheduler is asked once more. The next evaluation counts the servers
+that were started, and restores the allocations that they did not need.
 """
 
 from oslo_db import exception as db_exc
@@ -43,8 +44,8 @@ def give_way(database, allocations, request_spec, count) -> bool:
 
 
 def _consumers(kept, request_spec):
-    """Return the uuids of the consumers in placement that keep room for servers like these.
-    Consumers of the oldest hold (reservation of room) come first."""
+    """Return the uuids of the consumers in placement that keep room for servers like those of
+    ``request_spec``. Consumers of the oldest hold (reservation of room) come first."""
     return [uuid for each in kept
             if each.is_for(request_spec.flavor.name, request_spec.project_id or '')
             for uuid, _host in sorted(each.consumers.items(), key=lambda item: item[::-1])]

@@ -112,7 +112,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
     def kronos_look(self, context):
         """Read operators' rules and the control database. If the control database does not answer,
         there are no scores, no hosts being emptied and no reserved room. If the rules cannot be
-        read, the earlier rules stay."""
+        read, the earlier rules stay in force."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
@@ -209,8 +209,9 @@ class KronosFilter(filters.BaseHostFilter):
 
 
 def _leaves_room(host_state, spec_obj):
-    """Return whether a host still has its reserved room after the server is started there. True
-    also after an error, because a fault here must not keep servers from being started."""
+    """Return True if a host still has its reserved room after the server is started there. The
+    result is True after an error as well, because a fault here must not keep servers from being
+    started."""
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:
@@ -248,11 +249,11 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """Return the hosts that do not count as hosts of the other members of the server's group. They
-    are the hosts where the server is the only known member, and the ignored hosts.
+    """Return the hosts of the server's group that do not count as hosts of other members. These are
+    the hosts where the server is the only known member, and the ignored hosts.
 
-    Nova counts the server itself among the hosts of its group, and never selects a host that the
-    server has to leave.
+    Nova counts the server itself among the members on the hosts of its group. Nova never selects an
+    ignored host, because the server has to leave it.
     """
     group = spec_obj.instance_group
     members = {*(group.members if 'members' in group else ()), spec_obj.instance_uuid}

@@ -113,7 +113,7 @@ def _shares(session, uuids):
 
 
 def _has_fixed_device(requests):
-    """Return whether a PCI device that the flavor requests must not be migrated live. The rule is
+    """Return True if the flavor requests a PCI device that must not be migrated live. The rule is
     that of ``nova.objects.InstancePCIRequest``. Requests of ports, which have no alias, do not
     count."""
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)
@@ -121,7 +121,8 @@ def _has_fixed_device(requests):
 
 
 def _requested(uuid, requests):
-    """Return the PCI devices that an instance needs; none where they cannot be read."""
+    """Return the PCI devices that an instance needs. If Nova's record cannot be read, the instance
+    counts as needing none."""
     try:
         return devices.requested(requests)
     except (TypeError, boundary.OutOfBounds) as error:
@@ -172,7 +173,7 @@ class ZoneReader:
         """Return {instance uuid: its zone}. Instances that are pinned to no zone are left out.
 
         The database searches the text of each RequestSpec for the zone, because parsing tens of
-        thousands of them takes minutes.
+        thousands of RequestSpecs takes minutes.
 
         :param zones: names of all zones
         """

@@ -1,9 +1,9 @@
 """Nova's code outside of a Nova service, as nova-manage runs it.
 
-Commands run in native threads, whichever concurrency the services use. Some libraries import
-eventlet wherever it is installed, which prints warnings and keeps Nova 34 from working in threads.
-So eventlet is hidden from commands. The exception is Nova 33, whose own code imports eventlet even
-when it runs in threads.
+Commands run in native threads, even if the services use eventlet. Some libraries import eventlet
+wherever it is installed. This import prints warnings, and Nova 34 then does not work in threads. So
+eventlet is hidden from commands. It is not hidden with Nova 33, whose own code imports eventlet
+even when it runs in threads.
 """
 
 import functools

@@ -30,8 +30,8 @@ class TwoPhaseClaims:
     def prepare(self, context, instance, migration=None, nodename=None):
         """Reserve resources for an instance that is going to move to this host.
 
-        CPU, memory and disk count from now on; NUMA cells and PCI devices are only tested, because
-        Nova's scheduler still has to find them free for this instance.
+        CPU, memory and disk are reserved from now on. NUMA cells and PCI devices are tested but not
+        reserved, because Nova's scheduler still has to find them free for this instance.
 
         :param migration: Migration, or None while there is no record of it
         :param nodename: needed where the host has several nodes and there is no migration
@@ -77,8 +77,8 @@ class TwoPhaseClaims:
 
     @synchronized
     def confirm(self, context, claim_id):
-        """Confirm the claim of a move that was made. From now on it counts like a claim that Nova
-        made.
+        """Confirm the claim of a move that was made. From now on the claim is treated like a claim
+        that Nova made.
 
         :returns: True if this call confirmed the claim; False if no prepared claim has this id
         """
@@ -116,8 +116,8 @@ sets the values of the destination once it has allocated there."""
 
 
 def _without_source(request):
-    """Return a copy of a port's InstancePCIRequest without the keys OF_SOURCE. So devices of any
-    host can match the request."""
+    """Return a copy of a port's InstancePCIRequest without the keys OF_SOURCE, which describe the
+    device on the source. So devices of any host can match the request."""
     copy = request.obj_clone()
     copy.spec = [{key: value for key, value in spec.items() if key not in OF_SOURCE}
                  for spec in request.spec]
