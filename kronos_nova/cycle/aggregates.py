@@ -86,9 +86,9 @@ class Scope:
 
 class ScopeIndex:
     """An index of a snapshot, for the selection of single aggregates. It has the hosts of each
-    aggregate that have a supported hypervisor, the instances of each host, and the moves and server
-    groups of these instances. The index is made once a cycle, because a search of the whole
-    snapshot for each aggregate would take quadratic time."""
+    aggregate, except hosts whose hypervisor is not supported. It also has the instances of each
+    host, with their moves and server groups. The index is made once a cycle, because a search of
+    the whole snapshot for each aggregate would take quadratic time."""
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
         self._snapshot, self._request = snapshot, request
@@ -131,9 +131,9 @@ class ScopeIndex:
 
     def around(self, scope: Scope) -> Snapshot:
         """Return the part of the snapshot that concerns a scope, as it was before any move of this
-        cycle. The part has the hosts and instances of ``scope``, the moves in progress from or to
-        these hosts with the moved instances, and the aggregates and server groups of these hosts
-        and instances."""
+        cycle. The part has the hosts and instances of ``scope``, with their aggregates and server
+        groups. It also has the moves in progress from or to these hosts, with the moved instances.
+        """
         whole = self._snapshot
         uuids = {instance.uuid: None for instance in scope.instances}
         moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *scope.host_names))

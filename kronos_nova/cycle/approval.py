@@ -193,7 +193,7 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
     :param report: the report with the plan
     :param case: the aggregate's planning problem
     :param capped: the model of ``start`` with the overload ceiling
-    :param end: the state at the end of a new plan
+    :param end: the state at the end of a new plan, with which the waiting plan is compared
     :param marks: the loads above which hosts are hot
     :param weights: float64 (P,), weights of the policies in the combined imbalance
     """

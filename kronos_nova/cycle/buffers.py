@@ -75,8 +75,8 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Return True if a plan that makes room may replace the plan of a report; False otherwise. It
-    may replace a plan whose moves are all chosen by load, and a report without moves."""
+    """Return True if the report has no moves, or has only moves that are chosen by load. A plan
+    that makes room may then replace the plan of the report. Return False otherwise."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 

@@ -56,8 +56,8 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
     """Return True if a plan that covers a loss may be made for an aggregate now. Return False if
-    repairs are off or come after other moves, a plan is in progress, a cooldown runs, or the report
-    has a plan that must not be replaced."""
+    repairs are off, a plan is in progress, a cooldown runs, or the report has a plan that must be
+    kept. Return False as well if repairs come after other moves and the report has moves."""
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):

@@ -575,7 +575,8 @@ def _domains_of_rules(found, uuids):
 
 
 def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
-    """Yield additional texts about a plan."""
+    """Yield notes for the report of a plan: moves that would begin too late or were left out, and
+    targets that are not reached."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
     if timely.kept_back:

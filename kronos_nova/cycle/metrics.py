@@ -460,9 +460,9 @@ class Measurements:
                                  [host.name for host in snapshot.hosts]))
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Return the load of an aggregate. The load of the same instances on the same hosts is
-        measured only once in an evaluation, because moves that the evaluation starts do not change
-        the load before its end.
+        """Return the load of an aggregate. If the instances and hosts are the same, the load is
+        measured only once in an evaluation. Moves that the evaluation starts do not change the load
+        before the evaluation ends.
 
         :param name: name of the aggregate
         :param measure: measures the load; called only if the load is not known yet

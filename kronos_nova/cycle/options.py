@@ -27,8 +27,8 @@ class PaceOptions:
     """Options about when moves begin and how long they take.
 
     caps : limits on concurrent moves that ``[kronos_executor]`` sets, and limits of drains
-    link : MiB a second of each host's link; None: the speed of one migration
-    stream : maximum MiB a second of one migration; None: learnt from past moves
+    link : MiB a second of each host's link; None if each link is as fast as one migration
+    stream : maximum MiB a second of one migration; None if it is learnt from past moves
     downtime : seconds for which a guest may be stopped
     copies_local_disks : True if instances have disks that are copied
     forces : True if migrations that take too long are completed by force
@@ -77,8 +77,8 @@ class EngineOptions:
     aggregates : names; None for all aggregates
     budget : maximum number of moves of a plan; None for the number in the policies file
     max_sample_age : seconds; None accepts samples of any age
-    soft_groups_yield : True if moves may violate soft server groups; set by drains, not by an
-        option
+    soft_groups_yield : True if moves may violate soft server groups to empty a host; set by drains,
+        not by an option
     repair_order : {aggregate: one of TOGETHER, FIRST, LAST and NEVER of
         :mod:`kronos_nova.objects.automation`}; TOGETHER for other aggregates
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova

@@ -260,9 +260,9 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return True if the scheduler's answer for one state is valid for another state; False
-    otherwise. It is valid if the same instances have left the host, and no more instances of the
-    kind have arrived.
+    """Return True if the scheduler's answer for one state of a host is valid for another state of
+    the host. It is valid if the same instances have left the host, and no more instances of the
+    kind have arrived. Return False otherwise.
 
     :param asked: the state of the answer
     :param before: the other state

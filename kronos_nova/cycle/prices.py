@@ -49,9 +49,9 @@ CopyPrices = Callable[[np.ndarray], np.ndarray]
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
     """The least decrease of the combined imbalance that a move must bring. It is the sum of four
-    amounts: one for the move, one for each GiB of memory that the move copies, one for each minute
-    of its expected duration, and one for each past failure of a move of the instance or between the
-    two hosts."""
+    amounts. One is for the move, one for each GiB of memory that the move copies, and one for each
+    minute of its expected duration. One is for each past failure: of a move of the instance, or of
+    a move between the two hosts."""
 
     per_move: float = 0.0
     per_gib: float = 0.0
@@ -172,10 +172,10 @@ class Gain:
     The gain has two parts, which are added. One is the decrease of the combined imbalance. The
     other is the decrease of the expected number of full hosts.
 
-    With restraint, a plan may be the first of several, and the combined imbalance falls only when
-    the last of the most or least loaded hosts is improved. So the decrease of the hosts' excess
-    (:mod:`kronos_nova.planners.level`) replaces the decrease of the combined imbalance if it is
-    larger. A plan that increases the excess has a gain of minus infinity.
+    With restraint, a plan may be the first of several. The combined imbalance falls only when all
+    of the most or least loaded hosts are improved, which may need several plans. So the decrease of
+    the hosts' excess (:mod:`kronos_nova.planners.level`) replaces the decrease of the combined
+    imbalance if it is larger. A plan that increases the excess has a gain of minus infinity.
     """
 
     def __init__(self, before: State):

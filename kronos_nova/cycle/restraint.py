@@ -78,9 +78,9 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """Return the Outlook, whose problem has the expected loads of instances and hosts.
 
-    Some loads stay as measured: the part of a host's load that its instances do not cause, the
-    columns of forecasts, instances that are not known in every policy, and instances in a move,
-    whose load counts at their destination.
+    Four loads stay as measured: the part of a host's load that its instances do not cause; the
+    columns of forecasts; the load of an instance that is not known in every policy; and the load of
+    an instance in a move, which counts at its destination.
 
     :param far: distance into the future, as a multiple of about half an hour
     """

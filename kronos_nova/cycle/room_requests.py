@@ -113,8 +113,9 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan. If its moves would uncover the loss of a host (servers could no longer
-        restart elsewhere) and the request is not forced, the plan is returned without moves."""
+        """Return the plan. Return it without moves if its moves would uncover the loss of a host:
+        servers of the host could no longer restart elsewhere. The plan of a forced request is
+        always returned with its moves."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))

@@ -265,9 +265,9 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """Return the model for the next phase. With restraint, instances that an earlier phase moved
-    are not moved again, because moves that make hosts less likely to become full may contradict
-    moves that spread load."""
+    """Return the model for the next phase. With restraint, instances that an earlier phase moved do
+    not move again. Otherwise the phases might undo each other's moves: some moves make hosts less
+    likely to become full, others spread load."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model

@@ -233,9 +233,9 @@ class _Case:
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """Return {uuid: reason why Nova does not migrate the server live} of the running servers
-        that may be interrupted by a cold migration or a stop, as an operator permits. Locked
-        servers, and servers that a rule of an operator keeps on their hosts, are left out. Outside
-        maintenance windows the result is empty."""
+        that may be interrupted, as an operator permits. A server is interrupted by a cold migration
+        or a stop. Locked servers, and servers that a rule of an operator keeps on their hosts, are
+        left out. Outside maintenance windows the result is empty."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()

@@ -1,9 +1,9 @@
 """Allocation candidates of a host that the filters of Nova's scheduler accept.
 
-Some of Nova's filters judge each allocation candidate of a host in addition to the host, because a
-PCI device may be in a NUMA node where the instance does not fit. When Kronos asks the scheduler for
-a host, the scheduler makes no claim and does not return the candidates that its filters accepted.
-So Kronos runs the filters once more for the chosen host.
+Some of Nova's filters check each allocation candidate of a host, not only the host. For example,
+the PCI device of a candidate may be in a NUMA node where the instance does not fit. When Kronos
+asks the scheduler for a host, the scheduler makes no claim and does not return the candidates that
+its filters accepted. So Kronos runs the filters once more for the chosen host.
 """
 
 import functools

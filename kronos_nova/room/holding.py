@@ -40,7 +40,8 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
 
 def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
                packs: bool = False) -> Snapshot:
-    """Return the cloud in which room for servers of a shape counts as used.
+    """Return the cloud in which room for servers of a shape (the resources of one server) counts as
+    used.
 
     :param places: {host: number of servers}
     :param packs: as for :func:`with_held`

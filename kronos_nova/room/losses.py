@@ -23,8 +23,8 @@ class Loss:
     """Hosts that fail together.
 
     level : a level of failure domains, or :data:`HOST`
-    name : name of the host, or of the failure domain after the names of the larger domains around
-        it
+    name : name of the host or failure domain; for a failure domain, the names of the larger domains
+        around it come first
     hosts : names of the hosts
     """
 

@@ -1,4 +1,4 @@
-"""Plans that make room for new servers of a shape.
+"""Plans that make room for new servers of a shape (the resources of one server).
 
 The planner gets the new servers as instances that have to leave an imaginary host. Where the
 planner has to move other servers to make room, it moves the servers with the least memory.

@@ -1,4 +1,4 @@
-"""Slots: how many more servers of a shape fit."""
+"""Slots: how many more servers of a shape fit. A shape is the resources of one server."""
 
 import copy
 import dataclasses
@@ -30,7 +30,7 @@ CELLS = 'NUMA cells'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """The number of servers of one shape that fit without any move.
+    """The number of servers of one shape (the resources of one server) that fit without any move.
 
     by_host : {name of a host that may take servers of the shape: number for which it has room}
     total : total number of servers that fit, with the limits of sharing providers
@@ -114,7 +114,8 @@ class SlotCounter:
         return found
 
     def slots(self, shape: int) -> Slots:
-        """Return the Slots of a shape: how many more servers fit, and why no more fit.
+        """Return the Slots of a shape (the resources of one server): how many more servers fit, and
+        why no more fit.
 
         :param shape: position of the shape in ``shapes``
         """
@@ -146,8 +147,8 @@ class SlotCounter:
                          hosts.tolist(), counts.tolist(), strict=True)})
 
     def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of servers of a shape for which the NUMA cells of hosts
-        have room; inf if no cells are needed."""
+        """Return float64 (h,): the number of servers of a shape for which the NUMA cells of a host
+        have room; inf if the servers need no NUMA cells."""
         if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
             return np.full(len(hosts), np.inf)
         kind = int(self.cells.cells.kind[self._new[shape][0]])
@@ -155,7 +156,8 @@ class SlotCounter:
 
     def spread(self, shape: int, count: int) -> list[str]:
         """Return the hosts on which new servers of a shape are placed. Each server is placed on the
-        host with most slots left. The list is shorter than ``count`` if not all servers fit."""
+        host with most slots (room for further servers) left. The list is shorter than ``count`` if
+        not all servers fit."""
         found = self.slots(shape)
         left, hosts = dict(found.by_host), []
         for _number in range(min(count, found.total)):
@@ -164,8 +166,8 @@ class SlotCounter:
         return hosts
 
     def without(self, shape: int, verdict: LossVerdict) -> int:
-        """Return the number of slots of a shape after hosts have failed and their servers have
-        restarted."""
+        """Return the number of slots of a shape (how many more servers fit) after hosts have failed
+        and their servers have restarted."""
         free, counts, cells = self.free, self._counts, self.cells
         self.free, self._counts = free.copy(), counts.copy()
         self._counts[[self._host[name] for name in verdict.lost]] = False
@@ -200,8 +202,8 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
 
 
 def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
-    """Return the smallest number of slots of each shape after hosts have failed and their servers
-    have restarted; None if not all servers restart.
+    """Return for each shape the smallest number of slots (how many more servers fit) after hosts
+    have failed and their servers have restarted; None if not all servers restart.
 
     :param verdicts: verdicts on each set of hosts that may fail
     """

@@ -1,4 +1,5 @@
-"""The trend of an aggregate's slots: the time until it is full."""
+"""The trend of an aggregate's slots (how many more servers fit): the time until the aggregate is
+full."""
 
 import collections
 import dataclasses
@@ -21,7 +22,8 @@ reported in one of twenty cases."""
 class Trend:
     """The expected time until no further server of a flavor fits into an aggregate.
 
-    days : number of days from the last day with known slots
+    days : number of days, from the last day with a known number of slots (how many more servers
+        fit)
     error : uncertainty of ``days``, in days; computed from :data:`SURE` times the standard error of
         the slope of the slots
     """

@@ -220,8 +220,8 @@ def _holding(host: Host, more: Iterable[Instance]) -> Host:
 def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
                   flavors: Callable[[], Iterable[Shape]],
                   project_id: str) -> tuple[Snapshot, str, int]:
-    """Return (the cloud with new servers, each on the host with most slots left; name of their
-    shape; number of servers without room)."""
+    """Return (the cloud with new servers, name of their shape, number of servers without room).
+    Each server is on the host that had most room for such servers."""
     found = _parsed(BOOTED, text, 'boot', 'COUNT:FLAVOR')
     count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
     counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)
