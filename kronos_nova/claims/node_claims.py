@@ -40,8 +40,7 @@ class _Holding:
 
     def amounts(self):
         """Return {``resize_target`` of a claim: its Amount}. If the node has both the instance and
-        its resources from before a resize, ``resize_target`` is True for the claim of the instance.
-        """
+        its resources from before a resize, the instance's claim has True as ``resize_target``."""
         if self.move is None:
             return {False: self.instance} if self.instance else {}
         if self.instance is None:

@@ -167,7 +167,8 @@ def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
 
 def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
                    ) -> dict[str, frozenset[str]]:
-    """Return for each aggregate its unit: the aggregates that have to be planned together with it.
+    """Return the unit of each aggregate: all aggregates that have to be planned together with it,
+    itself included.
 
     A unit is planned, locked and put into cooldown as a whole. Two aggregates that have a host in
     common belong to one unit. Aggregates that are connected through other aggregates belong to one

@@ -120,7 +120,7 @@ def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[B
              options: EngineOptions, policies: PolicySet) -> tuple[Snapshot, list[BufferState]]:
     """Return the snapshot in which the room of buffers counts as used, and the state of each
     buffer. In mode ``pack``, buffers keep room on the hosts with most free room; in mode
-    ``spread``, they keep equal parts of many hosts."""
+    ``spread``, they keep an equal fraction of many hosts."""
     return buffers.reserve(snapshot, rules, known, options.packs_numa_cells,
                            policies.mode == 'pack')
 

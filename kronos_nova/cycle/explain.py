@@ -72,12 +72,12 @@ class Alternative:
 
 def alternatives(state: State, steps: Iterable[tuple[str, Step]],
                  ceiling: float) -> Iterator[Alternative | None]:
-    """Yield for each step of a plan its best alternative: the other move that would have lowered
-    the combined imbalance most. None where rules and policies permit no other move.
+    """Yield the best alternative of each step of a plan: the other move that would have lowered the
+    combined imbalance most. The alternative is None if rules and policies permit no other move.
 
-    Where a step spreads load, its alternatives are moves of all servers of its source host. In all
-    other phases, alternatives move the same server to another host. Where the load of the server is
-    not known, the best alternative is the host with most free room.
+    If a step spreads load, its alternatives are moves of all servers of its source host. In all
+    other phases, the alternatives move the same server to other hosts. If the load of the server is
+    not known, the best alternative is the move to the host with most free room.
 
     :param state: the state before the first step; the steps are made in it
     :param steps: (phase, step)
@@ -408,11 +408,11 @@ def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
 
 
 def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
-    """Yield warnings about hot (too loaded) hosts that moves cannot cool, because their servers
-    cause little of the load.
+    """Yield warnings about hot (too loaded) hosts that moves cannot relieve, because servers cause
+    little of the load of these hosts.
 
-    :param excess: float64 (H, P), the load of each host minus the load above which a host is hot;
-        0 or less for hosts that are not hot
+    :param excess: float64 (H, P), the load of each host minus the load above which a host is hot; 0
+        or less for hosts that are not hot
     :param policies: number of policies of the problem, not counting the columns of forecasts
     """
     problem, together = state.problem, hot_hosts.servers_share(state)
@@ -461,7 +461,7 @@ class Findings:
 
     @property
     def noise(self) -> Mapping[str, float]:
-        """{policy: the part of its imbalance that is noise}, for policies whose noise is known."""
+        """{policy: the noise in its imbalance}, for policies whose noise is known."""
         outlook = self.case.outlook
         return {} if outlook is None else {
             policy.name: float(noise)
@@ -485,8 +485,8 @@ class Findings:
 
 
 def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
-    """Return the report of an aggregate whose load is not known and in which nothing is moved.
-    Disabled hosts are not emptied either."""
+    """Return the report of an aggregate whose load is not known. No instance is moved in the
+    aggregate, and disabled hosts are not emptied."""
     return _report(given, scope, load, plan.NO_DATA, warnings=tuple(stranded(scope)))
 
 
@@ -530,9 +530,9 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
-    """Return {instance index: reason why the instance stays on a host that it has to leave}. Where
-    Nova would refuse every destination, the reason of the destination that fails the fewest checks
-    is given."""
+    """Return {instance index: reason why the instance stays on a host that it has to leave}. If
+    Nova would refuse every destination, the reason is that of the destination which fails the
+    fewest checks."""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
                } if found.due.evacuate else {}
     return {**unplaced, **{

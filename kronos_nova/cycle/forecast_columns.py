@@ -190,7 +190,8 @@ class _Loads:
 
     names : values of the history's label; None where several instances have the same value
     now : float64 (N,), present load in the unit of the history, NaN = not known
-    unit : float64 (N,), weight of each instance, or score of each host, for a sample of 1
+    unit : float64 (N,), weight that a sample of 1 gives to each instance, or score that it gives to
+        each host
     """
 
     names: Sequence[str | None]
@@ -368,8 +369,8 @@ class _Asked:
 
 
 def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
-    """Return {name: ForecastColumns without columns} for the policies with a forecast, where no
-    forecast is used.
+    """Return {name: ForecastColumns without columns} of the policies with a forecast. It is for
+    cycles in which no forecast is used.
 
     :param why: the reason, for reports
     """

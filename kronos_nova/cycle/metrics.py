@@ -177,8 +177,9 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGuard:
-    """A policy whose scores of hosts are known, but whose profile (load per instance) is not
-    believed. The policy does not count in imbalances, but it keeps full hosts from becoming fuller.
+    """A policy whose scores of hosts are known, but whose profile (load per instance) does not fit
+    the scores. The policy does not count in imbalances, but it keeps full hosts from becoming
+    fuller.
 
     scores : float64 (H,), NaN = not measured
     weights : float64 (V,), the most that each instance may use, by its flavor
@@ -284,8 +285,8 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
 class _Weighed:
     """The result of :func:`weigh` for one policy.
 
-    problem : reason why plans do not use the policy; '' if they do
-    scores : None where plans do not use the policy
+    problem : reason why plans do not use the policy; '' if plans use it
+    scores : None if plans do not use the policy
     doubts : the warnings about missing or impossible figures; ``warnings`` has these as well
     """
 

@@ -53,8 +53,7 @@ def task(move):
 
 
 def result(move):
-    """Return (event type, payload) of the notification that announces the end of a try of a move.
-    """
+    """Return (event type, payload) of the notification about the end of a try of a move."""
     return _event(move), {'version': RESULT_VERSION,
                           **notification.data(notification.move_payload(move))}
 

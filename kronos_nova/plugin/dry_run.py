@@ -31,10 +31,10 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return True if a move may be refused only because of servers that arrive at the destination,
-    or leave it, by earlier moves of the plan. Possible causes are a PCI device or the NUMA topology
-    of a leaving server, and a server group that the instance shares with an arriving or leaving
-    server."""
+    """Return True if a refusal of a move may be caused by servers of earlier moves of the plan,
+    which arrive at the destination or leave it. Possible causes are a PCI device or the NUMA
+    topology of a leaving server, and a server group that the instance shares with an arriving or
+    leaving server."""
     if not (before.arriving or before.leaving):
         return False
     try:

@@ -242,7 +242,7 @@ class CellRecords:
     @_answered()
     def give_up(self, migration_uuid):
         """End a migration; see NovaRecords for the result. If no cell that answers has the
-        migration, the result is False if another cell does not answer."""
+        migration, and another cell does not answer, the result is False."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent

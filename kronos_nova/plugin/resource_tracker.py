@@ -189,9 +189,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         claims.end_audit(untracked)
 
     def _countable(self, claim):
-        """Return the claim, without its NUMA topology if this node cannot count the topology. A
-        node cannot count a topology that another version of Nova wrote, or that does not fit the
-        host's NUMA cells because they have changed."""
+        """Return the claim, without its NUMA topology if this node cannot count the topology. The
+        topology may be from another version of Nova, or the NUMA cells of the host may have changed
+        since."""
         try:
             claim_usage.check_cells(self.compute_nodes[claim.node], claim.amount)
         except Exception as error:  # Nova's objects have no error of their own for a wrong content
