@@ -209,7 +209,7 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
     """Return the reason why a new evaluation replaces a plan that waits for approval; '' if the
     waiting plan is kept.
 
-    :param found: the end state of the waiting plan; None where the new evaluation made no plan
+    :param found: the end state of the waiting plan; None if the new evaluation made no plan
     :param level: automation level of the aggregate
     """
     if new.outcome == plans.BALANCED:
@@ -248,8 +248,8 @@ def replaced_because(new: AggregateReport, level: str) -> str:
 
 
 def not_worth_starting(report: AggregateReport, before: float, after: float) -> str:
-    """Return the reason why an approved plan is no longer worth starting; '' where it may be
-    started. A plan with moves that do not spread load may always be started.
+    """Return the reason why an approved plan is no longer worth starting; '' if it may be started.
+    A plan with moves that do not spread load may always be started.
 
     :param before: combined imbalance now
     :param after: combined imbalance after the moves that are still permitted

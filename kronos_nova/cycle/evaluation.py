@@ -161,8 +161,8 @@ class Cycle:
 
     def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
                        lost: Mapping[str, str]) -> None:
-        """Record in each hold (room kept for new servers) its present problem; '' where there is
-        none. A problem is a reason why the expected servers cannot use the room, or why other
+        """Record in each hold (room kept for new servers) its present problem; '' if there is no
+        problem. A problem is a reason why the expected servers cannot use the room, or why other
         servers may use it.
 
         :param lost: {uuid of a hold: reason why placement has no allocation for its room}

@@ -669,7 +669,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
             after: State | None = None, warnings: tuple[str, ...] = ()) -> AggregateReport:
     """Return an AggregateReport without moves.
 
-    :param found: Findings before any move; None where nothing is measured
+    :param found: Findings before any move; None if nothing is measured
     """
     before, rows = found and found.before, {
         name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,

@@ -81,7 +81,7 @@ class HourlyHistory:
             self.changes += 1
 
     def rows(self, names: Iterable[str | None]) -> np.ndarray:
-        """Return intp (n,): the row of each name in :meth:`matrix`, -1 where it has none."""
+        """Return intp (n,): the row of each name in :meth:`matrix`, -1 if it has no row."""
         return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
 
     def matrix(self, hours: list[int]) -> np.ndarray:
@@ -162,8 +162,8 @@ class ForecastColumns:
     """The forecast of one policy in an aggregate, as K additional columns of the problem.
     ``is_faulty`` is True if a query has no answer, or an answer in another unit.
 
-    names : names of the columns; empty where the forecast is not used, for the reason in ``detail``
-    weights, variances : float64 (V, K), forecast weights of the instances, and their variances
+    names : names of the columns; empty if the forecast is not used, for the reason in ``detail``
+        weights, variances : float64 (V, K), forecast weights of the instances, and their variances
     scores : float64 (H, K), forecast scores of the hosts
     """
 
@@ -188,7 +188,7 @@ _Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
 class _Loads:
     """The series that a policy forecasts: the loads of N instances of a scope, or of its N hosts.
 
-    names : values of the history's label; None where several instances have the same value
+    names : values of the history's label; None if several instances have the same value
     now : float64 (N,), present load in the unit of the history, NaN = not known
     unit : float64 (N,), weight that a sample of 1 gives to each instance, or score that it gives to
         each host
@@ -394,7 +394,7 @@ def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, Foreca
 
 def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
          imbalances: np.ndarray) -> ForecastReport | None:
-    """Return the ForecastReport of a policy; None where the policy has no forecast.
+    """Return the ForecastReport of a policy; None if the policy has no forecast.
 
     :param imbalances: float64 (P,), imbalance of each column of the expanded problem
     """

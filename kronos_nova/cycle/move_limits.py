@@ -159,7 +159,7 @@ class RemainingMoveLimits:
 
     def _span_over(self, moved: collections.Counter[str], uuid: str) -> str | None:
         """Return a text for the span of time, such as "a week", in which an instance would be moved
-        too often; None where no limit is exceeded."""
+        too often; None if no limit is exceeded."""
         for cap, rule in self._by_rule.get(uuid, ()):
             if _is_over(cap, self._moved_today, moved, uuid):
                 return f'a day by rule {rule}'
@@ -195,7 +195,7 @@ def _loads(problem: Problem) -> np.ndarray:
 
 
 def _heaviest(problem: Problem, load: np.ndarray) -> tuple[str, ...]:
-    """Return the instance with the largest load on each host; '' where the host has none."""
+    """Return the instance with the largest load on each host; '' if the host has no instance."""
     found = [''] * len(problem.hosts)
     for vm in np.argsort(load, kind='stable'):
         found[problem.vm_host[vm]] = problem.vms[vm]

@@ -386,7 +386,7 @@ def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
 
 
 def combined(state: State | None, policies: Sequence[Policy]) -> float | None:
-    """Return the combined imbalance without forecasts; None where no load is known."""
+    """Return the combined imbalance without forecasts; None if no load is known."""
     if state is None or not policies:
         return None
     return float(state.imbalances()[:len(policies)] @ [policy.weight for policy in policies])

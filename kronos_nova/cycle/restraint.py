@@ -42,8 +42,8 @@ class Restraint:
         return self.amount > 0
 
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
-        """Return the cheapest plan that reaches the target. Where none is found, return the plan of
-        the configured planner."""
+        """Return the cheapest plan that reaches the target. If no such plan is found, return the
+        plan of the configured planner."""
         if not self:
             return planner.plan(state, limits)
         return Level().plan(state, limits) or planner.plan(state, limits)
@@ -126,7 +126,7 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
     loads that are more even could not be distinguished from noise. Then the limit is the noise,
     plus the difference between noise and threshold, but plus no more than the threshold.
 
-    Where no placement reaches the limit, a plan can only lower the part of the imbalance above the
+    If no placement reaches the limit, a plan can only lower the part of the imbalance above the
     least reachable imbalance. Then the limit is the least reachable imbalance plus half of the
     limit above.
     """

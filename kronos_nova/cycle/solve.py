@@ -160,8 +160,8 @@ def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) ->
 
 def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
                before: State) -> DuePhases:
-    """Return the phases that are due in an aggregate. Where load is not known, only emptying
-    disabled hosts is due.
+    """Return the phases that are due in an aggregate. If load is not known, only emptying disabled
+    hosts is due.
 
     :param name: name of the aggregate
     :param before: the state before any move, by the measured load, with columns for forecast hours

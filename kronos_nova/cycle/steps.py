@@ -60,7 +60,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     An aggregate that cannot be planned has the outcome ``failed`` with the reason; all other
     aggregates are planned.
 
-    Where aggregates share hosts, each is planned from the end state of the aggregate planned
+    If aggregates share hosts, each aggregate is planned from the end state of the aggregate planned
     before. The result does not depend on the order of the input. It depends on the clock only if
     the time limit is reached.
 

@@ -182,7 +182,7 @@ class OpenStackComputeApi:
         return next((event['details'] for event in events if event.get('details')), '')
 
     def _get(self, what, path):
-        """Send a GET and return the JSON of the answer; None where the resource does not exist."""
+        """Send a GET and return the JSON of the answer; None if the resource does not exist."""
         answer = self._request(what, 'GET', path)
         if answer.status_code == NOT_FOUND:
             return None

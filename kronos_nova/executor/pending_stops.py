@@ -78,7 +78,7 @@ class PendingStops:
     """The stops that are in force on one host. They are in a file, or this process has received
     them by message.
 
-    :param path: path of the file; None where there is no state directory
+    :param path: path of the file; None if there is no state directory
     """
 
     def __init__(self, path: str | None = None):

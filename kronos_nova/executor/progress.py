@@ -13,7 +13,7 @@ lowered, one unusual migration decides. Not measured."""
 
 
 def percent(move):
-    """Return the percentage of memory that was copied; None where the hypervisor's driver does not
+    """Return the percentage of memory that was copied; None if the hypervisor's driver does not
     report it.
 
     Nova's total grows while a guest writes during the copy, so the percentage may fall.

@@ -263,8 +263,8 @@ def _own_hosts(spec_obj, host_states):
 
 
 class KronosWeigher(weights.BaseHostWeigher):
-    """A weigher of nova-scheduler that prefers hosts whose measured load is low. Where Kronos
-    packs, it prefers hosts whose load is high.
+    """A weigher of nova-scheduler that prefers hosts whose measured load is low. If Kronos packs
+    load on few hosts, the weigher prefers hosts whose load is high.
 
     If the server would violate preferences of operators on a host, the costs of these preferences
     are added to the host's load.

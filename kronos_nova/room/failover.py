@@ -69,7 +69,7 @@ class LossVerdict:
 
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`
-    placement : {uuid of an instance: name of the host on which it restarts}; empty where some
+    placement : {uuid of an instance: name of the host on which it restarts}; empty if some
         instances do not fit
     left : {uuid of an instance that finds no host: reason}
     """

@@ -1,7 +1,7 @@
 """Plans that make room for new servers of a shape (the resources of one server).
 
-The planner gets the new servers as instances that have to leave an imaginary host. Where the
-planner has to move other servers to make room, it moves the servers with the least memory.
+The planner gets the new servers as instances that have to leave an imaginary host. If the planner
+has to move other servers to make room, it prefers moves that copy little memory.
 """
 
 import dataclasses
