@@ -104,7 +104,7 @@ class MetricsReader:
         return self._profiles[policy.name]
 
     def shared_names(self, label_type: str) -> set[str]:
-        """Return the values of an instance attribute that several instances of the cloud have.
+        """Return the values of an instance attribute that more than one instance of the cloud has.
 
         :param label_type: the attribute, such as ``uuid``
         """
@@ -235,7 +235,7 @@ class Occupied:
     """The hosts of an aggregate and their instances, as :mod:`kronos_nova.load.belief` needs them.
 
     available : bool (H,), hosts that may be destinations
-    vm_host : intp (V,)
+    vm_host : intp (V,), index of each instance's host
     resting : bool (V,), instances that are moving, were moved a short time ago, or may not be moved
         because of earlier moves
     is_new : bool (V,), instances too young for monitoring to have their rates

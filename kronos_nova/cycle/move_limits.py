@@ -1,5 +1,5 @@
-"""Limits on the number of moves: of one instance, of a project's instances, and of moves that one
-instance's load causes."""
+"""Limits on the number of moves: on moves of one instance, on moves of a project's instances, and
+on moves because of one instance's load."""
 
 import collections
 import dataclasses
@@ -44,13 +44,14 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Return True if a limit on moves of a project or because of one instance needs the moves
-        of the last day; False otherwise. Limits on moves of one instance are not considered."""
+        """Return True if the moves of the last day are needed to check a limit: on moves of a
+        project's instances, or on moves because of one instance's load. Return False otherwise.
+        Limits on moves of one instance are not considered."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 
 class RemainingMoveLimits:
-    """The rest of the limits on moves that is not used up yet, while one aggregate is planned.
+    """The moves that the limits on moves still permit, while one aggregate is planned.
 
     Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
     instance with the largest load on the host; a move of this instance itself has no cause. Once a
@@ -124,8 +125,9 @@ class RemainingMoveLimits:
         return frozenset(passed)
 
     def compile(self) -> tuple[AllowedHosts, ...]:
-        """Return the constraint that instances do not move if a limit on their moves is used up;
-        empty if no limit is used up. The constraint does not apply to moves that empty hosts."""
+        """Return the constraint that an instance does not move if a limit on its moves is used up;
+        an empty tuple if no limit is used up. The constraint does not apply to moves that empty
+        hosts."""
         problem = self._problem
         by_project = np.array([self._project[uuid] in self._closed_projects
                                for uuid in problem.vms], dtype=bool)

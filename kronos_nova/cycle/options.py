@@ -126,7 +126,8 @@ class EngineOptions:
     def moves(self, of_policies: int) -> int:
         """Return the maximum number of moves of a plan.
 
-        :param of_policies: the maximum in the policies file, which is used where no option sets one
+        :param of_policies: the maximum in the policies file, which is used if no option sets a
+            maximum
         """
         return of_policies if self.budget is None else self.budget
 

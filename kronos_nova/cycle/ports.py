@@ -46,8 +46,8 @@ class CyclePorts:
     loss_judge : checks whether servers of lost hosts could restart; has the results of earlier
         cycles
     schedulers : reports of nova-scheduler's workers on whether they have KronosFilter
-    room_allocations : keeps room by allocations in placement; None without access to placement,
-        where only KronosFilter keeps room
+    room_allocations : keeps room by allocations in placement; None without access to placement, so
+        that only KronosFilter keeps room
     requesters : factories of Requesters, which plan requests of operators instead of balancing.
         Each is called with CyclePorts, PolicySet, EngineOptions, CycleRules and the clock of an
         evaluation

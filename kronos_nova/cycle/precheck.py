@@ -170,17 +170,18 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return True if the scheduler has refused so many hosts that the instance is not tried for
-        some time; False otherwise. Refusals count for all instances of the kind. The number of
-        refusals that is needed depends on the host of the instance, so that other instances of the
-        kind may still be tried.
+        """Return True if the scheduler has refused so many hosts that no move of the instance is
+        tried for some time; False otherwise. Refusals count for all instances of the same kind. The
+        number of refusals that is needed depends on the host of the instance, so that other
+        instances of the kind may still be tried.
 
         :param hosts: {refused host: reason} for the kind of the instance
         """
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:
-        """Return the number of refusals after which an instance is not tried for some time."""
+        """Return the number of refusals after which no move of an instance is tried for some time.
+        """
         problem = self._model.problem
         rules = [rule for rule in self._model.rules
                  if isinstance(rule, AllowedHosts) and not rule.yields]

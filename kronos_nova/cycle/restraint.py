@@ -33,8 +33,8 @@ by ``bench days``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """The reluctance of plans to move instances: 0 for none. With a larger ``amount``, expected
-    loads reach further ahead, and optional moves have to save more."""
+    """The reluctance of plans to move instances. An ``amount`` of 0 is no reluctance. With a larger
+    ``amount``, expected loads reach further ahead, and optional moves have to save more."""
 
     amount: float = 0.0
 
@@ -117,10 +117,10 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the imbalance at which a plan ends. A policy above its limit ends below
-    the limit by the noise, because the noise may raise the imbalance again. It ends no lower than
-    the fraction :data:`LEAST_TARGET` of the limit. For a policy within its limit, the limit is
-    returned.
+    """Return float64 (P,): the imbalance at which a plan ends. If a policy is above its limit, the
+    plan ends at the limit minus the noise, because the noise may raise the imbalance again. The
+    plan ends no lower than at the fraction :data:`LEAST_TARGET` of the limit. If a policy is within
+    its limit, the limit is returned.
 
     The limit is the threshold if the noise is not above the threshold. If the noise is above it,
     loads that are more even could not be distinguished from noise. Then the limit is the noise,
@@ -128,7 +128,7 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
 
     If no placement reaches the limit, a plan can only lower the part of the imbalance above the
     least reachable imbalance. Then the limit is the least reachable imbalance plus half of the
-    limit above.
+    original limit.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

@@ -161,7 +161,7 @@ class RoomRequests:
 
     def _begin_keeping(self, hold: Hold, hosts: Sequence[str], places: Mapping[str, int],
               snapshot: Snapshot) -> None:
-        """Begin to keep the room of a request, which exists now."""
+        """Begin to keep the room of a request. The room exists now."""
         keeper, _problem = self._keeper_of(hold)
         allocations = self._allocations()
         if keeper != states.ALLOCATIONS or allocations is None:

@@ -12,7 +12,8 @@ from kronos_nova.policies.selection import Selections
 @dataclasses.dataclass(frozen=True, slots=True)
 class RuleHold:
     """A rule of an operator that keeps an instance from being moved now. ``yields`` is True if the
-    instance may still be moved where its host is emptied; ``why`` is the text for an operator."""
+    rule does not apply while the host of the instance is emptied. ``why`` is the text for an
+    operator."""
 
     yields: bool
     why: str
@@ -20,8 +21,8 @@ class RuleHold:
 
 def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: float,
                moved_today: Mapping[str, int]) -> dict[str, RuleHold]:
-    """Return {uuid of an instance: the rule that keeps the instance from being moved}. Rules that
-    also apply where hosts are emptied take precedence.
+    """Return {uuid of an instance: the rule that keeps the instance from being moved}. If several
+    rules keep an instance, a rule that applies even while its host is emptied is preferred.
 
     :param uuids: uuids of the aggregate's instances
     :param now: Unix seconds
@@ -41,9 +42,9 @@ def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: flo
 
 
 def _hold(rule: OperatorRule, aggregate: str, now: float) -> RuleHold | None:
-    """Return the RuleHold by which a rule keeps its servers from being moved now; None if it does
-    not. For a rule that limits the number of moves, the caller checks whether the number is used
-    up."""
+    """Return the RuleHold by which a rule keeps its servers from being moved now; None if the rule
+    permits their moves. If a rule limits the number of moves, the caller checks whether the number
+    is used up."""
     if rule.never_move:
         return RuleHold(rule.yields, f'rule {rule.name} never moves it')
     if rule.max_moves is not None:

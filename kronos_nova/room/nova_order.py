@@ -8,8 +8,8 @@ chooses the host with the highest sum of weights (``nova.scheduler.weights``). H
 of free memory, VCPUs and disk count, with Nova's default multipliers.
 
 A server of an affinity group restarts only if the group has members on hosts that have not failed.
-Nova counts all other members as being on the failed host, so it accepts no new host for the group
-(``nova.scheduler.utils.setup_instance_group``).
+Otherwise Nova counts all members as being on the failed host, and accepts no other host for the
+group (``nova.scheduler.utils.setup_instance_group``).
 """
 
 from collections.abc import Callable
