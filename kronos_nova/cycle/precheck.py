@@ -180,8 +180,7 @@ class Precheck:
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:
-        """Return the number of refusals after which no move of an instance is tried for some time.
-        """
+        """Return the number of refusals after which an instance is not moved for some time."""
         problem = self._model.problem
         rules = [rule for rule in self._model.rules
                  if isinstance(rule, AllowedHosts) and not rule.yields]

@@ -59,8 +59,8 @@ class MinGain:
     per_failure: float = 0.0
 
     def of_sizes(self, memory_mb: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the price of moving instances of these sizes, without durations and
-        failures."""
+        """Return float64 (n,): the price of moving instances of the given memory sizes, without
+        durations and failures."""
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
 
