@@ -9,7 +9,7 @@ from oslo_config import types
 HINTS = ('project', 'project:balance', 'project:evacuate', 'flavor', 'flavor:balance',
          'flavor:evacuate', 'metadata', 'metadata:balance')
 
-CHECKS = ('traits', 'aggregates', 'image', 'hypervisor', 'cpu')
+CHECKS = ('traits', 'aggregates', 'image', 'hypervisor', 'cpu', 'numa')
 
 LEVELS = [
     ('off', 'Plan nothing.'),

@@ -7,6 +7,11 @@ from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.conf import help_text
+from kronos_nova.conf import kronos
+from kronos_nova.cycle import options
+from kronos_nova.objects import automation
+from kronos_nova.objects import eligibility
+from kronos_nova.objects import host_checks
 
 
 def make_conf():
@@ -30,6 +35,20 @@ class DeprecatedNamesTest(testtools.TestCase):
             kronos_conf.register_opts(conf)
             conf([], default_config_files=[path])
             self.assertEqual(value, conf[group][new])
+
+
+class ChoicesTest(testtools.TestCase):
+    """The options offer every value that planning knows, and no other."""
+
+    def test_levels_and_checks_of_hosts(self):
+        self.assertEqual(automation.LEVELS, tuple(name for name, _about in kronos.LEVELS))
+        self.assertEqual(host_checks.ALL_CHECKS, kronos.CHECKS)
+
+    def test_hints_about_moves(self):
+        self.assertEqual(eligibility.HEEDED, eligibility.heeded(kronos.HINTS))
+
+    def test_by_default_every_check_of_hosts_applies(self):
+        self.assertEqual({*host_checks.ALL_CHECKS}, options.from_conf(make_conf()).host_checks)
 
 
 class SeparateTest(testtools.TestCase):
