@@ -7,123 +7,131 @@ from oslo_config import cfg
 from oslo_db import options
 
 GROUP = cfg.OptGroup('kronos_database', title='Control database', help="""
-The control database, which has plans, moves, cooldowns and quarantines. Where ``connection`` is not
-set, the database is an SQLite file in ``[DEFAULT] state_path``, which serves one controller; with
-several controllers, use MySQL/MariaDB or PostgreSQL. oslo.db's options ``max_retries`` and
-``retry_interval`` have an effect on ``kronos-manage db sync`` only: all other requests fail at once
-while the database does not answer, and the services try again.
+The control database of Kronos, which stores plans, moves, cooldowns and quarantines. Without
+``connection``, the database is an SQLite file in ``[DEFAULT] state_path``, which is sufficient for
+one controller. With several controllers, use MySQL/MariaDB or PostgreSQL. The options
+``max_retries`` and ``retry_interval`` of oslo.db affect only ``kronos-manage db sync``. All other
+requests fail at once while the database does not answer, and the services of Kronos repeat them
+later.
 """)
 
 OPTS = [
     cfg.IntOpt('plans_retention_days', mutable=True, default=90, min=0, help="""
-Days for which the row of a plan is kept, from the end of the plan. A plan at level ``observe`` has
-no end: its days count from the last evaluation that planned the same moves. A plan is kept at least
-as long as its moves.
+Days for which a plan is kept in the control database after its end. A plan at level ``observe`` is
+never carried out, so its days count from the last evaluation that found the same plan. A plan is
+never deleted before its moves.
 
 By default, 90 days. 0 keeps plans for ever.
 
-Raise it to look further back. Lower it to save room in the control database.
+Raise it to look further back. Lower it to save space in the control database.
 
 Related options: ``moves_retention_days``, ``reports_retention_days``.
 """),
     cfg.IntOpt('moves_retention_days', mutable=True, default=90, min=0, help="""
-Days for which a move is kept after it has ended: its result, reason and duration, with the names of
-the servers of plans.
+Days for which a move is kept in the control database after its end, with its result, reason and
+duration. The names of servers in plans are kept for the same time.
 
 By default, 90 days. 0 keeps moves for ever.
 
-Raise it to look further back. Lower it to save room in the control database, but not below
-``[kronos] experience_window``, which learns from these moves.
+Raise it to look further back. Lower it to save space in the control database, but not below
+``[kronos] experience_window``: the costs of later moves are estimated from the moves of that time.
 
 Related options: ``plans_retention_days``, ``events_retention_days``, ``[kronos]
 experience_window``.
 """),
     cfg.IntOpt('events_retention_days', mutable=True, default=30, min=0, help="""
-Days for which every step of a move is kept, with its time and reason ("kronos-manage move show"). A
-move has about nine steps.
+Days for which the events of a move are kept in the control database. An event is a change of the
+move's state, with its time and reason ("kronos-manage move show"). A move has about nine events.
 
-By default, 30 days. 0 keeps them as long as the move.
+By default, 30 days. 0 keeps the events as long as the move.
 
-Raise it to look further back. Lower it to save room in the control database.
+Raise it to look further back. Lower it to save space in the control database.
 
 Related options: ``moves_retention_days``.
 """),
     cfg.IntOpt('reports_retention_days', mutable=True, default=7, min=0, help="""
-Days for which the report of a plan that has ended or was only observed is kept: its moves with
-their reasons, and the number of instances that stayed for each reason. These are the largest rows
-by far: a cloud of twenty aggregates in ``observe`` may write 20 MB a day.
+Days for which the report of a plan is kept in the control database, counted from the creation of
+the report. The report of a plan that waits or runs is not deleted. The report has the moves of the
+plan with their reasons, and for each reason the number of instances that are not moved. Reports are
+by far the largest rows: twenty aggregates at level ``observe`` may write 20 MB a day.
 
 By default, 7 days. 0 keeps reports as long as their plans.
 
-Raise it to look further back. Lower it to save room in the control database.
+Raise it to look further back. Lower it to save space in the control database.
 
 Related options: ``plans_retention_days``.
 """),
     cfg.IntOpt('repairs_retention_days', mutable=True, default=365, min=0, help="""
-Days for which a repair of allocations is kept. It can be undone only while it is kept.
+Days for which the record of a repair of allocations is kept in the control database. A repair can
+be undone only while its record is kept.
 
-By default, 365 days. 0 keeps repairs for ever.
+By default, 365 days. 0 keeps the records for ever.
 
-Raise it where repairs may be questioned later. Lower it to save room in the control database.
+Raise it where repairs may be questioned later. Lower it to save space in the control database.
 """),
     cfg.IntOpt('quarantines_retention_days', mutable=True, default=7, min=0, help="""
-Days for which a quarantine is kept after its end. A quarantine without an end
-(``instance_quarantine_seconds`` of -1) is kept until an operator ends it.
+Days for which a quarantine is kept in the control database after its end. A quarantine without an
+end (``instance_quarantine_seconds`` of -1) is kept until an operator ends it.
 
-By default, 7 days. 0 keeps them for ever.
+By default, 7 days. 0 keeps quarantines for ever.
 
-Raise it to look further back. Lower it to save room in the control database.
+Raise it to look further back. Lower it to save space in the control database.
 
 Related options: ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.IntOpt('tasks_retention_days', mutable=True, default=7, min=0, help="""
-Days for which the live migration task of a dead conductor worker is kept when it cannot be ended
-because its source compute is down.
+Days for which the record of a live migration is kept in the control database if the nova-conductor
+worker that prepared the migration has died and the migration cannot be ended. The migration cannot
+be ended while nova-compute on the source host is down.
 
-By default, 7 days. 0 keeps it until that compute answers again.
+By default, 7 days. 0 keeps the record until that nova-compute answers again.
 
-Raise it where compute hosts may be down for longer. Lower it where such hosts never come back.
+Raise it where compute hosts may be down for longer. Lower it where compute hosts that fail are not
+repaired.
 """),
     cfg.IntOpt('operations_retention_days', mutable=True, default=365, min=0, help="""
-Days for which actions of operators are kept: levels and pauses with their author, time and reason
-("kronos-manage automation history"), drains whose hosts were released, and maintenances that are
-done. A drain is kept until its host is released, whatever its age.
+Days for which the actions of operators are kept in the control database. These are changes of
+levels and pauses with their author, time and reason ("kronos-manage automation history"), drains,
+maintenances, and requests for room. A drain is kept at least until its host is released, and a
+maintenance at least until it is done.
 
-By default, 365 days. 0 keeps them for ever.
+By default, 365 days. 0 keeps the actions for ever.
 
-Raise it where an audit looks further back. Lower it to save room in the control database.
+Raise it where an audit looks further back. Lower it to save space in the control database.
 """),
     cfg.IntOpt('notifications_retention_days', mutable=True, default=7, min=0, help="""
-Days for which a notification is kept, sent or not. One that no broker accepted in that time is
-dropped.
+Days for which a notification is kept in the control database, whether it was sent or not. A
+notification that no broker has accepted in this time is lost.
 
-By default, 7 days. 0 keeps sent notifications for ever; the number of unsent notifications is
-limited by ``[kronos] notification_backlog``.
+By default, 7 days. 0 keeps sent notifications for ever; ``[kronos] notification_backlog`` limits
+the number of unsent notifications.
 
-Raise it where a broker may be down for longer. Lower it to save room in the control database.
+Raise it where a broker may be down for longer. Lower it to save space in the control database.
 
 Related options: ``[kronos] notification_topics``, ``[kronos] notification_backlog``.
 """),
     cfg.IntOpt('evaluations_retention_days', mutable=True, default=14, min=0, help="""
-Days for which the imbalance of each evaluation is kept. The page of ``kronos-api`` draws it. An
-evaluation of an aggregate is a row of some hundred bytes: twenty aggregates with an
-``evaluation_interval`` of 300 make one MB a day.
+Days for which the result of each evaluation is kept in the control database: the imbalance of each
+policy, and the numbers of servers that would still fit (``[kronos] slot_flavors``). The page of
+``kronos-api`` shows charts of these figures. Each evaluation of an aggregate adds a row of a few
+hundred bytes. Twenty aggregates with an ``evaluation_interval`` of 300 add one MB a day.
 
-By default, 14 days. 0 keeps it for ever.
+By default, 14 days. 0 keeps the results for ever.
 
-Raise it for longer charts. Lower it to save room in the control database.
+Raise it for longer charts. Lower it to save space in the control database.
 
 Related options: ``[kronos] evaluation_interval``, ``[kronos] slot_flavors``.
 """),
     cfg.IntOpt('sums_retention_days', mutable=True, default=731, min=0, help="""
-Days for which daily sums are kept for "kronos-manage report": moves, minutes of hot hosts and of
-contention. There is a row of some hundred bytes for each aggregate and day, and one for each
-aggregate, project and day with moves: 20 aggregates and 300 moves a day make some 30 MB in two
-years.
+Days for which daily sums for "kronos-manage report" are kept in the control database. These are the
+number of moves, the minutes for which hosts had a load above 0.9, and the minutes for which servers
+were on full hosts. A row has a few hundred bytes. There is one row for each aggregate and day, and
+one row for each aggregate, project and day with moves. 20 aggregates with 300 moves a day add some
+30 MB in two years.
 
-By default, two years. 0 keeps them for ever.
+By default, 731 days, which is two years. 0 keeps the sums for ever.
 
-Raise it to compare longer times. Lower it to save room in the control database.
+Raise it to compare longer times. Lower it to save space in the control database.
 """),
 ]
 

@@ -11,7 +11,7 @@ Options for carrying out the moves of plans: limits on concurrent moves, time li
 
 OPTS = [
     cfg.IntOpt('max_concurrent_migrations', mutable=True, default=4, min=1, help="""
-Maximum number of moves that run in the whole cloud at once.
+Maximum number of moves in progress at once in the whole cloud.
 
 By default, four.
 
@@ -22,76 +22,80 @@ Related options: ``max_concurrent_per_source``, ``max_concurrent_per_destination
 ``stale_plan_age``.
 """),
     cfg.IntOpt('max_concurrent_per_source', mutable=True, default=1, min=1, help="""
-Maximum number of moves that leave one host at once.
+Maximum number of moves in progress at once from one host.
 
 By default, one.
 
-Raise it where hosts have to be emptied fast. More than ``[DEFAULT] max_concurrent_live_migrations``
-of nova-compute is of no use, because Nova queues the rest.
+Raise it where hosts have to be emptied fast. A value above ``[DEFAULT]
+max_concurrent_live_migrations`` of nova-compute has no benefit, because nova-compute queues the
+surplus migrations.
 
 Related options: ``max_concurrent_migrations``, ``[DEFAULT] max_concurrent_live_migrations``.
 """),
     cfg.IntOpt('max_concurrent_per_destination', mutable=True, default=2, min=1, help="""
-Maximum number of moves that arrive at one host at once.
+Maximum number of moves in progress at once to one host.
 
 By default, two.
 
-Raise it where links are fast. Lower it where a host is slow while servers arrive.
+Raise it where network links are fast. Lower it where a host is slow while servers arrive.
 
 Related options: ``max_concurrent_migrations``.
 """),
     cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
-Capacity of each host's link for live migration, in megabits per second in each direction. Kronos
-predicts from it, and from past migrations, how long moves take, and starts them in an order in
-which all moves of a plan end soon.
+Capacity of the network link that each host has for live migration, in megabits per second in each
+direction. Kronos predicts the durations of moves from this capacity and from past migrations. It
+starts the moves of a plan in an order in which the whole plan ends soon.
 
-By default, 0: the link is assumed to carry as much as one migration gets (``stream_mbps``).
+By default, 0: the link is assumed to carry only as much as one migration (``stream_mbps``).
 
-Set it to the speed of the link, such as 10000 for 10 Gbit/s, where the link carries little else.
-Lower it by the share of other traffic.
+Set it to the speed of the link, such as 10000 for 10 Gbit/s. Lower it by the bandwidth of other
+traffic on the link.
 
 Related options: ``stream_mbps``.
 """),
     cfg.IntOpt('stream_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
-Largest bandwidth of one live migration on an idle link, in megabits per second. One thread of QEMU
-copies some 8000 to 10000.
+Largest bandwidth that one live migration reaches on an idle link, in megabits per second. Kronos
+predicts the durations of moves from it. One thread of QEMU copies some 8000 to 10000 megabits per
+second.
 
 By default, 0: Kronos learns the bandwidth from moves that have ended.
 
-Set it where one migration gets less than ``link_mbps``: to your ``[libvirt]
-live_migration_bandwidth`` (in MiB) times 8.4. Raise it where
-``live_migration_parallel_connections`` is above 1.
+Set it where one migration gets less than ``link_mbps``. If ``[libvirt] live_migration_bandwidth``
+is set, multiply its value (MiB per second) by 8.4. Raise it where ``[libvirt]
+live_migration_parallel_connections`` is above 1.
 
 Related options: ``link_mbps``, ``[libvirt] live_migration_bandwidth``.
 """),
     cfg.IntOpt('downtime_ms', mutable=True, default=500, min=1, max=600_000, help="""
-Milliseconds for which a guest may be stopped at the end of its live migration, as configured in
-Nova. Kronos uses the value to predict how long moves take, and does not change it in Nova.
+Longest time in milliseconds for which a guest may be stopped at the end of its live migration, as
+it is configured in Nova. Kronos only predicts the durations of moves from this value; the value in
+Nova does not change.
 
-By default, 500, as in Nova.
+By default, 500, which is also Nova's default.
 
-Set it to ``[libvirt] live_migration_downtime`` of your nova-computes. With another value, predicted
-durations are wrong.
+Set it to ``[libvirt] live_migration_downtime`` of your nova-computes. With any other value, the
+predicted durations are wrong.
 
 Related options: ``[libvirt] live_migration_downtime``.
 """),
     cfg.BoolOpt('copies_local_disks', mutable=True, default=False, help="""
-Whether instances have disks on their hosts that live migration copies (block migration).
+Whether live migrations copy the disks of instances (block migration). Kronos predicts the durations
+of moves accordingly.
 
-By default, only memory is expected to be copied.
+By default, off: durations are predicted as if only memory is copied.
 
-Turn it on where the disks of instances are on their hosts. Leave it off where disks are on Ceph,
-NFS or volumes: their data stays in place, whatever ``DISK_GB`` placement reports.
+Turn it on where the disks of instances are local disks of their hosts. Leave it off where the disks
+are on Ceph, NFS or volumes, even if placement reports ``DISK_GB`` for these instances.
 """),
     cfg.IntOpt('migration_timeout', mutable=True, default=1800, min=1, help="""
-Maximum duration of a live migration, in seconds. ``timeout_action`` says what happens to a live
+Maximum duration of a live migration, in seconds. ``timeout_action`` is carried out on a live
 migration that takes longer.
 
 By default, half an hour.
 
-Raise it where instances are large or busy. An initial value is their memory in MiB, divided by the
-MiB that your network copies in a second, times three. Lower it where a migration that hangs should
-make room for others sooner.
+Raise it where instances are large or busy. An initial value is three times the time in which your
+network copies the memory of the largest instance. Lower it where a migration that hangs should make
+way for other moves sooner.
 
 Related options: ``timeout_action``.
 """),
@@ -104,8 +108,8 @@ Action on a live migration that takes longer than ``migration_timeout``.
 
 By default, ``abort``: the migration is aborted and counts as failed.
 
-Set it to ``force_complete`` where a move must end although the guest writes faster than the network
-copies. The guest then stops for as long as the rest of its memory takes to copy.
+Set it to ``force_complete`` where a migration must end although the guest writes memory faster than
+the network copies it. The guest is then paused while the rest of its memory is copied.
 
 Related options: ``migration_timeout``.
 """),
@@ -113,46 +117,49 @@ Related options: ``migration_timeout``.
                  max=3600.0, help="""
 Minimum number of seconds between the starts of two successive moves of a plan.
 
-By default, 0: moves start as soon as the limits on concurrent moves permit it.
+By default, 0: a move starts as soon as the limits on concurrent moves permit it.
 
-Raise it where many migrations that start at once slow down the network or the storage.
-``start_interval`` times the moves of a plan must stay well below ``stale_plan_age``.
+Raise it where many migrations that start at once slow down the network or the storage. The number
+of moves in a plan times ``start_interval`` must stay well below ``stale_plan_age``. Otherwise the
+last moves of the plan are abandoned.
 
 Related options: ``max_concurrent_migrations``, ``stale_plan_age``.
 """),
     cfg.IntOpt('worker_threads', default=8, min=1, help="""
-Number of moves that one worker handles at the same time. Where Nova is slow to answer, up to that
-many moves wait for it; the other tasks of the worker continue.
+Number of threads in which one worker carries out moves. Each thread handles one move at a time and
+may wait for an answer of Nova. The other tasks of the worker continue meanwhile.
 
 By default, eight.
 
-Raise it where ``max_concurrent_migrations`` is higher and one worker has to carry them all. Lower
-it where a worker takes too much memory.
+Raise it where ``max_concurrent_migrations`` is higher and one worker has to carry out all moves.
+Lower it where a worker uses too much memory.
 
 Related options: ``max_concurrent_migrations``.
 """),
     cfg.FloatOpt('poll_interval', mutable=True, default=2.0, min=0.1, help="""
-Seconds between two requests to Nova for the state of a migration in progress.
+Seconds between two requests to Nova for the state of a move in progress.
 
 By default, two seconds.
 
-Raise it where many moves in progress load Nova's API. Lower it where moves that wait for others
-should start sooner.
+Raise it where these requests load Nova's API too much. Lower it where a move that waits for the end
+of another move should start sooner.
 
 Related options: ``worker_timeout``.
 """),
     cfg.IntOpt('max_retries', mutable=True, default=2, min=0, help="""
-Number of times that a failed move is tried again before it counts as failed for good.
+Number of times that a move is retried after a failure. If the last retry fails, the move has failed
+for good.
 
 By default, two.
 
-Raise it where migrations often fail for passing reasons. Lower it where each try harms users.
+Raise it where migrations often fail for temporary reasons. Lower it where each attempt disturbs
+users.
 
 Related options: ``retry_interval``, ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.FloatOpt('retry_interval', mutable=True, default=30.0, min=1.0, help="""
-Seconds before a failed move is tried again. Each further try waits twice as long, up to ten
-minutes, plus a random time.
+Seconds between the failure of a move and its first retry. The wait doubles with each further retry,
+up to ten minutes. A random time of up to half the wait is added.
 
 By default, half a minute.
 
@@ -161,47 +168,51 @@ Raise it where causes of failures last longer. Lower it where a plan should end 
 Related options: ``max_retries``.
 """),
     cfg.FloatOpt('request_grace', mutable=True, default=60.0, min=5.0, help="""
-Seconds that Nova has to begin a requested migration before the request counts as lost.
+Seconds within which Nova has to begin a migration after Kronos has requested it. After this time,
+the request counts as lost, and the attempt to move the instance has failed.
 
 By default, a minute.
 
-Raise it where nova-conductors are so busy that requests wait longer. Lower it where lost requests
+Raise it where requests wait longer because nova-conductors are busy. Lower it where lost requests
 should be repeated sooner.
 
-Related options: ``message_grace``.
+Related options: ``message_grace``, ``max_retries``.
 """),
     cfg.FloatOpt('message_grace', mutable=True, default=30.0, min=1.0, help="""
-Seconds after which a message counts as lost. A move that no worker accepted is then dispatched
-again, and the result of a move that ended is read from the journal.
+Seconds after which a message between the processes of Kronos counts as lost. If a message asked an
+executor to carry out a move, the message is sent again. If a message reported the result of a move,
+the result is read from the control database instead.
 
 By default, half a minute.
 
-Raise it where executors take longer to answer. Lower it where a broker loses messages.
+Raise it where executors take longer to answer. Lower it where the message broker often loses
+messages.
 
 Related options: ``request_grace``.
 """),
     cfg.FloatOpt('worker_timeout', mutable=True, default=60.0, min=5.0, help="""
-Seconds without a sign of life after which a worker counts as dead and other workers adopt its
-moves. Each worker measures this time by its own monotonic clock.
+Seconds without a heartbeat after which a worker counts as dead, and other workers adopt its moves.
+Each worker measures this time by its own monotonic clock.
 
-By default, a minute.
+By default, a minute. An initial value is several times ``poll_interval``.
 
-Raise it where busy workers are delayed for long. Lower it where other workers should adopt moves
-sooner. An initial value is several times ``poll_interval``.
+Raise it where busy workers are delayed for longer. Lower it where the moves of a dead worker should
+continue sooner.
 
 Related options: ``poll_interval``.
 """),
     cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
-Seconds for which a ``kronos-executor`` continues its moves after SIGTERM. It then leaves them to
-other executors, or to its own next start.
+Seconds for which a ``kronos-executor`` continues its moves after SIGTERM. Moves that are still in
+progress after this time are adopted by another executor, or by the same executor when it is started
+again.
 
 By default, a minute.
 
-Raise it where no other executor runs and moves should end first. Lower it where a host has to stop
-fast.
+Raise it where no other executor runs and moves should end first. Lower it where the host of the
+executor has to shut down fast.
 """),
     cfg.IntOpt('stale_plan_age', mutable=True, default=1800, min=1, help="""
-Seconds after which a planned move that was not started is abandoned, because the load has changed
+Seconds after which a planned move that has not started is abandoned, because the load has changed
 since it was planned.
 
 By default, half an hour.
@@ -211,28 +222,29 @@ Raise it where plans are long and load changes slowly. Lower it where load chang
 Related options: ``max_concurrent_migrations``, ``start_interval``.
 """),
     cfg.BoolOpt('masakari', default=False, help="""
-Whether drains keep masakari from acting on their hosts. A drain then sets ``on_maintenance`` of its
-host in every segment that has it, and clears it when the host is released or enabled. A value that
-was set before the drain stays.
+Whether a drained host is in maintenance for masakari, so that masakari does not act on the host.
+When a drain begins, Kronos sets ``on_maintenance`` of the host in every segment of masakari that
+contains the host. The setting is cleared when the host is released or enabled. If
+``on_maintenance`` was set before the drain, it stays set.
 
-By default, off: masakari then regards a host that is rebooted during a drain as failed.
+By default, off: masakari regards a host that is rebooted during a drain as failed.
 
-Turn it on where masakari watches the hosts of the aggregates. ``[kronos_nova]`` then has to name a
-user who may update hosts of masakari, also where Kronos runs in nova-conductor.
+Turn it on where masakari watches the hosts of the aggregates. The user of ``[kronos_nova]`` then
+needs permission to update hosts of masakari. ``[kronos_nova]`` is needed even where Kronos runs in
+nova-conductor.
 
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-Reasons that do not keep Kronos from enabling a drained host when it is released, each given by its
-first words. They are the reasons (``disabled_reason``) with which services for high availability
-disable nova-compute. If a host is rebooted during a drain, such a service regards the host as
-failed, and replaces the reason of the drain with its own. Kronos enables only hosts that the drain
-itself had disabled.
+First words of the disabled reasons (``disabled_reason``) that services for high availability give
+to a compute service. Such a service regards a host that is rebooted during a drain as failed, and
+replaces the disabled reason of the drain by its own. When the host is released, Kronos enables it
+in spite of such a reason. Only a host that the drain itself had disabled is enabled.
 
-By default, those of masakari and of instanceha. An empty list leaves such hosts disabled.
+By default, the reasons of masakari and of instanceha. With an empty list, such hosts stay disabled.
 
-Add the first words of your own reason where you have set one (``[host_failure]
-service_disable_reason`` of masakari).
+Add the first words of your own reason if you have set ``[host_failure] service_disable_reason`` of
+masakari.
 
 Related options: ``masakari``.
 """),

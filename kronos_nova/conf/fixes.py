@@ -5,84 +5,89 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_fixes', title='Fixes', help="""
-Fixes for faults of Nova, and of libraries that Nova uses, in the services that load Kronos. Every
-fix is on by default. Turn a fix off to find out whether it causes a problem, or once Nova itself
-has the repair. Restart the service after a change.
+Fixes for faults of Nova and of libraries that Nova uses, in the services that load Kronos. Every
+fix is on by default. Turn a fix off to find out whether it causes a problem, or once your version
+of Nova has a fix of its own. Restart the service after a change.
 """)
 
 OPTS = [
     cfg.BoolOpt('broken_migrations', default=True, help="""
-Whether nova-compute on the source host asks the hypervisors of both hosts where the guest runs when
-a live migration breaks off, and then completes the migration or rolls it back accordingly.
+Whether nova-compute on the source host checks where the guest runs when a live migration breaks
+off. It asks the hypervisors of both hosts. If the guest has arrived at the destination, it
+completes the migration; otherwise it rolls the migration back.
 
-By default, it is on. If disabled, Nova decides by what its driver raised: an instance whose guest
-runs on may be put into ERROR, and a guest whose QEMU died may be recorded as moved. An instance
-whose guest has arrived is put into ERROR if placement does not delete the allocation of the
-migration.
+By default, it is on. If disabled, Nova relies on the error that its virt driver raised. Nova may
+then put an instance into ERROR although its guest runs on, or record a guest as moved although its
+QEMU died. It also puts an instance whose guest has arrived into ERROR if placement does not delete
+the allocation of the migration.
 
-Related options: ``interrupted_migrations``, which has no effect without this one.
+Related options: ``interrupted_migrations``, which has no effect without ``broken_migrations``.
 """),
     cfg.BoolOpt('interrupted_migrations', default=True, help="""
 Whether nova-compute on the source host, after a restart, completes or rolls back the live
-migrations that were in progress when it ended. nova-compute writes the data for this into the
-folder ``$state_path/live-migrations``.
+migrations that the restart interrupted. nova-compute stores the necessary data in the folder
+``$state_path/live-migrations``.
 
-By default, it is on. If disabled, Nova aborts the copy and clears the task state of the instance:
-the resources that were prepared on the destination stay there, and a guest that has arrived at the
-destination is still recorded on the source.
+By default, it is on. If disabled, Nova only aborts the copy and clears the task state of the
+instance. Resources that were prepared on the destination are left behind. A guest that has already
+arrived at the destination is still recorded on the source.
 
-Related options: ``broken_migrations``, which must be on too.
+Related options: ``broken_migrations``, without which ``interrupted_migrations`` has no effect.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
 Whether nova-compute on the source host repeats the request that completes a live migration on the
-destination, if nova-compute there was restarted in the meantime.
+destination, if the destination does not answer. The request is repeated once. nova-compute on the
+destination may have been restarted in the meantime.
 
-By default, it is on. If disabled, Nova sends the request once, and puts an instance whose guest has
-arrived into ERROR after ``[DEFAULT] rpc_response_timeout``.
+By default, it is on. If disabled, Nova sends the request only once. If there is no answer within
+``[DEFAULT] rpc_response_timeout``, Nova puts the instance into ERROR although its guest has
+arrived.
 """),
     cfg.BoolOpt('status_retry', default=True, help="""
-Whether nova-compute repeats a request to change the status of a migration that no nova-conductor
-answered, for up to three minutes.
+Whether nova-compute repeats a request to change the status of a migration while no nova-conductor
+answers. The request is repeated for up to three minutes.
 
-By default, it is on. If disabled, Nova sends the request once, and a migration whose end could not
-be recorded looks as if it were still in progress.
+By default, it is on. If disabled, Nova sends the request only once. A migration whose final status
+was not recorded then seems to be in progress for ever.
 """),
     cfg.BoolOpt('libvirt_connection', default=True, help="""
-Whether the lock around Nova's connection to libvirt is replaced by a lock that the same thread may
-acquire again. The fix is for nova-compute with native threads and the libvirt driver.
+Whether Nova's connection to libvirt is guarded by a reentrant lock, which the same thread may
+acquire again. The fix is for a nova-compute with native threads and the libvirt driver.
 
-By default, it is on. If disabled, nova-compute may block itself for ever after a restart of
-libvirtd, and then has to be killed.
+By default, it is on. If disabled, a deadlock may occur in nova-compute after a restart of libvirtd.
+nova-compute then has to be killed.
 """),
     cfg.BoolOpt('fork_safety', default=True, help="""
-Whether each worker of nova-conductor has a placement client of its own.
+Whether each worker process of nova-conductor has a placement client of its own.
 
-By default, it is on. If disabled, workers share the connections that the parent process had opened
-before it forked, and may read each other's answers.
+By default, it is on. If disabled, all workers share the connections to placement that their parent
+process opened before it forked. A worker may then read the answer to a request of another worker.
 """),
     cfg.BoolOpt('image_credentials', default=True, help="""
-Whether nova-compute fetches images from Glance as ``[service_user]`` for a move that was requested
-without a token, as the moves of a plan are.
+Whether nova-compute uses the credentials of ``[service_user]`` to fetch an image from Glance for a
+move that was requested without a token. The moves of a plan are requested without a token.
 
-By default, it is on. If disabled, moves of a plan to hosts with local disks fail where the
-destination has to fetch an image.
+By default, it is on. If disabled, a move of a plan to a host with local disks fails if the host has
+to fetch an image.
 """),
     cfg.BoolOpt('cold_migration_rollback', default=True, help="""
-Whether nova-conductor restores allocations by a single request to placement when a cold migration
-or resize could not begin. An instance that was deleted in the meantime then gets no allocations.
+Whether nova-conductor restores allocations by a single request to placement if a cold migration or
+a resize could not begin. If the instance was deleted in the meantime, it gets no allocations. The
+fix has no effect where ``[kronos] atomic_moves`` is ``off``.
 
-By default, it is on. If disabled, Nova restores allocations by several requests, also those of a
-deleted instance (bug 1848343). The fix has no effect where ``[kronos] atomic_moves`` is ``off``.
+By default, it is on. If disabled, Nova restores allocations by several requests, even if the
+instance was deleted (bug 1848343).
 
 Related options: ``[kronos] atomic_moves``.
 """),
     cfg.BoolOpt('request_clock', default=True, help="""
-Whether nova-compute, nova-conductor and nova-scheduler measure the time between requests to other
-services by a monotonic clock, which no correction of the system clock changes.
+Whether Nova's services measure the time between requests to other services by a monotonic clock,
+which does not change when the system clock is corrected. The fix is for nova-compute,
+nova-conductor and nova-scheduler.
 
-By default, it is on. If disabled, a service whose clock is set back sends no request to placement,
-neutron, glance or cinder for as long as the clock was set back: by an hour, and nova-compute
-answers nothing for an hour.
+By default, it is on. If disabled, a service whose system clock is set back by an hour sends no
+request to placement, neutron, glance or cinder for an hour. A nova-compute then stops answering for
+an hour.
 """),
     cfg.BoolOpt('log_filters', default=True, help="""
 Whether nova-conductor drops the deprecation warning of neutronclient that Nova causes in every step

@@ -9,43 +9,45 @@ from kronos_nova.conf import urls
 
 GROUP = cfg.OptGroup('kronos_nova', title='Nova API', help="""
 Connection of ``kronos-engine``, ``kronos-executor`` and ``kronos-record`` to Nova's public API and
-to placement, with the options of keystoneauth. Not needed inside Nova.
+to placement, with the options of keystoneauth. Kronos inside Nova's own services does not need this
+connection.
 """)
 
 OPTS = [
     cfg.StrOpt('region_name', help="""
-Region whose Nova and placement are used.
+Name of the region whose Nova and placement Kronos uses.
 
-By default, the only region of the catalogue.
+By default, the only region of keystone's service catalogue.
 
 Set it where the catalogue has several regions.
 
 Related options: ``[kronos_api] cloud_name``.
 """),
     cfg.ListOpt('valid_interfaces', default=['internal', 'public'], help="""
-Kinds of endpoints to use, the preferred one first.
+Interfaces (kinds of endpoints in keystone's service catalogue) that Kronos may use, in order of
+preference.
 
-By default, ``internal``, and ``public`` where there is none.
+By default, ``internal``, or ``public`` where the catalogue has no internal endpoint.
 
-Change it where the daemons reach other endpoints only.
+Change it where the daemons of Kronos can only reach endpoints of another interface.
 
 Related options: ``endpoint_override``.
 """),
     urls.url_opt('endpoint_override', help="""
-URL of Nova, such as ``http://controller:8774/v2.1``.
+URL of Nova's API, such as ``http://controller:8774/v2.1``.
 
-By default, that of the catalogue.
+By default, the URL in keystone's service catalogue.
 
-Set it where the catalogue's URL cannot be reached from the daemons.
+Set it where the daemons of Kronos cannot reach the URL in the catalogue.
 
 Related options: ``valid_interfaces``.
 """),
     urls.url_opt('placement_endpoint_override', help="""
-URL of placement, such as ``http://controller:8778``.
+URL of the placement API, such as ``http://controller:8778``.
 
-By default, that of the catalogue.
+By default, the URL in keystone's service catalogue.
 
-Set it where the catalogue's URL cannot be reached from the daemons.
+Set it where the daemons of Kronos cannot reach the URL in the catalogue.
 
 Related options: ``valid_interfaces``.
 """),

@@ -5,7 +5,7 @@ from oslo_config import cfg
 
 OPTS = [
     cfg.StrOpt('state_path', help="""
-Directory of Nova's state, as in Nova itself. The SQLite files of Kronos are kept there.
+Directory of Nova's state, as in Nova itself. Kronos stores its SQLite files in it.
 
 By default, the directory that Nova uses by default.
 

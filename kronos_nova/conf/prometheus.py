@@ -7,84 +7,87 @@ from oslo_config import cfg
 from kronos_nova.conf import urls
 
 GROUP = cfg.OptGroup('kronos_prometheus', title='Metrics', help="""
-Source of the load of hosts and instances: Prometheus, or another program with the HTTP API of
+Source of the loads of hosts and instances: Prometheus, or another program with the HTTP API of
 Prometheus (Thanos, Mimir, VictoriaMetrics).
 """)
 
 OPTS = [
     urls.url_opt('url', default='http://127.0.0.1:9090', help="""
 Base URL of the Prometheus HTTP API: ``http://`` or ``https://``, host, port, and a path prefix if
-it has one (``https://metrics.example.com/prometheus``). It has no ``/api/v1``, which Kronos adds,
-and no credentials, which have options of their own.
+the API has one (``https://metrics.example.com/prometheus``). Leave out ``/api/v1``, which Kronos
+adds. Leave out credentials, for which there are separate options.
 
-By default, a Prometheus on the same host.
+By default, a Prometheus on the same host, at port 9090.
 
-Set it to your Prometheus, Thanos, Mimir or VictoriaMetrics.
+Set it to the address of your Prometheus, Thanos, Mimir or VictoriaMetrics.
 
 Related options: ``bearer_token_file``, ``username``, ``auth_section``, ``ca_file``, ``tenant``.
 """),
     cfg.FloatOpt('timeout', default=10.0, min=0.1, help="""
-Seconds that one answer may take, from looking up the name in ``url`` to the last byte. If it takes
-longer, the connection is closed and the query counts as failed.
+Maximum duration of one query to Prometheus, in seconds, from the look-up of the host name in
+``url`` to the last byte of the answer. If a query takes longer, its connection is closed and the
+query has failed.
 
 By default, ten seconds.
 
-Raise it where the queries of the policies are slow; a query over thousands of hosts should still
-take a second or two. Lower it where a Prometheus that hangs should delay a cycle less.
+Raise it where the queries of the policies are slow; a query over thousands of hosts should take
+only a second or two. Lower it where a Prometheus that hangs should delay an evaluation less.
 
 Related options: ``total_timeout``, ``max_retries``.
 """),
     cfg.FloatOpt('total_timeout', default=120.0, min=1.0, help="""
-Seconds that the answers to all queries of one cycle may take together, repeated ones included.
-Later queries count as failed, so that a slow Prometheus cannot keep a cycle from emptying hosts and
-repairing server groups.
+Maximum duration of all queries of one evaluation together, in seconds, including repeated queries.
+Once this time is used up, the remaining queries fail. The evaluation then continues without their
+answers, so that a slow Prometheus does not delay the emptying of hosts and the repair of server
+groups for longer.
 
 By default, two minutes.
 
 Raise it where many policies have slow queries. An initial value is ``timeout`` times the number of
-queries, and at least 60. Lower it where other work of a cycle should not wait as long.
+queries, and at least 60. Lower it where an evaluation should not wait as long.
 
 Related options: ``timeout``, ``[kronos] cycle_timeout``.
 """),
     cfg.IntOpt('max_answer_mib', default=64, min=1, help="""
-Size in MiB above which an answer is dropped unread and the query counts as failed. The profile of
-30,000 instances is about 10 MiB. A much larger answer is usually that of a query without an
-aggregation.
+Maximum size of the answer to a query, in MiB. A larger answer is discarded, and the query has
+failed. The answer with the loads of 30,000 instances has about 10 MiB. A much larger answer usually
+means that a query lacks an aggregation.
 
 By default, 64 MiB.
 
 Raise it for clouds of more than 100,000 instances. Lower it where controllers are short of memory.
 """),
     cfg.IntOpt('max_retries', default=3, min=0, help="""
-Number of times that a query is sent again, with growing pauses, if Prometheus is busy or does not
-answer. After the last try, the cycle continues without the answer. A query that is wrong or not
-permitted is not sent again.
+Number of times that a query is repeated, with growing pauses, while Prometheus is busy or does not
+answer. After the last repetition, the evaluation continues without the answer. A query that
+Prometheus rejects as wrong or not permitted is not repeated.
 
 By default, three.
 
-Raise it where Prometheus is behind a proxy that refuses single requests. Lower it where a cycle
-should not wait as long.
+Raise it where a proxy in front of Prometheus sometimes refuses a request. Lower it where an
+evaluation should not wait as long.
 
 Related options: ``timeout``, ``total_timeout``.
 """),
     cfg.StrOpt('bearer_token', secret=True, help="""
-Token for the ``Authorization: Bearer`` header.
+Token for the header ``Authorization: Bearer`` of requests to Prometheus. The option must not be set
+together with ``bearer_token_file``, ``username`` or ``auth_section``.
 
 By default, no token is sent.
 
-Set it where a proxy asks for a token that does not expire. For a token that expires, use
-``bearer_token_file``.
+Set it where a proxy in front of Prometheus requires a token that does not expire. For a token that
+expires, use ``bearer_token_file``.
 
 Related options: ``bearer_token_file``.
 """),
     cfg.StrOpt('bearer_token_file', help="""
-File with a token for the ``Authorization: Bearer`` header. The file is read for every request, so
-that a renewed token is used without a restart. The option must not be set together with
-``bearer_token`` or ``username``.
+File with a token for the header ``Authorization: Bearer`` of requests to Prometheus. The file is
+read for every request, so that a renewed token is used without a restart. The option must not be
+set together with ``bearer_token``, ``username`` or ``auth_section``.
 
 By default, no token is sent.
 
-Set it where a proxy asks for a token that expires.
+Set it where a proxy in front of Prometheus requires a token that expires.
 
 Related options: ``bearer_token``, ``username``.
 """),
@@ -93,12 +96,13 @@ User name for basic authentication at a reverse proxy in front of Prometheus.
 
 By default, no user name is sent.
 
-Set it where a proxy asks for a user name and a password.
+Set it where the proxy requires a user name and a password.
 
 Related options: ``password``.
 """),
     cfg.StrOpt('password', secret=True, help="""
-Password of ``username``.
+Password of the user ``username`` for basic authentication at a reverse proxy in front of
+Prometheus.
 
 By default, no password is sent.
 
@@ -107,88 +111,90 @@ Set it together with ``username``.
 Related options: ``username``.
 """),
     cfg.StrOpt('auth_section', help="""
-Group of this file with keystone credentials, for a Prometheus behind keystone, such as Aetos. The
-group has the options of keystoneauth (``auth_type``, ``auth_url``, ``username``, ``password``,
-``project_name``, ``user_domain_name``, ``project_domain_name``; ``cafile``). The token of its user
-is sent as ``X-Auth-Token``; the token is renewed before it expires, and when Prometheus refuses it.
-The option must not be set together with ``bearer_token``, ``bearer_token_file`` or ``username``.
-``ca_file`` is for ``url``; the certificate authority of keystone is ``cafile`` in the group.
+Name of a group of this configuration file with keystone credentials, for a Prometheus behind
+keystone, such as Aetos. The group has the options of keystoneauth (``auth_type``, ``auth_url``,
+``username``, ``password``, ``project_name``, ``user_domain_name``, ``project_domain_name``;
+``cafile``). Kronos sends the token of the group's user as ``X-Auth-Token``. It renews the token
+before the token expires, and when Prometheus refuses the token. The option must not be set together
+with ``bearer_token``, ``bearer_token_file`` or ``username``. For the certificate of keystone, set
+``cafile`` in the group; ``ca_file`` is only for the certificate of ``url``.
 
 By default, no token of keystone is sent.
 
-Set it where keystone guards Prometheus. An initial value is ``placement``, whose user has the
-service role in most installations. The user needs the admin or the service role: with another role
-Aetos answers with the series of its own project alone. Aetos has no range queries, so that no
-policy can have a ``forecast`` with it.
+Set it where Prometheus requires a token of keystone. An initial value is ``placement``: the user of
+that group has the service role in most installations. The user needs the admin or the service role.
+For a user with another role, Aetos returns only the series of the user's project. Aetos has no
+range queries, so that no policy can have a ``forecast`` with Aetos.
 
 Related options: ``bearer_token``, ``bearer_token_file``, ``username``, ``ca_file``.
 """),
     cfg.StrOpt('ca_file', help="""
-PEM file of the certificate authority that signed the certificate of ``url``. No option makes Kronos
-trust any certificate.
+PEM file with the certificate authority that signed the certificate of ``url``. Kronos always
+verifies this certificate; there is no option to turn the verification off.
 
-By default, the authorities that the requests library trusts are used.
+By default, the authorities that the Python library requests trusts.
 
 Set it where your own authority signed the certificate.
 
 Related options: ``url``.
 """),
     cfg.StrOpt('cert_file', help="""
-PEM file of the client certificate. It may contain the key.
+PEM file with the client certificate for requests to Prometheus. The file may also contain the
+private key.
 
 By default, no client certificate is sent.
 
-Set it where Prometheus asks for a client certificate.
+Set it where Prometheus requires a client certificate.
 
 Related options: ``key_file``.
 """),
     cfg.StrOpt('key_file', help="""
-PEM file of the key of ``cert_file``.
+PEM file with the private key of the client certificate ``cert_file``.
 
 By default, the key is expected in ``cert_file``.
 
-Set it where the key is in a file of its own.
+Set it where the key is in a separate file.
 
 Related options: ``cert_file``.
 """),
     cfg.StrOpt('tenant', help="""
-Name of the tenant whose series are read, where several tenants share a Mimir, a Cortex or a Thanos.
-The name is sent in the header ``tenant_header``.
+Name of the tenant whose series Kronos reads from a Mimir, a Cortex or a Thanos that several tenants
+share. The name is sent in the header ``tenant_header``.
 
-By default, no tenant is named.
+By default, no tenant is sent.
 
 Set it where the service refuses queries without a tenant.
 
 Related options: ``tenant_header``.
 """),
     cfg.StrOpt('tenant_header', default='X-Scope-OrgID', help="""
-HTTP header that names the tenant. It is only sent when ``tenant`` is set.
+Name of the HTTP header in which ``tenant`` is sent. Without ``tenant``, the header is not sent.
 
-By default, ``X-Scope-OrgID``, as for Mimir and Cortex.
+By default, ``X-Scope-OrgID``, which Mimir and Cortex use.
 
 Set it to ``THANOS-TENANT`` for Thanos.
 
 Related options: ``tenant``.
 """),
     cfg.IntOpt('smoothing_window', default=0, min=0, help="""
-Seconds over which every load is averaged, so that a short peak is no reason to migrate. Each query
-of a policy is sent as ``avg_over_time((query)[window:step])``.
+Seconds over which each load is averaged, so that a short peak does not lead to migrations. With
+this option, each query of a policy is sent as ``avg_over_time((query)[window:step])``.
 
-By default, 0: queries are sent as they are, which is right where they average already
+By default, 0: queries are sent unchanged. This is right for queries that average already
 (``rate(...[15m])``).
 
-Raise it where single peaks lead to plans; an initial value is 900. Prometheus evaluates the query
-once for each step, so that a window of hundreds of steps is slow.
+Raise it where short peaks lead to plans; an initial value is 900. Prometheus evaluates the query
+once for each step. A window of hundreds of steps is therefore slow.
 
 Related options: ``smoothing_step``.
 """),
     cfg.IntOpt('smoothing_step', default=60, min=1, help="""
-Seconds between two points of the average of ``smoothing_window``.
+Seconds between two samples of a load in the average over ``smoothing_window``.
 
 By default, a minute.
 
-Set it to the scrape interval of your Prometheus, or to a multiple of it. Raise it where queries are
-slow.
+Set it to the scrape interval of your Prometheus, or to a multiple of that interval. Raise it where
+the queries are slow.
 
 Related options: ``smoothing_window``.
 """),

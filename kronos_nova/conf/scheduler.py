@@ -5,24 +5,25 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_scheduler', title='Scheduler', help="""
-Settings of KronosFilter and KronosWeigher. Each takes effect when ``[filter_scheduler]`` names it.
+Settings of KronosFilter and KronosWeigher in nova-scheduler. The filter and the weigher are used
+only if the options ``enabled_filters`` and ``weight_classes`` of ``[filter_scheduler]`` name them.
 """)
 
 OPTS = [
     cfg.FloatOpt('weight_multiplier', default=1.0, help="""
-Multiplier of the weight that KronosWeigher gives to a host for its measured load, in addition to
-the weights of Nova's own weighers.
+Multiplier of the weight that KronosWeigher gives to a host for its measured load. This weight is
+added to the weights of Nova's own weighers.
 
-By default, 1, as that of Nova's own weighers.
+By default, 1, which is also the multiplier of most of Nova's own weighers.
 
-Raise it where the load of a host should count more than its free room when a new server is placed.
-0 turns the weigher off; negative values prefer loaded hosts.
+Raise it where the measured load of a host should matter more than its free room when Nova chooses a
+host for a server. 0 turns the weigher off. With a negative value, Nova prefers loaded hosts.
 
 Related options: ``score_max_age``.
 """),
     cfg.IntOpt('score_max_age', default=900, min=1, help="""
-Maximum age of a measured load in seconds. An older one is ignored; KronosWeigher has no preference
-where the loads of all hosts are older.
+Maximum age in seconds of the measured load of a host. KronosWeigher ignores an older load. If the
+loads of all hosts are older, KronosWeigher prefers no host.
 
 By default, a quarter of an hour.
 
@@ -32,17 +33,17 @@ Related options: ``weight_multiplier``, ``[kronos] evaluation_interval``.
 """),
     cfg.BoolOpt('heed_rules', default=False, help="""
 Whether Nova obeys the ``rules`` of ``[kronos] policies_file`` when it chooses a host for a boot, a
-resize or an evacuation. KronosFilter then refuses hosts on which a rule forbids the server, and
-KronosWeigher prefers hosts by the rules that are preferences. Some rules cannot be checked at that
-time, and are obeyed by evaluations only: rules that select servers by ``name``, ``tag`` or
-``metadata``, rules that name hosts by ``trait``, and rules about several servers that do not select
-them by ``server_group``.
+resize or an evacuation. KronosFilter then refuses the hosts on which a strict rule forbids the
+server. KronosWeigher prefers the hosts that fit the preferences among the rules. Some rules cannot
+be checked when Nova chooses a host; only evaluations obey them. These are rules that select servers
+by ``name``, ``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several
+servers unless they select the servers by ``server_group``.
 
 By default, off: only evaluations obey rules.
 
-Turn it on where rules must hold from the start of a server; a server for which no host is left is
-then not booted. The policies file and ``failure_domain_key`` have to be the same on the hosts of
-nova-scheduler.
+Turn it on where rules must hold from the start of a server. A server is then not booted if the
+rules leave no host for it. ``policies_file`` and ``failure_domain_key`` have to be the same on
+every host with nova-scheduler.
 
 Related options: ``[kronos] policies_file``, ``[kronos] failure_domain_key``.
 """),
