@@ -30,15 +30,16 @@ class Buffer(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     name: Annotated[str, _key("""
-        Name of the buffer in reports; unique in the file.""", min_length=1, max_length=MOST_NAME)]
+        Name of the buffer in reports, unique in the file.""", min_length=1, max_length=MOST_NAME)]
     aggregate: Annotated[str, _key("""
-        The name of the aggregate.""", min_length=1)]
+        Name of the aggregate in which room is kept free.""", min_length=1)]
     flavor: Annotated[str, _key("""
-        The name of a flavor, or a size: VCPUs, MiB and perhaps GiB, such as ``4:8192:40``.""",
-                                min_length=1)]
+        Name of the flavor of the new servers, or their size, such as ``4:8192:40`` (VCPUs, MiB of
+        memory, GiB of disk). The disk may be left out.""", min_length=1)]
     keep: Annotated[pydantic.StrictInt | str, _key("""
-        Number of new servers that should fit at any time, or a part such as ``"10%"`` of the number
-        that would fit if the aggregate had no servers.""")]
+        Number of new servers for which room is kept free at any time. A percentage such as
+        ``"10%"`` refers to the number of servers of this flavor that would fit into the empty
+        aggregate.""")]
 
     @pydantic.field_validator('keep')
     @classmethod

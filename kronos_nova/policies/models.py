@@ -55,26 +55,29 @@ class Forecast(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
     horizon_hours: int = _key(6, ge=1, le=LONGEST_HORIZON, strict=True, about="""
-        Number of hours for which plans are made, including the current hour. An initial value is
-        the time by which moves should begin before a rise of the load.""")
+        Number of hours whose expected loads a plan considers, including the current hour. An
+        initial value is the number of hours by which moves should begin before the load rises.""")
     quantile: float = _key(0.5, ge=0.5, le=0.99, about="""
-        Part of the deviations of hosts from their forecasts during the last day that a plan should
-        cover: ``0.5`` plans for the likely load, ``0.9`` for a load that is exceeded in one hour of
-        ten. Not for a forecast with ``vm_query`` or ``host_query``, whose answer has to include
-        such a margin.""")
+        Probability with which the load of a host stays at or below the forecast load. With ``0.5``,
+        plans are made for the likely load. With ``0.9``, plans are made for a load that is exceeded
+        in one hour of ten. The difference is computed from the errors of the forecasts in the last
+        day. The key cannot be used with ``vm_query`` or ``host_query``; include such a margin in
+        the query instead.""")
     history_query: str | None = _query(None, about="""
-        PromQL for the mean of ``vm_profile_query`` over the last hour, or of ``imbalance_query``
-        where there is no ``vm_profile_query``, with the same labels: a series that a recording rule
-        keeps. By default, Prometheus is asked for ``avg_over_time((query)[1h:5m])``, which costs it
-        as much as a dozen evaluations of the query for each hour.""")
+        PromQL for the load of the last hour, as a mean: one series for each series of
+        ``vm_profile_query``, with the same labels. If the policy has no ``vm_profile_query``, the
+        mean of ``imbalance_query`` is needed instead. Use it for a series that a recording rule of
+        Prometheus computes. By default, Prometheus computes ``avg_over_time((query)[1h:5m])``. For
+        each hour, this takes as much time as a dozen evaluations of the query.""")
     vm_query: str | None = _query(None, about="""
-        PromQL of a forecast that replaces that of Kronos, with one series for each instance: the
-        largest load that the instance is expected to add to its host within ``horizon_hours``, in
-        the unit and with the label of ``vm_profile_query``.""")
+        PromQL for a forecast that replaces the forecast of Kronos, with one series for each
+        instance. The value is the largest load that the instance is expected to add to its host
+        within ``horizon_hours``. It has the unit and the label of ``vm_profile_query``.""")
     host_query: str | None = _query(None, about="""
-        PromQL of a forecast that replaces that of Kronos, with one series for each host: its
-        highest expected score, such as from ``predict_linear()``. Instances then have the same part
-        of it as of the present score. Not together with ``vm_query``.""")
+        PromQL for a forecast that replaces the forecast of Kronos, with one series for each host.
+        The value is the highest score that is expected of the host, for instance by
+        ``predict_linear()``. The share of each instance in the expected score is its share in the
+        present score. The key cannot be used together with ``vm_query``.""")
 
     @pydantic.model_validator(mode='after')
     def _check_queries(self) -> Self:
@@ -103,92 +106,109 @@ class Policy(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
     name: str = _key(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
-        Lower case letters, digits, ``-`` and ``_``; unique. Reports and snapshots use it.""")
+        Name of the policy in reports and snapshots: lower case letters, digits, ``-`` and ``_``.
+        The name is unique in the file.""")
     mode: Literal['spread', 'pack', 'relieve'] = _key(about="""
-        ``spread`` evens load out, ``pack`` gathers it on few hosts, ``relieve`` only moves servers
-        off hosts that are above ``high``. All policies of a file have the same mode.""")
+        Purpose of moves. ``spread`` makes the loads of hosts even. ``pack`` gathers instances on
+        few hosts. ``relieve`` only moves servers off hosts whose score is above ``high``. All
+        policies of a file have the same mode.""")
     weight: float = _key(ge=0.0, le=1.0, about="""
-        Weight of the policy in the combined imbalance, ``Σ weight × (max − min)``. The weights of
-        the enabled policies sum to 1. See ``imbalance_over`` for hosts that do not count.""")
+        Weight of the policy in the combined imbalance, which is ``Σ weight × (max − min)`` over the
+        policies. ``max`` and ``min`` are the highest and the lowest score of a host. The weights of
+        the enabled policies sum to 1. See ``imbalance_over`` for hosts that are left out of the
+        imbalance.""")
     threshold: float = _key(1.0, ge=0.0, le=1.0, about="""
-        With ``spread``: imbalance (highest minus lowest score) above which load is spread. No plan
-        makes a policy worse that is above its threshold, or lifts one above it. Required with
-        ``pack`` too, which does not use it, because packing makes hosts unequal on purpose. Not
-        required with ``relieve``.""")
+        Imbalance (highest minus lowest score of a host) above which load is spread, with mode
+        ``spread``. No plan lifts the imbalance of a policy above its threshold, or increases an
+        imbalance that is above the threshold. The key is required with ``pack`` as well, but has no
+        effect there, because packing makes the loads of hosts unequal on purpose. The key is
+        optional with ``relieve``.""")
     imbalance_over: float = _key(1.0, gt=0.5, le=1.0, about="""
-        With ``spread``: the imbalance is the distance of this quantile of the hosts' scores from
-        its opposite, instead of the highest from the lowest. Of *n* available hosts, the
-        ``(1 - imbalance_over) × n`` with the highest scores and as many with the lowest do not
-        count, rounded down. By default, ``1.0``, all hosts count. Lower it in aggregates of
-        hundreds of hosts, where one odd host must not keep the others above the threshold; an
-        initial value is ``0.95``. Below, more hosts may stay hot. See
-        :ref:`hosts-that-do-not-count`.""")
+        Quantile of the hosts' scores from which the imbalance is computed, with mode ``spread``:
+        the imbalance is the difference between this quantile and the opposite quantile. Of *n*
+        available hosts, the ``(1 - imbalance_over) × n`` hosts with the highest scores and the same
+        number of hosts with the lowest scores are left out. The number is rounded down. By default,
+        ``1.0``: no host is left out. Lower it in aggregates of hundreds of hosts, where a single
+        unusual host should not lead to moves; an initial value is ``0.95``. With lower values, more
+        hosts may keep a high load. See :ref:`hosts-that-do-not-count`.""")
     high: float | None = _key(None, gt=0.0, le=1.0, about="""
-        Score above which a host is relieved, whatever the scores of other hosts are. Required with
-        ``relieve``, possible with ``spread``. ``high`` and ``target`` are set together.""")
+        Score above which a host is relieved, whatever the scores of other hosts are. The key is
+        required with mode ``relieve``, and optional with ``spread``. ``high`` and ``target`` have
+        to be set together.""")
     target: float | None = _key(None, gt=0.0, le=1.0, about="""
-        Score at or below which a host that was above ``high`` has to end, and which no host that
-        takes a server of it may exceed. Less than ``high``.""")
+        Score to which a host is relieved whose score was above ``high``. The servers of such a host
+        are only moved to hosts whose score is then at or below ``target``. The value is less than
+        ``high``.""")
     vm_high: float | None = _key(None, gt=0.0, le=1.0, about="""
-        Profile of a server, as a fraction of its host, above which the host is relieved too. Where
-        the host is at or below ``target``, the server itself leaves it. Meant for profiles that
-        show how long a server waits.""")
+        Load of a single server, as a fraction of its host, above which the host is relieved even if
+        its score is not above ``high``. If the score of the host is at or below ``target``, the
+        server itself is moved. The key is meant for loads that show how long a server waits, such
+        as CPU steal.""")
     imbalance_query: str = _query(about="""
-        PromQL with one series for each host: its load as a fraction of the host, 0 to 1. A
-        percentage is out of range, and the policy then has no data.""")
+        PromQL for the score, with one series for each host. The score is the load of the host as a
+        fraction of the host, from 0 to 1. With percentages instead of fractions, the policy has no
+        data.""")
     host_label: str = _key('host', pattern=LABEL, about="""
-        The label with the name that Nova knows the host by.""")
+        Label whose value is the name of the host in Nova.""")
     host_capacity_query: str | None = _query(None, about="""
-        PromQL with the capacity of each host, where hosts differ in size. The profile is then
-        absolute, in the same unit (cores in use, bytes), and an instance is a smaller part of a
-        bigger host. See ``vm_profile_unit``.""")
+        PromQL for the capacity of each host, where hosts differ in size. ``vm_profile_query`` then
+        has an amount in the unit of this capacity (cores in use, bytes), so that the same instance
+        is a smaller fraction of a larger host. See ``vm_profile_unit``.""")
     vm_profile_query: str | None = _query(None, about="""
-        PromQL with one series for each instance: the load that it adds to its host, as a fraction
-        of the host. A move takes it off the score of the source and adds it to that of the
-        destination.""")
+        PromQL for the load that each instance adds to its host, with one series for each instance.
+        By default the load is a fraction of the host. A planned move subtracts the load from the
+        score of the source, and adds it to the score of the destination.""")
     vm_profile_unit: Literal['host_fraction', 'absolute', 'score'] | None = _key(None, about="""
-        The unit of ``vm_profile_query``. ``host_fraction``, the default, is a fraction of the host
-        that the instance is on: on a host twice as big it is half as much. ``absolute`` is an
-        amount, such as CPUs or bytes; it needs ``host_capacity_query`` (and is the default with
-        it) or ``vm_profile_resource``. ``score`` is not changed by the size of the host: for
-        counts of servers, and for contention such as steal or pressure.""")
+        Unit of ``vm_profile_query``. ``host_fraction`` is a fraction of the present host of the
+        instance. On a host of twice the size, the fraction is half as large. ``absolute`` is an
+        amount, such as CPUs or bytes. It requires ``host_capacity_query`` or
+        ``vm_profile_resource``. ``score`` is an amount that adds to the score of any host without
+        regard to the size of the host. It is meant for numbers of servers, and for contention such
+        as CPU steal or pressure. By default, ``absolute`` with ``host_capacity_query``, otherwise
+        ``host_fraction``.""")
     vm_profile_resource: Literal['VCPU', 'MEMORY_MB'] | None = _key(None, about="""
-        Resource class by which the sizes of hosts are taken from their inventories in placement:
-        ``VCPU`` (CPUs, including those of ``PCPU``) or ``MEMORY_MB``. An ``absolute`` profile is
-        then in CPUs, or in bytes. Without it and without ``host_capacity_query``, hosts whose
-        totals differ by more than 5 % are compared by the resource that the name of the policy or
-        its query suggests. The policy has no data where these suggest none.""")
+        Resource class whose inventory in placement is the size of a host: ``VCPU`` (the CPUs of
+        ``VCPU`` and ``PCPU`` together) or ``MEMORY_MB``. A load in the unit ``absolute`` is then in
+        CPUs, or in bytes. The key cannot be used together with ``host_capacity_query``. By default,
+        hosts have the same size if the totals of their inventories differ by at most 5 %. For other
+        hosts, Kronos chooses the resource class by the name of the policy, or else by the names of
+        metrics in the query. If these names do not suggest a resource class, the policy has no
+        data.""")
     vm_profile_label: str = _key('uuid', pattern=LABEL, about="""
-        Label that identifies the instance. A series that also has ``host_label`` counts only on
-        that host: of two series of a server the one of its own host is used, and series of hosts
-        that Nova does not have are left out.""")
+        Label whose value identifies the instance in the answer to ``vm_profile_query``. If an
+        instance has several series, the series whose ``host_label`` names the host of the instance
+        is used. If some series name hosts of this cloud, series that name other hosts are
+        ignored.""")
     vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = _key('uuid', about="""
-        Meaning of the values of ``vm_profile_label``: ``uuid``, ``name`` (the libvirt domain) or
-        ``display_name``. A name that several servers of the cloud have is used for none of them.
-        For names, Nova is also asked about servers of aggregates that are not read; for ``uuid``
-        that is not necessary.""")
+        Meaning of the value of ``vm_profile_label``: ``uuid``, ``name`` (the name of the libvirt
+        domain) or ``display_name``. If several servers of the cloud have the same name, the series
+        with this name are not used. To find such servers, Kronos also reads the names of servers in
+        other aggregates from Nova. With ``uuid``, this is not necessary.""")
     vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = _key(
         'skip', about="""
-        Treatment of an instance without a series: ``skip`` does not move it, ``flavor_vcpu_ratio``
-        assumes the part of its host's score that it has of the vCPUs there, ``host_average`` an
-        equal part for each instance. Only ``skip`` assumes nothing, and it needs a
-        ``vm_profile_query``. An impossible series (negative, infinite, more than the whole host,
-        given twice) is not replaced by an assumption.""")
+        Treatment of an instance without a series in the answer to ``vm_profile_query``. With
+        ``skip``, the instance is not moved, and no load is assumed. With ``flavor_vcpu_ratio``, the
+        score of the host is divided among its instances in proportion to their vCPUs. With
+        ``host_average``, it is divided into equal parts. ``skip`` requires a ``vm_profile_query``.
+        If the series of an instance is impossible (negative, infinite, more than the whole host,
+        given twice), no load is assumed, and the instance is not moved.""")
     capacity_query: str | None = _query(None, about="""
-        PromQL with one series for each host: the used part of its capacity. ``capacity_query`` and
-        ``capacity_threshold`` are set together; ``pack`` needs them.""")
+        PromQL for the used fraction of the capacity of each host, with one series for each host.
+        The key is required with mode ``pack``. ``capacity_query`` and ``capacity_threshold`` have
+        to be set together.""")
     capacity_threshold: float | None = _key(None, gt=0.0, le=1.0, about="""
-        Largest used part of a host that takes servers: after no move may a destination exceed it,
-        neither by ``capacity_query`` nor by its score.""")
+        Largest fraction of the capacity of a host that may be used after a move to the host. The
+        limit applies to the value of ``capacity_query`` and to the score of the host.""")
     forecast: Forecast | None = _key(None, about="""
-        Forecast by which plans consider the load of the next hours too; ``{}`` has the defaults.
-        Where a forecast was less exact than the present load, plans consider the present load
-        alone.""")
+        Settings of the load forecast, with which plans consider the loads of the next hours as
+        well. With ``{}``, all settings have their defaults. If the forecast was not clearly more
+        exact in the last day than the assumption that loads do not change, plans consider only the
+        present loads.""")
     max_migrations_per_cycle: int = _key(10, ge=1, le=100_000, strict=True, about="""
-        Maximum number of moves that a cycle plans for an aggregate. The largest value of the
-        enabled policies counts.""")
+        Maximum number of moves in one plan of an aggregate. If the enabled policies have different
+        values, the largest value applies.""")
     enabled: bool = _key(True, strict=True, about="""
-        Whether the policy is used.""")
+        Whether Kronos uses the policy.""")
 
     @pydantic.model_validator(mode='after')
     def _check_profile(self) -> Self:
@@ -290,19 +310,21 @@ class MigrationQueries(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     dirty_rate_query: str | None = _query(None, about="""
-        PromQL with one series for each instance: bytes of memory that it writes in a second.
-        Exporters that measure this slow guests down a little. By default, it is not measured.""")
+        PromQL for the bytes of memory that each instance writes per second, with one series for
+        each instance. An exporter that measures this rate makes guests a little slower. By default,
+        the rate is not measured.""")
     used_memory_query: str | None = _query(None, about="""
-        PromQL with one series for each instance: bytes of memory that a migration has to copy. This
-        is the memory that the hypervisor has given to the guest (resident), and not what the guest
-        reports as used.""")
+        PromQL for the bytes of memory that a migration of each instance has to copy, with one
+        series for each instance. This is the memory that the hypervisor has given to the guest
+        (resident memory), and not the memory that the guest reports as used.""")
     link_query: str | None = _query(None, about="""
-        PromQL with one series for each host: bytes per second that its link for live migration
-        carries. It takes precedence over ``link_mbps``.""")
+        PromQL for the bytes per second that the live migration link of each host can carry, with
+        one series for each host. The query takes precedence over ``[kronos_executor]
+        link_mbps``.""")
     label: str = _key('uuid', pattern=LABEL, about="""
         Label whose value is the uuid of the instance.""")
     host_label: str = _key('host', pattern=LABEL, about="""
-        The label with the name that Nova knows the host by.""")
+        Label whose value is the name of the host in Nova.""")
 
 
 class PolicySet(pydantic.BaseModel):
@@ -311,14 +333,14 @@ class PolicySet(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     policies: tuple[Policy, ...] = _key(min_length=1, about="""
-        The policies, in any order.""")
+        The policies of the file, in any order.""")
     migration: MigrationQueries = _key(MigrationQueries(), about="""
-        Queries by which durations of live migrations are predicted.""")
+        Queries from which Kronos predicts the durations of live migrations.""")
     rules: tuple[OperatorRule, ...] = _key((), max_length=MOST_RULES, about="""
-        Rules about the hosts on which servers may be, and the times at which they may move. See
-        :doc:`rules`.""")
+        Rules of operators: the hosts on which servers may run, and the times at which servers may
+        be moved. See :doc:`rules`.""")
     buffers: tuple[Buffer, ...] = _key((), max_length=MOST_BUFFERS, about="""
-        Room for new servers that is always kept free. See :doc:`room`.""")
+        Buffers: room that is always kept free for new servers. See :doc:`room`.""")
 
     @pydantic.model_validator(mode='after')
     def _check_together(self) -> Self:

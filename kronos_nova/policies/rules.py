@@ -73,25 +73,30 @@ class ServerSelector(_Strict):
     uuid: Words | None = _key(about="""
         Uuids of servers.""")
     project: Words | None = _key(about="""
-        IDs of projects.""")
+        IDs of projects. The rule selects servers of these projects.""")
     flavor: Words | None = _key(about="""
-        Names of flavors, or patterns with ``*``, ``?`` and ``[…]``.""")
+        Names of flavors, or patterns with ``*``, ``?`` and ``[…]``. The rule selects servers with
+        these flavors.""")
     image: dict[str, str] | None = _key(about="""
-        Properties of the image that a server was booted from, each with its value or a pattern. A
-        server has to match all of them.""")
+        Properties of the image from which a server was booted, as ``property: value``. A value may
+        be a pattern. The image has to match all of these properties.""")
     metadata: dict[str, str] | None = _key(about="""
-        The server's own metadata, each key with its value or a pattern. Keys begin with
-        ``kronos:``, because no others are read. See ``tag``.""")
+        Metadata of servers, as ``key: value``. A value may be a pattern. Only keys that begin with
+        ``kronos:`` are permitted, because Kronos reads no other metadata. Owners of servers set the
+        metadata; see ``tag``.""")
     tag: Words | None = _key(about="""
-        Tags of servers. The owners of servers set their tags, metadata and names, and the names of
-        server groups. A rule that selects by these, and lists neither ``project`` nor ``uuid``,
-        gives way where a host could not be emptied otherwise.""")
+        Tags of servers. The owner of a server sets its tags, its metadata, its name, and the names
+        of its server groups. If a rule selects servers by any of these, and has neither ``project``
+        nor ``uuid``, its servers are selected by their owners. Such a rule is ignored if a host
+        cannot be emptied otherwise.""")
     server_group: Words | None = _key(about="""
-        Uuids or names of server groups. For names see ``tag``.""")
+        Uuids or names of server groups. The rule selects the members of these groups. Owners of
+        servers set the names of server groups; see ``tag``.""")
     name: Words | None = _key(about="""
-        Names of servers, or patterns. See ``tag``.""")
+        Names of servers, or patterns. Owners of servers set these names; see ``tag``.""")
     availability_zone: Words | None = _key(about="""
-        Availability zones of the hosts that servers are on; ``nova`` is that of hosts in none.""")
+        Names of availability zones. The rule selects servers on the hosts of these zones. ``nova``
+        stands for hosts in no availability zone.""")
 
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:
@@ -121,12 +126,12 @@ class Places(_Strict):
     hosts: Words | None = _key(about="""
         Names of hosts, or patterns.""")
     aggregate: Words | None = _key(about="""
-        Names of aggregates, or patterns.""")
+        Names of aggregates, or patterns. The rule applies to the hosts in these aggregates.""")
     trait: Words | None = _key(about="""
-        Traits of resource providers, or patterns, such as ``CUSTOM_LICENCE``.""")
+        Traits of the hosts' resource providers, or patterns, such as ``CUSTOM_LICENCE``.""")
     domain: dict[str, Words] | None = _key(about="""
-        A level of failure domains with names of domains or patterns, such as ``rack: [r1, r2]``.
-        See ``[kronos] failure_domain_key``.""")
+        Levels of failure domains, each with names of failure domains or patterns, such as ``rack:
+        [r1, r2]``. The levels are the keys in ``[kronos] failure_domain_key``.""")
 
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:
@@ -149,48 +154,54 @@ class OperatorRule(_Strict):
     them."""
 
     name: str = _key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
-        Lower case letters, digits, ``-`` and ``_``; unique. Reports and explanations use it.""")
+        Name of the rule in reports and explanations: lower case letters, digits, ``-`` and ``_``.
+        The name is unique in the file.""")
     servers: ServerSelector = _key(..., about="""
-        The servers that the rule is about.""")
+        The servers to which the rule applies.""")
     must_run_on: Places | None = _key(about="""
-        The servers must be on these hosts. A server on another host is moved to one of them.""")
+        Hosts on which the servers must run. A server on another host is moved to one of these
+        hosts.""")
     must_not_run_on: Places | None = _key(about="""
-        The servers must not be on these hosts. A server on one of them is moved away.""")
+        Hosts on which the servers must not run. A server on one of these hosts is moved to another
+        host.""")
     should_run_on: Places | None = _key(about="""
-        The servers should be on these hosts. A plan may violate this where it gains more than
-        ``cost``.""")
+        Hosts on which the servers should run. A plan may move a server to another host if the plan
+        gains more than ``cost`` by it.""")
     should_not_run_on: Places | None = _key(about="""
-        The servers should not be on these hosts. A plan may violate this where it gains more than
-        ``cost``.""")
+        Hosts on which the servers should not run. A plan may move a server to one of these hosts if
+        the plan gains more than ``cost`` by it.""")
     cost: float | None = _key(about="""
-        With ``should_run_on`` and ``should_not_run_on``: the amount by which a move that violates
-        the rule must lower the combined imbalance, and which a move that repairs a violation may
-        add to it. By default, 0.02.""", gt=0.0, le=1.0)
+        Cost of a server on a host that ``should_run_on`` or ``should_not_run_on`` avoids, as an
+        amount of combined imbalance. A move that violates the rule has to lower the combined
+        imbalance by at least this amount. A move that repairs a violation may raise the combined
+        imbalance by at most this amount. By default, 0.02.""", gt=0.0, le=1.0)
     keep_together: str | None = _key(about="""
-        ``host``, or a level of failure domains: a server may move only to the host or domain that
-        most of the others are in.""",
-        min_length=1)
+        ``host``, or a level of failure domains such as ``rack``. All servers should be on the same
+        host, or in the same failure domain of this level. A server may only be moved to the host or
+        failure domain that has most of the other servers.""", min_length=1)
     keep_apart: str | None = _key(about="""
-        ``host``, or a level of failure domains: no two of the servers may be in the same
-        one.""", min_length=1)
+        ``host``, or a level of failure domains such as ``rack``. No two of the servers may be on
+        the same host, or in the same failure domain of this level.""", min_length=1)
     at_most_hosts: int | None = _key(about="""
-        Maximum number of hosts that the servers are on, such as the number of licences.""", ge=1,
-        le=100_000, strict=True)
+        Maximum number of hosts on which the servers may run together, such as the number of
+        licences.""", ge=1, le=100_000, strict=True)
     never_move: Literal[True] | None = _key(about="""
-        The servers are not moved, not even off hosts that are emptied, unless their owners select
-        them (see ``tag``).""")
+        ``true``: the servers are not moved. They are not even moved off a host that is emptied,
+        unless the servers are selected by their owners (see ``tag``).""")
     move_only: Words | None = _key(about="""
-        Times at which the servers may be moved, each written as in ``[kronos] maintenance_window``.
-        At other times they are not moved off a host that is emptied either, unless their owners
-        select them (see ``tag``).""")
+        Times at which the servers may be moved, each in the form of ``[kronos]
+        maintenance_window``. At other times the servers are not even moved off a host that is
+        emptied, unless the servers are selected by their owners (see ``tag``).""")
     max_moves: int | None = _key(about="""
-        Maximum number of moves of each of the servers within 24 hours. Moves that empty a host are
-        not counted.""", ge=1, le=1000, strict=True)
+        Maximum number of moves of each selected server within 24 hours. Moves that empty a host are
+        not limited.""", ge=1, le=1000, strict=True)
     unmovable: Literal['leave', 'cold', 'stop'] | None = _key(about="""
-        Treatment of the running servers that Nova does not migrate live, in place of the option
-        ``--unmovable`` of ``host drain``: they are left, migrated cold, or stopped until the host
-        is released. Of several rules about a server the one that interrupts it least applies.
-        ``leave`` does not apply where the servers' owners select them (see ``tag``).""")
+        Treatment of running servers that Nova cannot migrate live, when their host is drained. It
+        takes precedence over the option ``--unmovable`` of ``host drain``. With ``leave``, the
+        servers stay on the host. With ``cold``, they are migrated cold. With ``stop``, they are
+        stopped until the host is released. If several rules apply to a server, the treatment that
+        interrupts the server least is used. ``leave`` has no effect if the servers are selected by
+        their owners (see ``tag``).""")
 
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:
