@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_allocations', title='Allocations', help="""
-Repair of allocations that crashed moves leave behind in placement. At the interval
-``reconcile_interval`` a nova-conductor checks the migrations that changed lately. It corrects the
-allocations of the migrated instances, so that each allocation is on the host where the instance
-runs. "kronos-manage allocations" finds and repairs all other wrong allocations.
+Repair of allocations that interrupted migrations leave behind in placement. Every
+``reconcile_interval`` seconds, a nova-conductor worker checks the migrations that changed lately.
+The worker corrects the allocations of the migrated instances, so that each allocation is on the
+host where the instance runs. "kronos-manage allocations" finds and repairs all other wrong
+allocations.
 """)
 
 OPTS = [
@@ -42,20 +43,23 @@ are repaired.
 
 By default, a minute.
 
-Raise it where one step at the end of a migration takes Nova longer. Lower it in tests only: with a
-low value, the allocations of a migration in progress may be repaired.
+Raise it where a single step at the end of a migration takes Nova longer than a minute. Lower it in
+tests only: with a low value, the allocations of a migration in progress may be repaired.
 
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('task_timeout', default=60.0, min=5.0, help="""
 Seconds without a heartbeat after which a nova-conductor worker that prepares a live migration
 counts as dead. The claims of this worker are then released, and its instance can be moved again. If
-the worker is alive after all, it stops before it starts the migration.
+the worker may already have sent the request to the source host, it counts as dead only after five
+times this number of seconds. If the worker is alive after all, it stops before it starts the
+migration.
 
 By default, a minute.
 
-Raise it where busy nova-conductors are delayed for longer, or where the clocks of controllers
-differ by more. Lower it where instances should be movable again sooner after a crash.
+Raise it where busy nova-conductors are delayed for longer than a minute, or where the clocks of
+controllers differ by more than a minute. Lower it where instances should be movable again sooner
+after a crash.
 """),
 ]
 

@@ -53,9 +53,10 @@ connection of their own to the control database, because one thread reads all ev
 
 By default, 128.
 
-Raise it where more pages are open at the same time. Lower it to save the memory of the threads. In
-a web server that loads ``kronos_nova.cmd.wsgi``, the number of threads in each process has to be
-higher than this option. Otherwise streams may use all threads, and no other request is answered.
+Raise it where more users have the page open at the same time. Lower it to save the memory of the
+threads. In a web server that loads ``kronos_nova.cmd.wsgi``, the number of threads in each process
+has to be higher than this option. Otherwise streams may use all threads, and no other request is
+answered.
 
 Related options: ``threads``.
 """),
@@ -127,7 +128,8 @@ Related options: ``login_lockout``, ``password_login``.
 """),
     cfg.IntOpt('login_lockout', default=300, min=1, help="""
 Seconds for which ``kronos-api`` refuses logins after ``login_tries`` wrong passwords, counted from
-the last wrong password. A count of fewer wrong passwords is forgotten after the same time.
+the last wrong password. Fewer wrong passwords are forgotten after the same time without another
+wrong password.
 
 By default, five minutes.
 
@@ -141,7 +143,7 @@ of nova.conf. The file is read again when it changes. Nova's own policy file is 
 
 By default, ``kronos-policy.yaml``, which need not exist. Without the file, the role ``admin`` may
 do everything. The role ``kronos_operator`` may do everything except set levels. The role
-``kronos_reader``, and the role ``reader`` on the system scope, may read.
+``kronos_reader``, and the role ``reader`` on the system scope, may read all data.
 
 Change it where the file has another name or folder.
 """),

@@ -43,8 +43,8 @@ Related options: ``max_concurrent_migrations``.
 """),
     cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
 Capacity of the network link that each host has for live migration, in megabits per second in each
-direction. Kronos predicts the durations of moves from this capacity and from past migrations. It
-starts the moves of a plan in an order in which the whole plan ends soon.
+direction. Kronos predicts the durations of moves from this capacity and from past migrations.
+Kronos starts the moves of a plan in an order in which the whole plan ends soon.
 
 By default, 0: the link is assumed to carry only as much as one migration (``stream_mbps``).
 
@@ -158,12 +158,13 @@ users.
 Related options: ``retry_interval``, ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.FloatOpt('retry_interval', mutable=True, default=30.0, min=1.0, help="""
-Seconds between the failure of a move and its first retry. The wait doubles with each further retry,
-up to ten minutes. A random time of up to half the wait is added.
+Seconds between the failure of a move and its first retry. The wait doubles with each further retry.
+A random time of up to half the wait is added. The wait never exceeds ten minutes.
 
 By default, half a minute.
 
-Raise it where causes of failures last longer. Lower it where a plan should end sooner.
+Raise it where the causes of failures last longer than the waits. Lower it where a plan should end
+sooner.
 
 Related options: ``max_retries``.
 """),
@@ -173,8 +174,8 @@ the request counts as lost, and the attempt to move the instance has failed.
 
 By default, a minute.
 
-Raise it where requests wait longer because nova-conductors are busy. Lower it where lost requests
-should be repeated sooner.
+Raise it where requests wait longer than a minute because nova-conductors are busy. Lower it where
+lost requests should be repeated sooner.
 
 Related options: ``message_grace``, ``max_retries``.
 """),
@@ -185,8 +186,8 @@ the result is read from the control database instead.
 
 By default, half a minute.
 
-Raise it where executors take longer to answer. Lower it where the message broker often loses
-messages.
+Raise it where executors take longer than half a minute to answer. Lower it where the message broker
+often loses messages.
 
 Related options: ``request_grace``.
 """),
@@ -194,10 +195,10 @@ Related options: ``request_grace``.
 Seconds without a heartbeat after which a worker counts as dead, and other workers adopt its moves.
 Each worker measures this time by its own monotonic clock.
 
-By default, a minute. An initial value is several times ``poll_interval``.
+By default, a minute.
 
-Raise it where busy workers are delayed for longer. Lower it where the moves of a dead worker should
-continue sooner.
+Raise it where busy workers are delayed for longer than a minute; the value should be several times
+``poll_interval``. Lower it where the moves of a dead worker should continue sooner.
 
 Related options: ``poll_interval``.
 """),
@@ -222,9 +223,9 @@ Raise it where plans are long and load changes slowly. Lower it where load chang
 Related options: ``max_concurrent_migrations``, ``start_interval``.
 """),
     cfg.BoolOpt('masakari', default=False, help="""
-Whether a drained host is in maintenance for masakari, so that masakari does not act on the host.
-When a drain begins, Kronos sets ``on_maintenance`` of the host in every segment of masakari that
-contains the host. The setting is cleared when the host is released or enabled. If
+Whether Kronos sets a drained host to maintenance in masakari, so that masakari does not act on the
+host. When a drain begins, Kronos sets ``on_maintenance`` of the host in every segment of masakari
+that contains the host. The setting is cleared when the host is released or enabled. If
 ``on_maintenance`` was set before the drain, it stays set.
 
 By default, off: masakari regards a host that is rebooted during a drain as failed.
@@ -236,12 +237,14 @@ nova-conductor.
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-First words of the disabled reasons (``disabled_reason``) that services for high availability give
-to a compute service. Such a service regards a host that is rebooted during a drain as failed, and
-replaces the disabled reason of the drain by its own. When the host is released, Kronos enables it
-in spite of such a reason. Only a host that the drain itself had disabled is enabled.
+First words of the disabled reasons (``disabled_reason``) with which high-availability services
+disable nova-compute. A high-availability service regards a host that is rebooted during a drain as
+failed, and replaces the disabled reason of the drain by its own. When the host is released, Kronos
+enables it if its disabled reason begins with words of this list. Kronos enables only hosts that the
+drain itself had disabled.
 
-By default, the reasons of masakari and of instanceha. With an empty list, such hosts stay disabled.
+By default, the reasons of masakari and of instanceha. With an empty list, hosts with a disabled
+reason of a high-availability service stay disabled.
 
 Add the first words of your own reason if you have set ``[host_failure] service_disable_reason`` of
 masakari.

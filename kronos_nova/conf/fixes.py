@@ -13,13 +13,13 @@ of Nova has a fix of its own. Restart the service after a change.
 OPTS = [
     cfg.BoolOpt('broken_migrations', default=True, help="""
 Whether nova-compute on the source host checks where the guest runs when a live migration breaks
-off. It asks the hypervisors of both hosts. If the guest has arrived at the destination, it
-completes the migration; otherwise it rolls the migration back.
+off. nova-compute asks the hypervisors of both hosts. If the guest has arrived at the destination,
+nova-compute completes the migration; otherwise it rolls the migration back.
 
 By default, it is on. If disabled, Nova relies on the error that its virt driver raised. Nova may
 then put an instance into ERROR although its guest runs on, or record a guest as moved although its
-QEMU died. It also puts an instance whose guest has arrived into ERROR if placement does not delete
-the allocation of the migration.
+QEMU died. Nova also puts an instance whose guest has arrived into ERROR if placement does not
+delete the allocation of the migration.
 
 Related options: ``interrupted_migrations``, which has no effect without ``broken_migrations``.
 """),

@@ -213,9 +213,9 @@ Raise it where migrations disturb users. Lower it where load changes fast.
 Related options: ``instance_cooldown_factor``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_quarantine_seconds', mutable=True, default=86400, min=-1, help="""
-Seconds for which an instance is not moved after a move of the instance has failed for good. This is
-a quarantine. A migration that Nova refused to begin leads to no quarantine; see
-``rejection_backoff_cycles``.
+Seconds for which an instance is in quarantine after a move of the instance has failed for good. An
+instance in quarantine is not moved. A migration that Nova refused to begin leads to no quarantine;
+see ``rejection_backoff_cycles``.
 
 By default, a day. With -1, a quarantine lasts until an operator ends it ("kronos-manage quarantine
 remove").
@@ -226,8 +226,8 @@ removed.
 Related options: ``rejection_backoff_cycles``, ``[kronos_executor] max_retries``.
 """),
     cfg.BoolOpt('evacuate_disabled_hosts', mutable=True, default=False, help="""
-Whether Kronos empties a host whose nova-compute service is disabled but up. It live migrates all
-instances off such a host, before it balances load.
+Whether Kronos empties a host whose nova-compute service is disabled but up. Kronos live migrates
+all instances off such a host, before it balances load.
 
 By default, off: disabled hosts keep their instances.
 
@@ -280,13 +280,13 @@ or for one. The level is never higher than ``max_automation``. An aggregate with
 has no repairs.
 
 By default, repairs have the level of their aggregate, and are part of the aggregate's plans. If a
-different level is set, repairs get plans of their own, with the purpose ``repair``. If it is higher
-than the level of the aggregate, repairs are planned before all other moves. If it is lower, repairs
-are planned only once no other moves are needed.
+different level is set, repairs get plans of their own, with the purpose ``repair``. If the level of
+repairs is higher than the level of the aggregate, repairs are planned before all other moves. If
+the level of repairs is lower, repairs are planned only once no other moves are needed.
 
-Set it to ``approve`` where load may be balanced without approval, but an operator has to see which
-servers a new rule moves. Set it to ``auto``, with a lower level in ``automation``, where only
-repairs may be made without approval.
+Set it to ``approve`` where load may be balanced without approval, but an operator should see which
+servers a new rule would move, before they are moved. Set it to ``auto``, with a lower level in
+``automation``, where only repairs may be made without approval.
 
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
@@ -318,8 +318,8 @@ Example: ``failure_domain_key = room, rack``, with ``openstack aggregate set --p
 Related options: ``policies_file``, ``failover_domains``.
 """),
     cfg.BoolOpt('restrict_to_az', mutable=True, default=False, help="""
-Whether instances stay in their availability zone. If they do, no instance is moved to a host in
-another availability zone.
+Whether instances stay in their availability zone. If the option is on, no instance is moved to a
+host in another availability zone.
 
 By default, off: an instance may be moved to any host of its aggregate that Nova permits.
 
@@ -391,9 +391,9 @@ Related options: ``cycle_timeout``.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
 Load (0 to 1) that no host may exceed in any policy while a plan is carried out. A host that
-exceeded it before the plan is excepted. To empty a disabled host, Kronos lets another host exceed
-it if an instance has no other destination. Packing uses the ``capacity_threshold`` of each policy
-instead.
+exceeded this load before the plan is excepted. When a disabled host is emptied, another host may
+exceed this load if an instance has no other destination. Packing uses the ``capacity_threshold`` of
+each policy instead.
 
 By default, 0.95.
 
@@ -487,16 +487,16 @@ An aggregate is imbalanced if the imbalance of a policy is above its threshold. 
 reasons are not delayed: packing, relieving hosts above the ``high`` of a policy, emptying disabled
 hosts, and repairing server groups and rules.
 
-By default, 1: load is spread after the first such evaluation.
+By default, 1: load is spread after the first evaluation that finds an imbalance.
 
 Raise it where short peaks of load should not lead to moves; an initial value is 3.
 
 Related options: ``evaluation_interval``, ``restraint``.
 """),
     cfg.IntOpt('spread_interval', mutable=True, default=0, min=0, max=31536000, help="""
-Seconds between two plans that spread the load of the same aggregate. Moves for other reasons are
-delayed only by ``cooldown``: relieving hosts above the ``high`` of a policy, emptying disabled
-hosts, and repairing server groups.
+Minimum number of seconds between two plans that spread the load of the same aggregate. Moves for
+other reasons are delayed only by ``cooldown``: relieving hosts above the ``high`` of a policy,
+emptying disabled hosts, and repairing server groups.
 
 By default, 0: load is spread whenever there is an imbalance.
 
@@ -513,14 +513,14 @@ the next half hour. The expected load of each instance is predicted from its loa
 
 By default, 1. A plan is then made only if the imbalance of the expected load is above the threshold
 of a policy by more than random variation explains. The plan copies only as much memory as is needed
-to bring the imbalance to its target just below the threshold. Other moves to spread load are
-optional: they make it less likely that a host gets a load above 0.9, and are made only if they save
-more core-hours than copying the instance costs. No instance returns within a day to a host that it
-left. Compared with 0, far fewer moves are made, and fewer hosts become full.
+to bring the imbalance below the threshold. Other moves to spread load are optional: they make it
+less likely that a host gets a load above 0.9, and are made only if they save more core-hours than
+copying the instance costs. No instance returns within a day to a host that it left. Compared with
+0, far fewer moves are made, and fewer hosts become full.
 
 Raise it where migrations are expensive. The prediction then looks further ahead, and an optional
-move has to save that many times more core-hours. Lower it to 0 where only an even load matters,
-such as in tests.
+move has to save more core-hours. With 2, for example, an optional move has to save twice as many
+core-hours as with 1. Lower it to 0 where only an even load matters, such as in tests.
 
 The option has its full effect some hours after the first start of Kronos, when enough loads of
 instances are known. A replay uses the load statistics in its snapshot.
@@ -531,9 +531,9 @@ Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 Smallest gain (0 to 1) for which a move is made to spread load. The gain of a move is the decrease
 of the combined imbalance. With ``restraint`` above 0, the gain is the amount by which the move
-brings its two hosts closer to their target load. The planner ``spread`` checks the gain of each
-move. From plans of other planners, Kronos removes the last moves until the remaining moves have
-this gain on average.
+brings its two hosts closer to the load that the plan aims at. The planner ``spread`` checks the
+gain of each move. From plans of other planners, Kronos removes the last moves until the remaining
+moves have this gain on average.
 
 By default, 0: every gain is sufficient.
 
@@ -576,8 +576,8 @@ Raise it where the same moves fail again and again; an initial value is 0.01.
 Related options: ``min_gain``, ``experience_window``.
 """),
     cfg.IntOpt('experience_window', mutable=True, default=2592000, min=0, help="""
-Seconds after the end of a move during which its duration and its failure affect the expected
-durations and the costs of later moves.
+Seconds after the end of a move during which the move affects the expected costs of later moves, by
+its duration and by its result.
 
 By default, 30 days.
 
@@ -615,8 +615,9 @@ the load and have to be moved more often.
 Related options: ``instance_cooldown``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
-Maximum number of seconds to which the cooldown of an instance grows. If an instance is not moved
-for this number of seconds, its next cooldown is ``instance_cooldown`` again.
+Maximum number of seconds to which the cooldown of an instance grows. Once this number of seconds
+has passed since the end of an instance's last cooldown, earlier moves no longer count. The next
+cooldown of the instance is then ``instance_cooldown`` again.
 
 By default, a day.
 
@@ -628,14 +629,14 @@ Related options: ``instance_cooldown``, ``instance_cooldown_factor``.
     cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
                default=12, min=0, max=1000, help="""
 Number of evaluation intervals for which an instance is not moved after Nova's scheduler has refused
-three hosts for the instance. If only ten or fewer hosts come into question for the instance, the
-scheduler has to refuse all of them. Kronos asks the scheduler about the moves of a plan before they
-are made. The cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and
+three hosts for the instance. If the instance has at most ten possible destinations, the scheduler
+has to refuse all of them. Kronos asks the scheduler about the moves of a plan before the moves are
+made. The cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and
 each question costs processor time of the scheduler.
 
-If Nova refuses to begin a move of a plan, its destination is avoided for the same number of
-intervals. This applies to all instances with the same flavor, image, project, requirements and
-server groups. "kronos-manage refusal list" shows refused instances with Nova's reason.
+If Nova refuses to begin a move of a plan, no similar instance is moved to the same destination for
+the same number of intervals. Similar instances have the same flavor, image, project, requirements
+and server groups. "kronos-manage refusal list" shows refused instances with Nova's reason.
 
 By default, 12: an hour with the default ``evaluation_interval``. With 0, the scheduler is asked
 again in the next cycle.
@@ -651,11 +652,12 @@ Seconds for which an instance is not moved back to a host that it has left, afte
 or by someone else. An instance that moves back and forth is a sign of two rules that conflict. With
 ``restraint`` above 0, the time is at least a day.
 
-By default, six hours, and therefore a day with the default ``restraint``. With 0, and without
-``restraint``, an instance may return at any time.
+By default, six hours, and therefore a day with the default ``restraint``. With 0, and with
+``restraint`` set to 0, an instance may return at any time.
 
 Raise it where instances move back and forth, but not above the time for which Nova keeps
-migrations. Lower it, without ``restraint``, where an aggregate has few hosts.
+migrations. Lower it where an aggregate has few hosts; a value below a day has an effect only with
+``restraint`` set to 0.
 
 Related options: ``restraint``, ``instance_cooldown``.
 """),
@@ -718,9 +720,9 @@ Set it where users notice migrations; an initial value is 1.
 Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-Number of hosts whose room is kept free in each aggregate. With N, the hosts that have instances
-together keep as much room free as the N largest hosts have in total. This holds for each resource
-class. Packing does not use this room, nor does the emptying of a disabled host.
+Number of hosts whose total room is kept free in each aggregate. With N, the hosts that have
+instances together keep as much of each resource class free as the N largest hosts have. Packing and
+the emptying of disabled hosts leave this room free.
 
 By default, 0: no room is reserved.
 
@@ -732,7 +734,7 @@ Related options: ``failover_hosts``, ``evacuate_disabled_hosts``.
     cfg.ListOpt('slot_flavors', mutable=True, default=[], help="""
 Flavors for which evaluations count how many more servers would fit into each aggregate. Each entry
 is the name of a flavor, or a size such as ``4:8192:40`` (VCPUs, MiB of memory, GiB of disk).
-Entries are separated by commas, and only the first ten are used. The metric ``kronos_slots`` has
+Entries are separated by commas, and only the first ten are used. The metric ``kronos_slots`` shows
 these numbers. From past numbers, "kronos-manage capacity --aggregate" predicts in how many days no
 server will fit any more.
 
@@ -765,10 +767,11 @@ other hosts before a plan, they can do so after the plan. Moves that would chang
 of the plan. With 2 or 3, each set of two or three hosts is considered as well. Checking all sets
 takes time.
 
-A drain, a maintenance, or a request of an operator for room is refused if fewer hosts could fail
-after it, unless the operator forces it. Moves that empty a disabled host are never left out. If new
-servers have taken the room that the servers of a host need to restart, plans move other servers
-until there is enough room again. These moves are repairs (``repair_automation``).
+A drain, a maintenance, or a request of an operator for room is refused if the servers of another
+host could no longer restart elsewhere afterwards. The operator can force it. Moves that empty a
+disabled host are never left out. If new servers have taken the room that the servers of a host need
+to restart, plans move other servers until there is enough room again. These moves are repairs
+(``repair_automation``).
 
 By default, 0: plans do not consider failures of hosts.
 
@@ -867,8 +870,8 @@ Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 Related options: ``[kronos_executor] stale_plan_age``.
 """),
     cfg.StrOpt('coordination_url', secret=True, help="""
-URL of the lock service by which nova-conductors agree on the one that plans an aggregate. The URL
-has the form that the library tooz expects, such as ``etcd3+http://controller:2379``,
+URL of the lock service by which workers agree on the worker that plans an aggregate. The URL has
+the form that the library tooz expects, such as ``etcd3+http://controller:2379``,
 ``redis://controller:6379`` or ``mysql://user:password@controller/kronos``.
 
 By default, a lock file below ``[DEFAULT] state_path`` is used. It is sufficient for one controller
