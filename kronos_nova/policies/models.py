@@ -60,15 +60,15 @@ class Forecast(pydantic.BaseModel):
     quantile: float = _key(0.5, ge=0.5, le=0.99, about="""
         Probability with which the load of a host stays at or below the forecast load. With ``0.5``,
         plans are made for the likely load. With ``0.9``, plans are made for a load that is exceeded
-        in one hour of ten. The difference is computed from the errors of the forecasts in the last
-        day. The key cannot be used with ``vm_query`` or ``host_query``; include such a margin in
-        the query instead.""")
+        in one hour of ten. The margin for higher values is computed from the errors of the
+        forecasts in the last day. With ``vm_query`` or ``host_query``, the key must have its
+        default, and the query has to include any margin.""")
     history_query: str | None = _query(None, about="""
-        PromQL for the load of the last hour, as a mean: one series for each series of
-        ``vm_profile_query``, with the same labels. If the policy has no ``vm_profile_query``, the
-        mean of ``imbalance_query`` is needed instead. Use it for a series that a recording rule of
-        Prometheus computes. By default, Prometheus computes ``avg_over_time((query)[1h:5m])``. For
-        each hour, this takes as much time as a dozen evaluations of the query.""")
+        PromQL for the mean of ``vm_profile_query`` over the last hour, with the same labels. If the
+        policy has no ``vm_profile_query``, the mean of ``imbalance_query`` is needed instead. The
+        key is meant for series that a recording rule of Prometheus computes. By default, Kronos
+        sends ``avg_over_time((query)[1h:5m])``. For each past hour, Prometheus then evaluates the
+        query a dozen times.""")
     vm_query: str | None = _query(None, about="""
         PromQL for a forecast that replaces the forecast of Kronos, with one series for each
         instance. The value is the largest load that the instance is expected to add to its host
@@ -76,8 +76,8 @@ class Forecast(pydantic.BaseModel):
     host_query: str | None = _query(None, about="""
         PromQL for a forecast that replaces the forecast of Kronos, with one series for each host.
         The value is the highest score that is expected of the host, for instance by
-        ``predict_linear()``. The share of each instance in the expected score is its share in the
-        present score. The key cannot be used together with ``vm_query``.""")
+        ``predict_linear()``. Each instance is assumed to have the same share in the expected score
+        as in the present score. The key cannot be used together with ``vm_query``.""")
 
     @pydantic.model_validator(mode='after')
     def _check_queries(self) -> Self:
@@ -114,9 +114,9 @@ class Policy(pydantic.BaseModel):
         policies of a file have the same mode.""")
     weight: float = _key(ge=0.0, le=1.0, about="""
         Weight of the policy in the combined imbalance, which is ``Σ weight × (max − min)`` over the
-        policies. ``max`` and ``min`` are the highest and the lowest score of a host. The weights of
-        the enabled policies sum to 1. See ``imbalance_over`` for hosts that are left out of the
-        imbalance.""")
+        policies. ``max`` and ``min`` are the highest and the lowest score of the hosts in a policy.
+        The weights of the enabled policies sum to 1. See ``imbalance_over`` for hosts that are left
+        out of the imbalance.""")
     threshold: float = _key(1.0, ge=0.0, le=1.0, about="""
         Imbalance (highest minus lowest score of a host) above which load is spread, with mode
         ``spread``. No plan lifts the imbalance of a policy above its threshold, or increases an
@@ -125,12 +125,13 @@ class Policy(pydantic.BaseModel):
         optional with ``relieve``.""")
     imbalance_over: float = _key(1.0, gt=0.5, le=1.0, about="""
         Quantile of the hosts' scores from which the imbalance is computed, with mode ``spread``:
-        the imbalance is the difference between this quantile and the opposite quantile. Of *n*
-        available hosts, the ``(1 - imbalance_over) × n`` hosts with the highest scores and the same
-        number of hosts with the lowest scores are left out. The number is rounded down. By default,
-        ``1.0``: no host is left out. Lower it in aggregates of hundreds of hosts, where a single
-        unusual host should not lead to moves; an initial value is ``0.95``. With lower values, more
-        hosts may keep a high load. See :ref:`hosts-that-do-not-count`.""")
+        the imbalance is the difference between this quantile and the quantile ``1 -
+        imbalance_over``. Of *n* available hosts, the ``(1 - imbalance_over) × n`` hosts with the
+        highest scores and the same number of hosts with the lowest scores are left out. The number
+        is rounded down. By default, ``1.0``: no host is left out. Lower it in aggregates of
+        hundreds of hosts, where a single unusual host should not lead to moves; an initial value is
+        ``0.95``. With lower values, more hosts may keep a high load. See
+        :ref:`hosts-that-do-not-count`.""")
     high: float | None = _key(None, gt=0.0, le=1.0, about="""
         Score above which a host is relieved, whatever the scores of other hosts are. The key is
         required with mode ``relieve``, and optional with ``spread``. ``high`` and ``target`` have
@@ -141,9 +142,9 @@ class Policy(pydantic.BaseModel):
         ``high``.""")
     vm_high: float | None = _key(None, gt=0.0, le=1.0, about="""
         Load of a single server, as a fraction of its host, above which the host is relieved even if
-        its score is not above ``high``. If the score of the host is at or below ``target``, the
-        server itself is moved. The key is meant for loads that show how long a server waits, such
-        as CPU steal.""")
+        the score of the host is not above ``high``. If the score of the host is at or below
+        ``target``, the server itself is moved. The key is meant for loads that show how long a
+        server waits, such as CPU steal.""")
     imbalance_query: str = _query(about="""
         PromQL for the score, with one series for each host. The score is the load of the host as a
         fraction of the host, from 0 to 1. With percentages instead of fractions, the policy has no
@@ -189,9 +190,9 @@ class Policy(pydantic.BaseModel):
         Treatment of an instance without a series in the answer to ``vm_profile_query``. With
         ``skip``, the instance is not moved, and no load is assumed. With ``flavor_vcpu_ratio``, the
         score of the host is divided among its instances in proportion to their vCPUs. With
-        ``host_average``, it is divided into equal parts. ``skip`` requires a ``vm_profile_query``.
-        If the series of an instance is impossible (negative, infinite, more than the whole host,
-        given twice), no load is assumed, and the instance is not moved.""")
+        ``host_average``, the score of the host is divided into equal parts. ``skip`` requires a
+        ``vm_profile_query``. If the series of an instance is impossible (negative, infinite, more
+        than the whole host, given twice), no load is assumed, and the instance is not moved.""")
     capacity_query: str | None = _query(None, about="""
         PromQL for the used fraction of the capacity of each host, with one series for each host.
         The key is required with mode ``pack``. ``capacity_query`` and ``capacity_threshold`` have
