@@ -9,8 +9,8 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Value in place of the remaining seconds of a quarantine that has no end. A server in quarantine
-is not moved. Fixed: no real time is negative."""
+"""Number of seconds (-1) that stands for the remaining time of a quarantine without an end. A
+server in quarantine is not moved. Fixed: no remaining time is negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

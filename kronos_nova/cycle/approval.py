@@ -161,16 +161,18 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Advantage that lets a new plan replace a plan that waits for approval, as a part of the new
-plan's gain. The gain is the decrease of the imbalance. Raised, operators are asked to approve plans
-that are far from the best; lowered, waiting plans are replaced because loads fluctuate. Chosen so
-that a host that comes back empty leads to a new plan, and a fluctuation of the size of a threshold
-does not; not measured."""
+"""Share of a new plan's gain by which the new plan must be better than a plan that waits for
+approval. Only then the new plan replaces the waiting plan. The gain is the decrease of the
+imbalance by the new plan. Raised, plans that are far from the best continue to wait for approval;
+lowered, waiting plans are replaced after small changes of load. Chosen so that a plan is replaced
+after an empty host returns to service, and is not replaced after a fluctuation of the size of a
+threshold; not measured."""
 
 LEAST_GAIN = 0.5
-"""Smallest part of the promised decrease of the imbalance with which an approved plan is started.
-An approved plan that brings less by now is not started. Raised, more approved plans are not
-started; lowered, plans copy memory for little gain. Not measured."""
+"""Smallest share of the promised decrease of the imbalance that an approved plan must still bring
+to be started. The loads may have changed since the plan was made. Only plans in which all moves
+balance load are checked. Raised, fewer approved plans are started; lowered, plans that copy memory
+for little gain are started. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

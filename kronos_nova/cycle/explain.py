@@ -114,19 +114,19 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Maximum number of instances for which a report of the mode ``pack`` explains why they stay.
-Instances on the least loaded hosts come first, because ``pack`` would empty these hosts first.
-Raised, a report takes longer; lowered, fewer instances have an explanation. Not measured."""
+"""Maximum number of instances for which a report explains why they stay on their hosts, in the mode
+``pack``. This mode empties the least loaded hosts first, so the instances on these hosts come
+first. Raised, a report takes longer; lowered, fewer instances have an explanation. Not measured."""
 
 NEAREST = 16
-"""Maximum number of destinations for which the constraints are evaluated to explain why an instance
-stays. Raised, a report takes longer; lowered, the explanation considers fewer hosts. Not
-measured."""
+"""Maximum number of destinations that are checked to explain why an instance stays on its host. The
+check evaluates the constraints. Raised, a report takes longer; lowered, the explanation considers
+fewer destinations. Not measured."""
 
 PAIRS_AT_ONCE = 1_000_000
-"""Approximate number of pairs (instance, host) for which one call evaluates the constraints.
-Raised, a call takes more memory; lowered, there are more calls. Chosen because a million pairs take
-some MiB."""
+"""Approximate number of pairs of an instance and a host for which one call evaluates the
+constraints. Raised, a call takes more memory; lowered, more calls are made. Chosen because a
+million pairs take some MiB of memory."""
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
@@ -307,10 +307,10 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Least number of live migrations by others for which a report warns of another balancer. Only
-migrations of servers that Kronos has moved as well are counted. The migrations of the last
+"""Least number of live migrations not made by Kronos for which a report warns of another balancer.
+Only migrations of servers that Kronos has moved before are counted. The migrations of the last
 ``no_return_window`` or ``server_grace`` are counted, whichever is longer. Raised, another balancer
-is reported later; lowered, an operator who moves two servers back counts as a balancer. Not
+is reported later; lowered, an operator who moves two servers back by hand causes a warning. Not
 measured."""
 
 

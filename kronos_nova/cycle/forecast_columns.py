@@ -28,15 +28,15 @@ from kronos_nova.policies import Policy
 from kronos_nova.units import HOUR
 
 MOST_SERIES = 200_000
-"""Maximum number of series in an answer of Prometheus with past or predicted loads. A larger answer
-is refused. Raised, a query that selects too many series takes more memory; lowered, large clouds
-have no forecast. Chosen to be more than the servers of one Nova deployment."""
+"""Maximum number of time series in one Prometheus answer with past or predicted loads. A larger
+answer is refused. Raised, a query that selects too many series takes more memory; lowered, large
+clouds have no forecast. Chosen above the number of servers of any Nova deployment."""
 MOST_POINTS = 200_000
-"""Maximum number of points that one query of past loads requests from Prometheus. More points are
-requested in several queries. Raised, an answer takes more memory; lowered, there are more queries.
-Chosen because an answer of this size takes some 30 MiB."""
+"""Maximum number of data points that one query of past loads requests from Prometheus. If more
+points are needed, several queries are sent. Raised, an answer takes more memory; lowered, more
+queries are sent. Chosen because an answer with this number of points takes some 30 MiB."""
 PAUSE = 900.0
-"""Seconds until a query of past loads that failed or returned no data is sent again. Raised,
+"""Seconds before a query of past loads is sent again after it failed or returned no data. Raised,
 forecasts are missing for longer after an outage of Prometheus; lowered, more evaluations wait for a
 Prometheus that does not answer. Not measured."""
 

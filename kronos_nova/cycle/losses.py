@@ -29,34 +29,37 @@ from kronos_nova.room.losses import LossMemory
 from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
-"""Seconds that the first check of losses of hosts after a start may take. It checks for each host
-whether its servers would restart elsewhere. Raised, the first evaluation may take longer; lowered,
-more hosts of large clouds are left for the next evaluations. Chosen as twice the 2.4 seconds that
-1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
+"""Seconds available for the first check of losses of hosts after a start of Kronos. The check finds
+out for each host whether its servers would restart elsewhere. Raised, the first evaluation may take
+longer; lowered, more hosts of large clouds are left for the next evaluations. Chosen as twice the
+2.4 seconds that 1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds that one evaluation may use to check losses of hosts. The time for a check is
-collected over several evaluations, up to this maximum. Raised, a single evaluation may take longer;
-lowered, more clouds are checked in parts, because a whole check takes longer. Chosen as four times
-:data:`FIRST_SECONDS`."""
+"""Maximum seconds that one evaluation may use to check losses of hosts. Each evaluation adds some
+seconds to the time for the next check, up to this maximum. Raised, a single evaluation may take
+longer; lowered, one evaluation cannot check all hosts of a large cloud, and more clouds are checked
+in parts. Chosen as four times :data:`FIRST_SECONDS`."""
 LEAST_SECONDS = 0.05
-"""Least number of seconds that each evaluation adds to the time for the next check of losses of
-hosts. Raised, evaluations of small clouds may take longer; lowered, small clouds are checked less
-often. Chosen because the check of 40 hosts with 1,200 servers takes this time."""
+"""Minimum seconds that each evaluation adds to the time for the next check of losses of hosts.
+Raised, small clouds are checked more often, and their evaluations take longer; lowered, small
+clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes this
+time."""
 SAVED = 1.25
-"""Ratio of the time collected for a check of losses of hosts to the duration of the check before.
-Each evaluation adds some time, and the check begins at this ratio. The surplus is used to check
-whether servers also restart in the order in which Nova restarts them. Raised, checks are rarer, and
-this order is checked for more hosts; lowered, checks are more frequent, and this order is checked
-for fewer hosts. Not measured."""
+"""Ratio of the time collected for a check of losses of hosts to the duration of the previous check
+(no unit). Each evaluation adds some time, and the next check begins when this ratio is reached.
+Time that the check leaves over is used to check whether servers still restart in the order in which
+Nova would restart them. Raised, checks are rarer, and the order is checked for more hosts; lowered,
+checks are more frequent, and the order is checked for fewer hosts. Not measured."""
 COLD = 3.0
-"""Factor by which the first check of losses of hosts takes longer than a later check. Later checks
-are faster because they reuse earlier results. Raised, the second check begins sooner, and its time
-may not suffice for all hosts; lowered, the second check begins later. Measured: 2.4 and 0.75
-seconds for 1,000 hosts (``python -m bench failover``)."""
+"""Ratio of the duration of the first check of losses of hosts to that of the second check (no
+unit). The duration of the second check is estimated by this ratio. Later checks are faster because
+they reuse earlier results. Raised, the second check begins sooner, and its time may not suffice for
+all hosts; lowered, the second check begins later. Measured for 1,000 hosts: the first check takes
+2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
 MOST_FLAVORS = 10
-"""Maximum number of flavors for which an evaluation counts how many more servers would fit (slots).
-Raised, the Prometheus exporter has more series, and evaluations take longer; lowered, operators can
-watch fewer flavors. Chosen so that an aggregate has as many series of slots as of failed hosts."""
+"""Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
+server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;
+lowered, operators can watch fewer flavors. Chosen so that an aggregate has as many series for slots
+as for failed hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,9 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies.selection import Selections
 
 MOST_NAMED = 3
-"""Maximum number of projects that a move names as its beneficiaries. Raised, reports are longer;
-lowered, an operator learns of fewer projects. Chosen to fit into a line."""
+"""Maximum number of projects that a report names as beneficiaries of a move. Raised, reports are
+longer; lowered, an operator learns of fewer projects. Chosen so that the names fit into one
+line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

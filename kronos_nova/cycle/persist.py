@@ -32,9 +32,9 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 LONGEST_LINE = 2000
-"""Maximum number of characters of a line of a report in the log. Tenants choose the names in such a
-line, so that its length must have a limit. Raised, a line may fill a screen; lowered, lines are cut
-more often. Not measured."""
+"""Maximum number of characters of one line of a report in the log. A longer line is cut. The limit
+is needed because tenants choose some of the names in a line. Raised, one line may fill a screen;
+lowered, lines are cut more often. Not measured."""
 
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}

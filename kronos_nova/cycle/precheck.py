@@ -32,24 +32,24 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Number of hosts that Nova's scheduler refuses for an instance, after which no other host is
-tried. Raised, each instance costs more requests to the scheduler; lowered, an instance stays
-because of a few unusual hosts. Chosen because a filter that refuses an instance for pinned CPUs, a
-device or an image mostly refuses it for every host; not measured."""
+"""Number of hosts that Nova's scheduler must refuse for an instance before no other host is tried.
+Raised, each instance without a destination costs more requests to the scheduler; lowered, an
+instance stays on its host because a few unusual hosts were refused. Chosen because a filter that
+refuses a host for pinned CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
-"""Largest number of possible destinations of an instance at which all destinations are tried. The
-instance is left in place for some time only if Nova's scheduler has refused all of them. With more
-destinations, :data:`ENOUGH` refusals suffice. Raised, an instance that no host takes costs more
-requests to the scheduler; lowered, an instance that only few hosts can hold is left in place before
-the right host was tried. Chosen as the number of hosts of a rack that have a certain device; not
-measured."""
+"""Largest number of possible destinations of an instance at which all destinations are tried. Such
+an instance is left in place for some time only after Nova's scheduler refused all of them. If an
+instance has more destinations, :data:`ENOUGH` refusals suffice. Raised, an instance that no host
+takes costs more requests to the scheduler; lowered, an instance that fits on few hosts is left in
+place before the right host was tried. Chosen as the number of hosts in a rack that have a certain
+device; not measured."""
 
 PLANNING_SHARE = 0.6
-"""Part of ``planning_time_limit`` that the search for a plan may use. The rest is for requests to
-Nova's scheduler about the moves, some 50 ms for each, and for another search without the refused
-moves. Raised, fewer moves are checked with the scheduler; lowered, plans are worse. Not
-measured."""
+"""Share of the remaining planning time that one search for a plan may use. ``planning_time_limit``
+is the limit of the planning time. The rest of the time is for requests to Nova's scheduler about
+the moves, some 50 ms each, and for another search without the refused moves. Raised, fewer moves
+are checked with the scheduler; lowered, plans are worse. Not measured."""
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')

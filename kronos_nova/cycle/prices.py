@@ -24,24 +24,27 @@ from kronos_nova.units import HOUR
 from kronos_nova.units import MIB_PER_GIB
 
 COPY_CORES = 2.0
-"""Number of CPU cores that a live migration keeps busy, one on each of its two hosts. The gain of a
-move must exceed this cost. Raised, fewer moves are made; lowered, more moves are made. An estimate;
-not measured."""
+"""Number of CPU cores that a live migration keeps busy, one on each of its two hosts. The CPU time
+of a migration is the cost of a move, and a move is made only if its gain exceeds its cost. Raised,
+fewer moves are made; lowered, more moves are made. An estimate; not measured."""
 FULL_HOST = 4.0
-"""Core-hours of CPU time that one full host is expected to cost its servers. A move that keeps a
-host from becoming full gains this much; its cost is the CPU time of the migration. Raised, more
-moves are worth their cost; lowered, fewer moves are worth their cost. Chosen by ``bench days``. In
-the mean of 17 pairs of a cloud and a day, plans with 4 core-hours have 1.02 times the hot minutes,
-and copy .61 times the GiB, of plans in which moves cost nothing. With 20 hosts on the day 20110412
-of PlanetLab, and without :data:`SEEN`, plans with 2 core-hours have 246 hot minutes and copy 626
-GiB; plans with 6 have 252 and copy 1,282."""
+"""Core-hours of CPU time that the servers of one full host are expected to lose. A move that keeps
+a host from becoming full gains these core-hours. The cost of the move is the CPU time of its
+migration. Raised, more moves are worth their cost; lowered, fewer moves are worth their cost.
+Chosen by ``bench days``, which adds up the minutes in which a host is loaded above 0.9. Compared
+with moves that cost nothing, in the mean of 17 pairs of a cloud and a day, this value leads to 1.02
+times the minutes and .61 times the copied GiB. Other values were compared with 20 hosts on the day
+20110412 of PlanetLab, without :data:`SEEN`: 2 core-hours lead to 246 minutes and 626 copied GiB, 6
+core-hours to 252 minutes and 1,282 copied GiB."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds of known load at which moving an instance costs twice as much as with a long history. The
-second value is the lower bound of these seconds for any instance. The shorter the load of an
-instance is known, the more its move costs, because its gain may be chance. Raised, fewer instances
-are moved whose loads are hardly known; lowered, more of them are moved. Measured by ``bench days``
-on the day 20110412 of PlanetLab, against costs that do not depend on this time: with 20 hosts, .71
-of the memory is copied and there are .83 of the hot minutes; with 100 hosts, .88 and .98."""
+"""Seconds of known load of an instance: first the time with which a move costs twice as much as
+with a very long time, then the least time that is assumed for any instance. A move costs more if
+the load of its instance is known for a shorter time, because its gain may be chance. With the first
+value raised, fewer instances with little known load are moved; lowered, more of these instances are
+moved. With the second value raised, moves of new instances cost less; lowered, these moves cost
+more. Measured by ``bench days`` on the day 20110412 of PlanetLab, against costs that do not depend
+on the known time. With 20 hosts, .71 times the memory is copied, and hosts are loaded above 0.9 for
+.83 times the minutes; with 100 hosts, the factors are .88 and .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 

@@ -17,10 +17,10 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 TRIED = 3
-"""Maximum number of requests for room for which one evaluation searches moves, the newest first.
-Kronos makes such a request when Nova finds no host for a new server. Raised, evaluations take
-longer where many flavors find no host; lowered, fewer requests are fulfilled. Chosen because a
-search in 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
+"""Maximum number of requests for room that one evaluation tries to fulfil, the newest first. Kronos
+makes a request for room when Nova finds no host for a new server. Raised, evaluations take longer
+where Nova finds no host for many flavors; lowered, fewer requests are fulfilled. Chosen because one
+search for room on 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
 
 
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],

@@ -25,10 +25,10 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Lower bound of the imbalance at which a plan may end, as a part of the policy's threshold. A plan
-ends below the threshold, so that random changes of load do not exceed it at once. Raised, the
-threshold is soon exceeded again; lowered, plans copy more memory without a lasting effect. Chosen
-by ``bench days``."""
+"""Share of a policy's threshold below which no plan aims to lower the imbalance. A plan aims below
+the threshold, so that random changes of load do not raise the imbalance above the threshold at
+once. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a
+lasting effect. Chosen by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -40,10 +40,11 @@ from kronos_nova.room.making import RoomPlan
 LOG = logging.getLogger(__name__)
 
 REFUSALS = 5
-"""Maximum number of plans that one evaluation makes for a request for room. Each plan is made
-without the moves that Nova's scheduler refused before. Raised, room is found more often where few
-hosts take a server, with more requests to the scheduler; lowered, the request waits for the next
-evaluation sooner. Chosen as the maximum number of plans for balancing load; not measured."""
+"""Maximum number of plans that one evaluation makes for one request for room. Each further plan
+leaves out the moves that Nova's scheduler refused in the plans before. Raised, room is found more
+often where few hosts take a server, but the scheduler gets more requests; lowered, more requests
+for room have to wait for the next evaluation. Chosen equal to the maximum number of plans for
+balancing load; not measured."""
 
 
 class RoomRequests:

@@ -32,37 +32,40 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Numbers (no unit) by which the moves of a plan are sorted by purpose. Each number is added to the
-load of the move's source, and the moves with the highest sums start first. Fixed: a load in this
-sum is at most 1, so that all moves of one purpose start before the moves of the next purpose."""
+"""Numbers (no unit) that put the moves of a plan in order, one for each purpose. The number of a
+move's purpose is added to the load of the move's source. The moves with the highest sums start
+first. Fixed: a load is at most 1, so that all moves of one purpose start before the moves of the
+next purpose."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans that one evaluation tries until all moves of a plan can start in time.
-The plans differ in their number of moves. A move that would start too late was chosen by a load
-that is out of date then. Raised, an evaluation takes longer; lowered, more plans are used without
-their late moves. Chosen above two, which are mostly enough; more are needed only where many moves
-wait for each other on one host."""
+"""Maximum number of plans that one evaluation makes until all moves of a plan can start within
+``stale_plan_age``. A move that starts later was chosen by a load that is out of date. Each plan may
+have another number of moves. Raised, an evaluation takes longer; lowered, late moves have to be
+removed from more plans. Chosen above the two plans that are mostly enough. More plans are needed
+only where many moves wait for each other on one host."""
 SURE = 0.98
-"""Budget of the next plan that is tried, as a part of the number of moves that could start in time.
-The part is below 1, because the next plan has other moves, which may take longer. Raised, the next
-plan more often has moves that start too late; lowered, time is left unused. Not measured."""
+"""Share of the moves that can start in time that the third and each further plan of an evaluation
+may have. The second plan may have the whole number. The share is below 1 because the next plan has
+other moves, which may take longer. Raised, the next plan more often has moves that start late;
+lowered, available time is left unused. Not measured."""
 LARGER = 1.04
-"""Least factor by which the number of moves must grow to be worth another search. Such a search is
-made where a plan leaves time unused. Raised, more moves that could start in time are left out;
-lowered, searches are made for a few moves more. Not measured."""
+"""Least factor by which the number of moves must grow to be worth another search. Another search is
+considered where a plan leaves available time unused. Raised, more moves that could start in time
+are left out; lowered, searches are made for few additional moves. Not measured."""
 SAMPLED = 256
-"""Approximate number of instances by which the number of moves that fit into a time is estimated.
-The durations of the migrations of these instances are predicted. Raised, the estimate takes longer;
-lowered, it is less exact. Not measured."""
+"""Approximate number of instances from which the number of moves that can start in time is
+estimated. The durations of the migrations of these instances are predicted. Raised, the estimate
+takes longer; lowered, the estimate is less exact. Not measured."""
 AMPLE = 2.0
-"""Factor from the estimated number of moves that can start in time to the budget of the first plan.
-Raised, the first plan has more moves that cannot start in time, and another plan is made; lowered,
-plans of short moves leave time unused. Not measured."""
+"""Factor by which the permitted moves of the first plan exceed the estimated number that can start
+in time. The factor allows for moves that take less time than estimated. Raised, the first plan more
+often has moves that start late, and another plan has to be made; lowered, plans of short moves
+leave available time unused. Not measured."""
 MOST_SCHEDULED = 2000
-"""Maximum number of moves of a plan whose start times are predicted. The moves of a longer plan
-start in the order in which they were found. Raised, computing the times takes longer, with the
-square of the number; lowered, more plans have a worse order. Chosen as more moves than fit into a
-night."""
+"""Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
+start in the order in which the search found the moves. Raised, the prediction takes longer, in
+proportion to the square of the number; lowered, more plans have a worse order. Chosen above the
+number of moves that fit into one night."""
 
 
 class Pace:
