@@ -20,10 +20,10 @@ from kronos_nova.executor.ports import ExecutorPorts
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 15
-"""Seconds between two checks of the host of a drain. A check finds whether the host is still
-disabled and, once it was emptied, still empty. Raised, servers are moved off for longer after an
-operator has enabled the host; lowered, Nova has more requests, which may go on for days. Not
-measured."""
+"""Seconds between two checks of the host of a drain. A check finds out whether an operator has
+enabled the host again, and whether an emptied host has servers again. Raised, servers are moved off
+for longer after an operator has enabled the host; lowered, Nova has more requests, for days if the
+drain lasts for days. Not measured."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""

@@ -50,22 +50,22 @@ from kronos_nova.policies.windows import Windows
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
 """Weight [0, 1] of allocated resources in the choice of destinations when a host is emptied. The
-rest is the weight of the loads that the operator's policies measure. Raised, measured loads matter
-less; lowered, hosts of equal load are filled unevenly. Not measured."""
+measured loads of the operator's policies have the remaining weight. Raised, measured loads matter
+less; lowered, hosts with equal measured loads are filled unevenly. Not measured."""
 
 ANY_IMBALANCE = 1e6
-"""Threshold of the imbalance, as a fraction of a host, of every policy while hosts are emptied.
-Fixed: above any imbalance, so that no other server is moved to balance load."""
+"""Threshold of the imbalance, as a fraction of a host, for every policy while hosts are emptied.
+Fixed: above any possible imbalance, so that no move is planned to balance load."""
 
 WITHOUT_END = 100_000
-"""Maximum number of moves of a plan that empties hosts. Fixed: more than a search finds within its
-time limit, so that there is no limit in effect."""
+"""Maximum number of moves of a plan that empties hosts. Fixed: more moves than a search finds
+within its time limit, so that the number limits no plan."""
 
 FAILURES = 2
-"""Number of failed moves of a server after which a drain does not try to move it again. The drain
-then counts as blocked. A move fails after all of its retries. Raised, an operator learns later of a
-server that cannot move; lowered, a chance failure blocks a drain. Chosen because a second failure
-is rarely by chance."""
+"""Number of failed moves of a server after which a drain does not move the server again. The drain
+then counts as blocked. A move fails only after all of its retries have failed. Raised, an operator
+learns later of a server that cannot move; lowered, one failure by chance blocks a drain. Chosen
+because a second failure is rarely by chance."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',
