@@ -22,25 +22,25 @@ from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
-"""Largest accepted ratio of the summed loads of a host's servers to the load of the host. Above
-this ratio, the loads of the servers are scaled down to fit. Raised, moves of servers that share
-memory (KSM) seem to gain too much; lowered, the loads of servers are changed only because servers
-and hosts are measured at different times. Chosen as the usual difference of two averages over
-different times."""
+"""Largest accepted ratio of the summed loads of a host's servers to the load of the host (no unit).
+Above this ratio, the loads of the servers are scaled down until their sum is the load of the host.
+Raised, moves of servers that share memory (KSM) seem to gain more than they do; lowered, loads are
+scaled down only because servers and hosts are measured at different times. Chosen as the usual
+ratio of two averages over different times."""
 NOTHING = 0.01
-"""Summed load of a host's servers, as a share of the host, from which a host load of 0 is wrong.
-Raised, hosts with few small servers are believed to be without load; lowered, rounding errors make
-a correct 0 count as an error. Chosen as less than the load of one idle server."""
+"""Summed load of a host's servers, as a share of the host, above which a host load of 0 counts as
+wrong. Raised, a wrong load of 0 is believed for hosts with few small servers; lowered, rounding
+errors make a correct load of 0 count as wrong. Chosen below the load of one idle server."""
 LEAST_BELIEVED = 0.5
-"""Part of the measured hosts whose load must pass all checks for a policy to be used in plans. Of
-two or more hosts, at least two must pass. Raised, one broken exporter stops planning in a small
-aggregate; lowered, plans are made for the few hosts that pass. Not measured."""
+"""Share of the measured hosts whose loads must pass all checks before a policy is used in plans. If
+two or more hosts are measured, at least two must pass. Raised, one broken exporter stops planning
+in a small aggregate; lowered, plans are made although only few hosts pass. Not measured."""
 FAINT = 0.02
-"""Least ratio of the summed load of all servers to the summed load of their hosts (no unit). Below
-this ratio, the queries of hosts and servers are assumed to have different units, and the policy is
-not used. Raised, policies are not used in clouds whose hosts are busy without their servers;
-lowered, a query in a wrong unit is accepted. Chosen as twice the largest ratio that a wrong unit
-leads to: a hundredth, where servers are in fractions and hosts in percent."""
+"""Least accepted ratio of the summed load of all servers to the summed load of their hosts (no
+unit). Below this ratio, the queries for servers and for hosts seem to have different units, and the
+policy is not used. Raised, policies are not used in clouds whose hosts are busy with other work
+than servers; lowered, a query in a wrong unit is accepted. Chosen as twice the largest ratio that a
+wrong unit causes. This ratio is 0.01, from servers in fractions and hosts in percent."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 

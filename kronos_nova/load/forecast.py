@@ -21,46 +21,50 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Number of past hours for which a forecast is repeated and compared with the actual load. These
-are the hours of the last day. Raised, a change in the daily course of loads is noticed later;
-lowered, some hours of the day are not compared at all. Fixed by the day."""
+"""Number of past hours for which a forecast is computed and compared with the actual load. These
+hours are the last day. Raised, a change in the daily course of loads is noticed later; lowered,
+some hours of the day are never compared. Fixed by the hours of a day."""
 DAYS = 2 * ORIGINS + 1
-"""Number of past hours whose mean loads a forecast from the day before needs. They are the 24 hours
-of :data:`ORIGINS`, the day before the first of these, and one hour more. Fixed by
+"""Number of past hours whose mean loads are read for forecasts from the previous day. The number is
+the sum of the 24 hours of :data:`ORIGINS`, the 24 hours before, and one hour. Fixed by
 :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Number of past hours whose mean loads a forecast from the week before needs. They are a week, the
-24 hours of :data:`ORIGINS`, and one hour more. Fixed by :data:`ORIGINS` and the length of a
-week."""
+"""Number of hours before the current hour at which the loads for forecasts from the previous week
+begin. The number is the sum of the hours of a week, the 24 hours of :data:`ORIGINS`, and one hour.
+Fixed by :data:`ORIGINS` and the length of a week."""
 LEAST_KNOWN = 3
-"""Least number of hours with a known error that a simple forecast needs to be used. Simple
-forecasts, such as "as yesterday", are combined; better simple forecasts have larger weights.
-Raised, forecasts are used later after a start; lowered, a simple forecast gets a large weight for
-one hour in which it was right by chance. Not measured."""
+"""Least number of past hours with a known error before a simple forecast is used. A simple forecast
+is a rule such as "as yesterday". The forecast of a load is the weighted mean of several simple
+forecasts, of which the better ones have larger weights. Raised, forecasts are available later after
+a start; lowered, a simple forecast gets a large weight if it was right by chance for one hour. Not
+measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day for which a forecast was compared with the actual load. A
-forecast with fewer such hours is not used. Raised, forecasts are used later after a start; lowered,
-a forecast that fails at night is used at night. Chosen as half a day; not measured."""
+"""Least number of hours of the last day for which a forecast must be compared with the actual load
+to be used. Raised, forecasts are used later after a start; lowered, a forecast that was compared
+only by day is used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
-"""Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
-weights of the forecasts that are combined are inverse to this error. Raised, good and moderate
-forecasts get the same weight; lowered, a forecast that was exact for some hours outweighs all
-others. Not measured."""
+"""Mean square error, as the square of a fraction of a host, that is added to each simple forecast's
+own. A simple forecast is a rule such as "as yesterday". The forecast of a load is the weighted mean
+of several simple forecasts, with weights inverse to their errors. A host whose summed square error
+is below this value gets no safety margin. Raised, good and moderate simple forecasts get nearly the
+same weight; lowered, a simple forecast that was exact for some hours outweighs all others. Not
+measured."""
 WORTH = 0.9
-"""Largest ratio of a forecast's error to the error without a forecast for the forecast to be used.
-Without a forecast, loads are assumed to stay as they are. Raised, servers are moved for an
-advantage that may be chance; lowered, useful forecasts are not used. Not measured separately;
-``bench days --known`` has the effect of forecasts."""
+"""Ratio of a forecast's error to the error without a forecast, below which the forecast is used (no
+unit). Without a forecast, loads are assumed not to change. Raised, forecasts are used that may be
+better only by chance; lowered, useful forecasts are not used. Not measured separately; ``bench days
+--known`` measures the effect of forecasts."""
 FAR_OFF = 3.0
-"""Largest accepted ratio between the summed loads of an hour of the last day and of now, either
-way. If the ratio is larger in every hour, the query of past loads counts as one in another unit.
-Raised, a query in another unit is accepted; lowered, a cloud that has just become busy counts as an
-error. Chosen below the ratio for a query in percent, which is 100, and the ratio for a query in
-cores, which is the number of cores of a host."""
+"""Largest accepted ratio between the summed loads of a past hour and the present summed loads (no
+unit). The larger sum is divided by the smaller sum. The query of past loads counts as one in
+another unit if the ratio is exceeded in the same direction in every hour of the last day. Raised, a
+query in another unit is accepted; lowered, a cloud that has just become busy causes an error.
+Chosen below the ratios that wrong units cause: 100 for percent, and the number of cores of a host
+for cores."""
 _ROWS = 4096
-"""Number of loads whose forecasts are compared with the actual loads in one step. Raised, a step
-takes more memory; lowered, there are more steps, which take more time. Chosen because a step takes
-some tens of MiB."""
+"""Number of loads whose forecasts are computed and compared with the actual loads in one step.
+Raised, a step takes more memory; lowered, more steps are needed, which take more time. Chosen
+because a step takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:

@@ -13,22 +13,22 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
-"""Maximum number of hosts that a message names; all further hosts are only counted. Raised,
-messages are longer; lowered, an operator sees fewer examples. Chosen to fit into a line."""
+"""Maximum number of hosts that a message names. Further hosts are only counted. Raised, messages
+are longer; lowered, an operator sees fewer examples. Chosen so that the names fit into one line."""
 ROUNDING = 0.1
-"""Largest distance of a load from the range [0, 1], as a share of a host, that counts as rounding.
-Rates that are averages over different times lead to such errors. A warning then advises
-``clamp()``; for larger distances it advises to divide by 100 or by the size of the host. Raised,
-wrong units are taken for rounding errors; lowered, warnings report a wrong unit although it is
-right. Chosen as the tolerance of the other checks of measured loads."""
+"""Largest distance of a load from the range [0, 1], as a share of a host, that counts as a rounding
+error. Rates over different times cause such errors. A warning about a rounding error advises
+``clamp()``. A warning about a larger load advises to divide by 100 or by the size of the host.
+Raised, loads in a wrong unit are taken for rounding errors; lowered, rounding errors are taken for
+loads in a wrong unit. Chosen as the tolerance of the other checks of measured loads."""
 PERCENT = 100.0
-"""Largest value in percent. Where the unit should be fractions, a warning advises to divide values
-up to this one by 100. Fixed by the definition of a percentage."""
+"""Largest load, in percent, for which a warning advises to divide by 100. The warning is about a
+query whose unit should be fractions of a host. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
-"""Value of ``capacity_query``, as a part of a host, above which a warning reports a wrong unit.
+"""Value of ``capacity_query``, as a fraction of a host, above which a warning reports a wrong unit.
 Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted memory
-cause a warning. Chosen between 1.5, by which memory is often overcommitted, and the percentages of
-hosts in use."""
+cause a warning. Chosen above 1.5, a common ratio of overcommitted memory, and below the percentages
+of most hosts."""
 CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'
 
 

@@ -16,16 +16,17 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""Summed load of a host's instances, as a part of the host, above which the sum counts as
-impossible. The value is the whole host, plus the usual difference of two averages over different
-times. Above this value, the figures of the instances may be in a wrong unit. Raised, wrong units
-are noticed later; lowered, the figures of full hosts count as errors. Not measured."""
+"""Summed load of a host's instances, as a share of the host, above which the loads may be in a
+wrong unit. The loads are reported as wrong only if their sum also exceeds the host's load by the
+ratio :data:`EXCESS`. The value is the whole host plus the usual difference of two averages over
+different times. Raised, wrong units are noticed later; lowered, correct loads are more often
+reported as wrong. Not measured."""
 
 EXCESS = 1.5
 """Ratio of the summed load of a host's instances to the host's load, above which the sum counts as
-impossible. Above this ratio, the figures of the instances may be in a wrong unit. Raised, figures
-that are wrong by the number of vCPUs are not noticed; lowered, correct figures count as errors.
-Correct figures may add up to more than the host's load, because guests and hosts are measured at
+impossible (no unit). The loads of the instances may then be in a wrong unit. Raised, loads that are
+wrong by the number of vCPUs are not noticed; lowered, correct loads count as impossible. Correct
+loads may add up to more than the host's load for two reasons: guests and hosts are measured at
 different times, and an instance that has just moved counts twice. Not measured."""
 
 

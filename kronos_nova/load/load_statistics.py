@@ -23,33 +23,34 @@ import numpy as np
 from kronos_nova.units import DAY
 
 SOON = 900.0
-"""Time constant in seconds of the short-term mean of an instance's load. After this time the weight
-of a sample has fallen to 1/e, about a third. Raised, new load is seen later; lowered, noise counts
-as load. Chosen among 5, 10, 15 and 30 minutes as the best one on a generated week and days of
-PlanetLab together."""
+"""Time constant in seconds of the short-term mean of an instance's load. The weight of a sample of
+this age has fallen to 1/e, about a third. Raised, a new load is noticed later; lowered, noise
+counts as a new load. Chosen among 5, 10, 15 and 30 minutes. The value is the best one for a
+generated week and for days of PlanetLab together."""
 AT_FIRST = 0.5
-"""Part of a new instance's deviation from its mean load that is expected to last [0, 1]. Later this
-part is learnt from the samples of the instance. Raised, the present load of new instances is
-expected to last; lowered, they are expected to return to their mean soon. Chosen in the middle of
-both; not measured."""
+"""Share [0, 1] of a deviation that is expected to last, for an instance without samples. The
+deviation is the difference between the present load and the mean load of the instance. Later the
+share is learnt from samples. Raised, new instances are expected to keep their present load;
+lowered, new instances are expected to return to their mean load soon. Chosen halfway between the
+two; not measured."""
 AS_GOOD_AS = 3 * 3600.0
-"""Seconds of samples after which learnt and assumed behaviour of an instance's load count equally.
-The assumed behaviour is :data:`AT_FIRST`. Raised, the instance's own behaviour counts later;
-lowered, a few samples decide. Not measured."""
+"""Seconds of samples after which an instance's learnt behaviour and its assumed behaviour have
+equal weight. The behaviour is the share of a change of load that lasts. The assumed share is
+:data:`AT_FIRST`. Raised, the learnt share gets its weight later; lowered, a few samples decide. Not
+measured."""
 FORGOTTEN = 6 * 3600.0
-"""Seconds without samples after which the statistics of all instances' loads begin again. Raised,
-old loads count as present loads after an outage; lowered, a short outage of Prometheus discards all
-statistics. Not measured."""
+"""Seconds without samples after which the statistics of all instances' loads are discarded. Raised,
+old loads count as present loads after an outage of Prometheus; lowered, a short outage already
+discards the statistics. Not measured."""
 LEAST_VARIANCE = 1e-10
-"""Variance of an instance's load, as the square of a fraction, below which the load counts as
-constant. The load is a fraction of its host. Raised, the loads of more instances count as constant;
-lowered, rounding errors of samples count as changes of load. Fixed as the square of 0.00001 of a
-host."""
+"""Variance of an instance's load, as the square of a fraction of a host, below which the load
+counts as constant. Raised, the loads of more instances count as constant; lowered, rounding errors
+of samples count as changes of load. Fixed as the square of 0.00001 of a host."""
 FIGURES = 5
 """Number of columns in the array of an instance's load statistics. Fixed by :class:`LoadStats`,
 which describes each column."""
 VARIANCE = 2
-"""Index (no unit) of the column with the variance of the load in the array of load statistics.
+"""Index (no unit) of the variance of the load among the columns of an instance's load statistics.
 Fixed by the order of the columns in :class:`LoadStats`."""
 
 
