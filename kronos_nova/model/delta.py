@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Value (no unit) that marks a move of an instance to its own host, in place of a constraint's
-index. The index says which constraint forbids a move. Fixed: no index is negative."""
+"""Value (no unit) that marks a move of an instance to its own host. The value stands in place of
+the index of the constraint that forbids a move. Fixed: no index is negative."""
 NONE = -1
-"""Value (no unit) that marks an allowed move, in place of a constraint's index. The index says
-which constraint forbids a move. Fixed: no index is negative."""
+"""Value (no unit) that marks a move that no constraint forbids. The value stands in place of the
+index of the constraint that forbids a move. Fixed: no index is negative."""
 
 
 class Delta:

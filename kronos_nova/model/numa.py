@@ -28,8 +28,8 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.units import KIB_PER_MIB
 
 NO_PAGE = -1
-"""Value (no unit) in place of the index of a page size, for a NUMA cell without page sizes. Fixed:
-no index is negative."""
+"""Value (no unit) that marks a NUMA cell without page sizes. The value stands in place of the index
+of a page size. Fixed: no index is negative."""
 
 
 class Place(NamedTuple):

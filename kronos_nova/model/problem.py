@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from kronos_nova.model.numa import Cells
 
 TOLERANCE = 1e-9
-"""Largest difference, as a fraction of a host, of two loads or gains that all planners treat as
-equal. Raised, gains that an operator could measure are ignored; lowered, rounding errors of float64
-decide between plans. Fixed between the accuracy of loads, three digits, and the accuracy of
-float64, fifteen digits."""
+"""Largest difference, as a fraction of a host, at which two loads or two gains count as equal. All
+planners use this tolerance. Raised, gains that an operator could measure are ignored; lowered,
+rounding errors of float64 decide between plans. Fixed between the accuracy of loads, three digits,
+and the accuracy of float64, fifteen digits."""
 BY_OTHERS = np.zeros(0, dtype=bool)
 """Placeholder for an array that was not given. The default of the array depends on other fields and
 is set later."""

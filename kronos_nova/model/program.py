@@ -24,30 +24,31 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost of an instance that has to leave its host but stays, when an integer program chooses
-destinations. The unit is the cost of copying an instance of mean memory. Fixed: more than the cost
-of all moves that could make room for such an instance. Raised, the solver loses digits of the other
-costs; lowered, instances stay if making room for them takes many moves."""
+"""Cost of an instance that stays on a host that it has to leave, in an integer program that chooses
+destinations. The unit is the cost of copying an instance of mean memory. Raised, the solver loses
+digits of the other costs; lowered, an instance stays if making room for it takes many moves. Fixed:
+more than the cost of all moves that could make room for one instance."""
 PASSING = 100.0
-"""Cost of load above a host's limit, for an excess of one whole host, when an integer program
-chooses destinations. The unit is the cost of copying an instance of mean memory. Raised, more
-instances are moved to keep hosts below their limits; lowered, hosts exceed their limits by more.
-Not measured."""
+"""Cost of load above a host's limit, in an integer program that chooses destinations. The cost is
+that of an excess of one whole host. The unit is the cost of copying an instance of mean memory.
+Raised, more instances are moved to keep hosts below their limits; lowered, hosts exceed their
+limits by more. Not measured."""
 SLOWED = 4.0
-"""Factor by which the time limit of the solver HiGHS exceeds the processor time left for the plan.
-HiGHS measures wall time, which passes faster than processor time while other processes run. Raised,
-a plan may exceed its deadline by more; lowered, other processes on the machine change the plan more
-often. Not measured."""
+"""Factor on the remaining processor time of a plan that gives the time limit of the solver HiGHS.
+HiGHS measures wall time. While other processes run, wall time passes faster than the processor time
+of the plan. Raised, a plan may exceed its deadline by more; lowered, the solver more often stops
+before it has used the remaining processor time, and finds a worse plan. Not measured."""
 SMALL = 1e-4
-"""Cost of copying an instance of mean memory when violated rules are repaired, in combined
-imbalance. Of two solutions that are otherwise equal, the solver then prefers the one that copies
-less. Raised, preferences of low cost are ignored to save copies; lowered, the cost is lost in the
-tolerance of the solver. Not measured."""
+"""Cost of copying an instance of mean memory, as combined imbalance, in the integer program that
+repairs rules. Of two solutions that are otherwise equal, the solver then prefers the one that
+copies less memory. Raised, preferences of low cost are ignored to copy less memory; lowered, the
+cost is below the tolerance of the solver and has no effect. Not measured."""
 LOADED = 0.01
-"""Additional cost of a fully loaded destination, when an integer program chooses destinations. The
-unit is the cost of copying an instance of mean memory. Of two solutions that are otherwise equal,
-the one with the less loaded destinations is chosen. Raised, more memory is copied to reach less
-loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not measured."""
+"""Cost of a fully loaded destination in an integer program, in addition to the cost of copying. The
+unit is the cost of copying an instance of mean memory. A less loaded destination costs
+proportionally less. Of two solutions that are otherwise equal, the one with less loaded
+destinations is chosen. Raised, more memory is copied to reach less loaded hosts; lowered, the cost
+is below the tolerance of the solver and has no effect. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

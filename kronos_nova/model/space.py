@@ -19,15 +19,15 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Maximum number of host sizes that a search tells apart. Hosts of similar sizes share one matrix.
-Raised, a search takes more memory and time; lowered, hosts of more different sizes are rated as
-equal. Chosen because clouds have few kinds of hosts."""
+"""Maximum number of different host sizes in a search. If hosts have more sizes, similar sizes count
+as equal. Hosts of one size share one matrix. Raised, a search takes more memory and time; lowered,
+hosts of more different sizes are rated as equal. Chosen because clouds have few kinds of hosts."""
 ROWS = 256
 """Number of instances for which the prices of moves are computed in one call. Raised, a call takes
-more memory; lowered, there are more calls, each with numpy's overhead. Not measured."""
+more memory; lowered, more calls are made, each with the overhead of numpy. Not measured."""
 NOWHERE = -1
-"""Value (no unit) in place of the index of a host, for an instance that is on no host. Fixed: no
-index is negative."""
+"""Value (no unit) that marks an instance on no host. The value stands in place of the index of a
+host. Fixed: no index is negative."""
 NEVER = np.float32(1e30)
 """Price of a forbidden move, in combined imbalance. Fixed: more than any other price, and finite,
 so that differences and products of such prices are numbers."""
