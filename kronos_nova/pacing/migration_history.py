@@ -75,48 +75,50 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds that a live migration takes before and after copying memory, if no past migrations are
-known. The time is for checks, ports and cleaning up. Raised, the first predicted durations are
-longer; lowered, they are shorter. Not measured."""
+"""Seconds that a live migration takes in addition to copying memory, if no past migrations are
+known. The seconds are for checks, network ports and cleaning up. Raised, the first predicted
+durations are longer; lowered, the first predicted durations are shorter. Not measured."""
 BANDWIDTH = 1000.0
-"""Bandwidth of a live migration in MiB per second, if no past migrations are known. Raised, the
-first predicted durations are shorter; lowered, they are longer. Chosen as most of a link of 10
-Gbit/s."""
+"""Bandwidth of a live migration in MiB per second, assumed if no past migrations are known. Raised,
+the first predicted durations are shorter; lowered, the first predicted durations are longer. Chosen
+as most of the bandwidth of a link of 10 Gbit/s."""
 LEAST_FIXED = 0.5
-"""Lower bound of the seconds before and after copying, when they are computed from past migrations.
-Raised, migrations in fast clouds are predicted to take too long; lowered to 0, the result may be
-negative. Not measured."""
+"""Lower bound of the seconds that a live migration takes in addition to copying memory. The bound
+applies to the value that is computed from past migrations. Raised, predictions are too long in fast
+clouds; lowered, predictions are too short where the computed value is near 0 or negative. Not
+measured."""
 LEAST_BANDWIDTH = 1.0
-"""Lower bound of the bandwidth in MiB per second, when it is computed from past migrations. Raised,
+"""Lower bound of the bandwidth, in MiB per second, that is computed from past migrations. Raised,
 migrations over slow links are predicted to be too short; lowered, one migration that hung makes all
 predictions extremely long. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that is assumed for the duration of one past migration. Durations are
-predicted from past migrations and from :data:`FIXED` and :data:`BANDWIDTH`. A relative error of 1
-is assumed for these two values. Raised, more migrations are needed to replace these values;
-lowered, single migrations decide on predictions. Measured by ``bench makespan``: the median error
-of predicted durations is 10 to 18 %."""
+"""Relative error (no unit) that is assumed for the measured duration of a past migration.
+Predictions begin with :data:`FIXED` and :data:`BANDWIDTH`, for which a relative error of 1 is
+assumed. Past migrations then correct both values. Raised, more past migrations are needed for the
+correction; lowered, single migrations decide. Measured by ``bench makespan``: the median error of
+predicted durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
-Durations are predicted from this bandwidth and from past migrations. Raised, past migrations
-correct the bandwidth sooner; lowered, they correct it later. Not measured."""
+Durations are predicted from this bandwidth, and past migrations correct it. Raised, fewer past
+migrations are needed for a correction; lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Deviation of a duration from its prediction, in units of :data:`SPREAD`, above which the duration
-is an outlier. Outliers have less weight when predictions are fitted. Raised, outliers have more
-weight; lowered, ordinary deviations have less weight. Chosen as the usual constant of Huber's
-estimator."""
+"""Factor on :data:`SPREAD` that gives the relative error above which a past migration is an
+outlier. The error is the difference between the predicted and the measured duration. Outliers have
+less weight when predictions are fitted. Raised, fewer migrations have less weight; lowered,
+ordinary migrations have less weight. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
-"""Number of iterations that fit predicted durations to past migrations. Raised, nothing changes
+"""Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations after which half of their mean deviation is applied to predictions. The
-deviation is that of one instance, one pair of hosts or one memory size. Raised, slow instances and
-links are learnt later; lowered, deviations by chance are learnt. Not measured."""
+"""Number of past migrations with which half of their mean deviation is applied to predictions. With
+fewer migrations, a smaller part is applied. The deviation is that of one instance, one pair of
+hosts or one memory size. Raised, slow instances and links are learnt later; lowered, deviations by
+chance are learnt. Not measured."""
 MOST = 8.0
-"""Largest factor by which past migrations of an instance, or between two hosts, may change a
-predicted duration. The smallest factor is its reciprocal. Raised, one migration that hung makes a
-pair of hosts seem slow; lowered, migrations between slow hosts are predicted to be too short. Not
-measured."""
+"""Largest factor between the measured and the predicted duration of a past migration. A larger
+factor is reduced to this value, and a factor below the reciprocal is raised to the reciprocal.
+Raised, one migration that hung makes a pair of hosts seem slow; lowered, migrations between slow
+hosts are predicted to be too short. Not measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""

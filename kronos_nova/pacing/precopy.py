@@ -12,12 +12,12 @@ import math
 
 DOWNTIME = 0.5
 """Seconds for which a guest may be stopped at the end of a live migration. Fixed by the default of
-Nova's ``live_migration_downtime``."""
+Nova's option ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
-"""Maximum number of passes over a guest's memory that are computed for one live migration. Fixed:
-more passes than any migration makes. The computation thus ends for a guest that writes nearly as
-fast as its memory is copied."""
+"""Maximum number of passes over a guest's memory in the prediction of a live migration. The limit
+matters for a guest that writes nearly as fast as its memory is copied. Fixed: more passes than any
+migration makes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -16,14 +16,16 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Largest difference of two times, in seconds, at which the times count as equal in a schedule.
-Fixed: far below the accuracy of a schedule."""
+"""Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
+the accuracy of a schedule."""
 SAME = 0.2
-"""Smallest difference of two links' overloads, as part of a link's bandwidth, that decides which
-move starts next. If the difference is smaller, the longest move starts first. Raised, moves start
-although their links are busier than other links; lowered, differences decide that are smaller than
-the errors of predictions. Chosen just above the median error of predicted durations, which is 10 to
-18 % (``bench makespan``)."""
+"""Step, as a fraction of a link's bandwidth, to which overloads are rounded to choose the next
+move. A move that would start must share the network links of its two hosts with moves in progress;
+the overload is the traffic beyond the bandwidth of the busier link. Of moves with equal urgency,
+the move with the smallest rounded overload starts first. Of equal overloads, the longest move
+starts first. Raised, moves start although other links are less busy; lowered, differences decide
+that are smaller than the errors of predictions. Chosen just above the median error of predicted
+durations, which is 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
