@@ -126,10 +126,10 @@ def load(name: str, **arguments: Any) -> Planner:
 Choice = tuple[int, int, str]
 """A chosen move: (instance, destination, text about the purpose of the move)."""
 DIGITS = range(3, 7)
-"""Numbers of decimal digits of a load or imbalance in the reason of a move. The smallest number
-that shows the change is used. Raised, reasons show changes that do not matter; lowered, small
-changes are not shown. Chosen because a change of less than a millionth of a host is of no use to a
-reader."""
+"""Numbers of decimal digits with which the reason of a move may state a load or imbalance. The
+smallest number of digits that shows the change is used. With more digits, reasons state changes
+that do not matter; with fewer, reasons omit small changes. Chosen because a change of less than a
+millionth of a host is of no use to a reader."""
 
 
 class StepRecorder:

@@ -12,13 +12,14 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Largest difference, as a fraction of a host, at which two computed gains of moves count as equal.
-Raised, the best move may be missed; lowered, rounding errors let the search compute more gains
-exactly than necessary. Fixed by float64: some units in the last place of numbers around 1."""
+"""Least difference, as a fraction of a host, by which a move may be better than the best known
+move. If the upper bound of a move's gain exceeds the best known gain by less, the exact gain is not
+computed. Raised, the best move may be missed; lowered, rounding errors lead to needless
+computations. Fixed by float64: some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
-"""Value (no unit) of a destination index that stands for all hosts. Fixed: no index of a host is
-negative."""
+"""Value (no unit) that stands for all hosts, in place of the index of a destination. Fixed: no
+index of a host is negative."""
 
 
 class BestMove:

@@ -14,30 +14,33 @@ from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
 
 MOST_OUT = 4
-"""Maximum number of instances of one size that leave a host in one swap. They make room for a
-larger instance. Raised, a plan takes longer; lowered, four small instances no longer make room for
-an instance that is two sizes larger. Chosen because sizes of flavors mostly double from one to the
-next; not measured."""
+"""Maximum number of instances that leave a host in one swap, all of the same size. The leaving
+instances make room for a larger instance. Raised, a plan takes longer; lowered, four small
+instances can no longer make room for an instance of four times their size. Chosen because flavors
+mostly double in size from one to the next; not measured."""
 MOST_BACK = 3
-"""Maximum number of instances of one size that a host receives in one swap. They come in exchange
-for the instances that leave the host. Raised, a plan takes longer; lowered, small amounts of free
-room stay unused. Not measured."""
+"""Maximum number of instances that come to a host in one swap, all of the same size. The host
+receives these instances in exchange for instances that leave. Raised, a plan takes longer; lowered,
+small amounts of free room stay unused. Not measured."""
 ROWS = 600
-"""Maximum number of sets of leaving instances for which swaps are rated. The sets with the lowest
-price, or with the largest gain of room, are kept. Raised, a swap takes longer to find; lowered, the
-best swap is missed more often. Chosen because, together with :data:`COLUMNS`, a million swaps are
-rated in some hundredths of a second, and a plan needs hundreds of swaps."""
+"""Maximum number of sets of leaving instances that the search for a swap considers. A swap
+exchanges a set of instances of one host for a set of instances of another host. If there are more
+sets, the sets with the lowest price or the largest gain of room are considered. Raised, a swap
+takes longer to find; lowered, the best swap is missed more often. Chosen because ``ROWS`` times
+:data:`COLUMNS` is about a million swaps, which are rated in some hundredths of a second. A plan
+needs hundreds of swaps."""
 COLUMNS = 1500
-"""Maximum number of sets of instances that are rated in exchange for each set of leaving instances.
-Raised, a swap takes longer to find; lowered, the best swap is missed more often. Chosen together
-with :data:`ROWS`."""
+"""Maximum number of sets of returning instances that are rated with each set of leaving instances.
+A swap exchanges a set of instances of one host for a set of instances of another host. Raised, a
+swap takes longer to find; lowered, the best swap is missed more often. Chosen together with
+:data:`ROWS`."""
 TRIES = 20
-"""Maximum number of swaps for which the constraints are checked. The swaps with the best ratings
-are checked first. Raised, a plan takes longer where constraints forbid most swaps; lowered, an
-allowed swap is missed more often. Chosen because a constraint that forbids one instance of a size
-mostly forbids all instances of this size; not measured."""
+"""Maximum number of swaps for which the constraints are checked, the best rated swaps first.
+Raised, a plan takes longer where constraints forbid most swaps; lowered, an allowed swap is missed
+more often. Chosen because a constraint that forbids the swap of one instance mostly forbids the
+swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
-"""Usable room of a host (no unit) if the waiting instances need no room at all. Fixed: more than
+"""Usable room (no unit) of a host where the instances to be placed need no room. Fixed: more than
 any host has."""
 
 

@@ -19,23 +19,24 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Maximum number of pairs of an instance size and a host in the integer program. The program joins
-free room for new servers. Raised, more hosts are considered, and plans take longer; lowered, only
-the hosts with most free room are considered, and slightly fewer servers fit. Not measured."""
+"""Maximum number of pairs of an instance size and a host in the integer program that defragments.
+To defragment is to join free room of several hosts, so that new servers fit. Raised, more hosts are
+considered, and plans take longer; lowered, only the hosts with most free room are considered, and
+slightly fewer servers fit. Not measured."""
 GAP = 0.03
-"""Relative gap of the integer program: the part of the least cost by which its solution may be
-worse. The program plans moves that join free room for new servers. Raised, plans take less time;
-lowered, a few more servers fit. Measured in ten published mappings of 279 hosts: with 0.012, one
-more server fits in two of the mappings (of 147 and 172 servers), and plans take up to 6.2 s instead
-of 4.8 s (``bench fragments``)."""
+"""Share of the least possible cost by which a solution of the integer program may be more
+expensive. The program plans moves that join free room for new servers. Raised, plans take less
+time; lowered, a few more servers fit. Measured by ``bench fragments`` in ten published mappings of
+279 hosts. With 0.012, one more server fits in two of the mappings, which have 147 and 172 servers;
+plans then take up to 6.2 s instead of 4.8 s."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that joins free room for new
 servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured
-with this value: plans of 50 moves on 279 hosts take 2.5 to 4.8 s of processor time (``bench
-fragments``)."""
+by ``bench fragments``: with this value, plans of 50 moves on 279 hosts take 2.5 to 4.8 s of
+processor time."""
 MOVE_MB = 64.0
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
-moves of larger instances; lowered, plans have more moves of smaller instances. Not measured."""
+moves, of larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 
 
 class Defragmenter:

@@ -35,29 +35,30 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Minimum number of moves that are searched when hosts are emptied, even if one plan may have
-fewer. The first moves then leave room for later moves. Raised, plans for many hosts take longer;
-lowered, the first moves take room that later moves need. Not measured."""
+"""Number of moves that a search considers when hosts are emptied, even if one plan may have fewer.
+Later moves are considered so that the first moves leave room for them. Raised, plans for many hosts
+take longer; lowered, the first moves take room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of an instance size and a host in the integer program that empties
-hosts. The numbers are tried in this order until all instances can leave. Raised, more hosts are
-considered, and plans take longer; lowered, only the hosts with most free room are considered, and
-more instances stay. Not measured."""
+hosts. The program is solved with each number in this order until all instances can leave. Raised,
+more hosts are considered, and plans take longer; lowered, only the hosts with most free room are
+considered, and more instances stay. Not measured."""
 GAP = 0.01
-"""Relative gap of the integer program: the part of the least cost by which its solution may be
-worse. The program chooses destinations when hosts are emptied. Raised, large programs take less
-time; lowered, plans copy a few GiB less of other instances to make room. Not measured."""
+"""Share of the least possible cost by which a solution of the integer program may be more
+expensive. The program chooses destinations when hosts are emptied. Other instances move to make
+room at the destinations. Raised, large programs take less time; lowered, a few GiB less of these
+other instances are copied. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
-take longer; lowered, more plans are not the best. Chosen above the 1 to 50 nodes that programs of
-ten hosts need."""
+take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to 50 nodes that
+programs of ten hosts need."""
 CHECKED = 20_000
-"""Maximum number of moves that are repeated on a copy of the cluster to find needless moves. Each
-repeated move takes some 0.1 ms. Plans that need more repeated moves are not checked. Raised, large
-plans take longer; lowered, only small plans are free of needless moves. Not measured."""
+"""Maximum number of moves that are simulated to find needless moves in a plan. Each simulated move
+takes some 0.1 ms. A plan for which more moves would have to be simulated is not checked. Raised,
+large plans take longer; lowered, more large plans keep needless moves. Not measured."""
 ROUNDS = 6
 """Maximum number of end states that are tried to empty hosts. An end state gives each instance a
-host. If the moves to an end state cannot be made one after the other, the next end state is tried.
+host. The next end state is tried if the moves to an end state cannot be made one after the other.
 If no end state can be reached, hosts are emptied only in part. Raised, more hosts are emptied where
 the other hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there.
 Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""

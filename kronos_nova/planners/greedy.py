@@ -27,10 +27,11 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
-"""Number of instances whose moves to the least loaded hosts are rated in the first step. Each
-further step rates four times as many instances. Raised, the first step takes longer; lowered, more
-steps are made. Chosen because the first step mostly finds the best move, and because smaller arrays
-save no time with numpy; not measured in a bench."""
+"""Number of instances that the first step of a search rates for a move to a given host. The host is
+one of the least loaded hosts. Each further step rates four times as many instances. Raised, the
+first step takes longer; lowered, the search has more steps. Chosen because the first step mostly
+finds the best move, and because numpy saves no time with smaller arrays; not measured in a
+bench."""
 
 
 class Greedy:

@@ -39,110 +39,117 @@ from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
-"""Fixed costs of a move, as parts of the mean memory of an instance. The fixed cost is added to the
-memory that the move copies. Moves are found with the first cost, and then improved with each of the
-two costs. Raised, plans have fewer moves of larger instances; lowered, plans have more moves of
-smaller instances, and a search of equal length finds worse plans. Chosen by ``bench installed``."""
+"""Fixed costs of a move, as fractions of the mean memory of an instance. The cost of a move is a
+fixed cost plus the memory that the move copies. Moves are found with the first fixed cost. The
+moves are then improved with the first and with the second fixed cost. Raised, plans have fewer
+moves, of larger instances; lowered, plans have more moves, of smaller instances, and a search of
+equal length finds worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Fixed costs of a move, as in :data:`MOVE_PARTS`, for solutions with fewer moves of larger
-instances. Solutions with fewer moves are tried if the moves of the cheapest solution do not fit
-into one plan. Raised, they have still fewer moves; lowered, they equal the cheapest solution. Not
+"""Fixed costs of a move, as in :data:`MOVE_PARTS`, for solutions with fewer moves. A solution is a
+set of moves that brings the loads of all hosts into their target ranges. If the moves of the
+cheapest solution do not fit into one plan, a solution is searched with each of these costs. Raised,
+these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Not
 measured separately."""
 FEW_PLANS = 3
-"""Largest number of plans for which a solution that needs one plan less is searched. A solution is
-the set of all moves to the targets; each evaluation makes one plan. Raised, more memory is copied
-to save one of many plans; lowered, targets are reached one plan later than possible. Not
-measured."""
+"""Maximum number of plans of the cheapest solution for which a solution with one plan less is
+searched. A solution is a set of moves that brings the loads of all hosts into their target ranges.
+Each evaluation makes one plan of the solution. Raised, more memory is copied although many plans
+remain; lowered, target ranges are reached one plan later than possible. Not measured."""
 PREMIUM = 1.25
-"""Largest factor by which a solution with one plan less may copy more memory than the cheapest
-solution. A solution is the set of all moves to the targets. Raised, more memory is copied to save a
-plan; lowered, targets are reached one plan later. Chosen within the limits of ``bench installed``:
+"""Factor on the memory that the cheapest solution copies, for a solution that saves one plan. A
+solution is a set of moves that brings the loads of all hosts into their target ranges. A solution
+that saves one plan may copy this multiple at most. Raised, more memory is copied to save a plan;
+lowered, target ranges are reached one plan later. Chosen within the limits of ``bench installed``:
 1.5 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
-"""Number of moves up to which a search continues, even if one plan may have far fewer. The moves of
-several plans together bring the loads within their targets. Raised, plans for thousands of hosts
-take longer; lowered, the number and cost of later moves are estimated from fewer moves. Not
-measured."""
+"""Number of moves that a search may find, even if one plan may have far fewer. The moves of several
+plans together bring the loads of all hosts into their target ranges. Raised, plans for thousands of
+hosts take longer; lowered, the number and cost of the later plans' moves are known less exactly.
+Not measured."""
 REACH = 2
-"""Number of moves up to which a search continues, as a multiple of the permitted moves of one plan.
-A search always continues up to :data:`MOST_MOVES`. Raised, plans with many moves take longer;
-lowered, the moves that are left to later plans are worse. Not measured."""
+"""Factor by which a search may find more moves than one plan may have. Later plans use the other
+moves. A search may always find :data:`MOST_MOVES`, even if this factor permits fewer. Raised, plans
+with many moves take longer; lowered, the moves that are left to later plans are worse. Not
+measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
-Raised, plans take longer; lowered, plans copy more memory. Measured: this number takes about half a
-second of processor time. With a quarter of it, plans for clusters of 32 and 100 hosts copy 2 % more
-memory."""
+Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of pairs
+takes about half a second of processor time. With a quarter of the number, plans for clusters of 32
+and 100 hosts copy 2 % more memory."""
 EFFORT_MOVE = 8e5
-"""Maximum number of rated pairs of an instance and a host for each move of a plan. The number
-limits the search for plans with few moves, which otherwise would use all of :data:`EFFORT`. Raised,
-plans with few moves take longer; lowered, they copy more memory. Chosen together with
+"""Maximum number of pairs of an instance and a host that are rated for each move of a plan. A plan
+with few moves is thus searched for less time than :data:`EFFORT` permits. Raised, plans with few
+moves take longer; lowered, plans with few moves copy more memory. Chosen together with
 :data:`EFFORT`."""
 STEP = 1e4
-"""Number of rated pairs of an instance and a host as which one search step counts. The pairs stand
-for the fixed time of a step. Raised, searches of small clusters end sooner; lowered, they take
-longer. Chosen together with :data:`EFFORT`."""
+"""Number of rated pairs of an instance and a host that take as long as the fixed part of a search
+step. Each step adds this number to the pairs that :data:`EFFORT` limits. Raised, searches of small
+clusters end sooner; lowered, searches of small clusters take longer. Chosen together with
+:data:`EFFORT`."""
 PLACES = 12
-"""Maximum number of other positions that are tried for the target range of each policy. The range
-is as wide as the threshold, and the loads of all hosts should be within it. Raised, plans for small
-clusters take longer; lowered, the position that takes the least memory to copy is missed more
-often. Not measured."""
+"""Maximum number of other positions that are tried for the target range of each policy. The loads
+of all hosts should lie in the target range, which is as wide as the policy's threshold. Raised,
+plans for small clusters take longer; lowered, the position for which least memory is copied is
+missed more often. Not measured."""
 SHORT = 5000
-"""Largest product of the numbers of moves and hosts for which other target ranges are tried (no
-unit). Another target range (of loads) lies higher or lower than the first one. Raised, plans for
+"""Largest product (no unit) of a solution's moves and the hosts at which more target ranges are
+tried. A solution is a set of moves that brings the loads of all hosts into the target range of each
+policy. The other ranges have the same width and lie a little higher or lower. Raised, plans for
 larger clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in
-larger clusters no other position of the range led to less memory."""
+larger clusters no other range led to less memory."""
 LEAST_TOGETHER = 0.1
-"""Smallest share of a host's excess that its servers together must cause before they are moved. The
-excess is the host's load above the target range. Raised, moves that help a little are left out;
-lowered, servers are moved off hosts that are loaded without them. Chosen as in
-:mod:`kronos_nova.planners.hot_hosts`.
-"""
+"""Ratio of the summed load of a host's servers to the host's excess, below which no server moves.
+The excess is the load above the policy's target range. Raised, no server is moved off some hosts
+that moves would help a little; lowered, servers are moved off hosts whose load has another cause.
+Chosen as in :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation of the logarithm of a random factor on the ratings of moves (no unit). The
-factor is used when some moves are replaced to find a cheaper solution. Raised, worse moves are
-chosen; lowered, the undone moves are chosen again. Chosen between 0 and 1, both of which lead to
-more memory to copy."""
+"""Standard deviation (no unit) of the logarithm of a random factor on the ratings of moves. The
+factor is used when a search replaces some moves to find a cheaper solution. Raised, worse moves are
+chosen; lowered, the replaced moves are chosen again. Chosen between 0 and 1, both of which lead to
+more copied memory."""
 TAKEN_BACK = 8
-"""Maximum number of moves from or to two hosts that one search step undoes. Cheaper moves are then
-searched instead. Raised, a step takes longer and rarely leads to less memory to copy; lowered, the
-search hardly changes its moves. Not measured."""
+"""Maximum number of moves from or to two hosts that one search step undoes. The step then searches
+cheaper moves instead. Raised, a step takes longer and rarely reduces the copied memory; lowered,
+the search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
 """Maximum number of moves of any hosts that one search step undoes in addition to
-:data:`TAKEN_BACK`. Raised, a step takes longer and rarely leads to less memory to copy; lowered,
-    the search hardly changes its moves. Not measured.
-"""
+:data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the copied memory; lowered, the
+search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference of cost from the best solution at which a solution is improved further. The
-unit is the mean cost of a move. A solution is the set of all moves to the targets. Raised, the
-search spends its time on worse solutions; lowered, the search hardly changes its moves. Not
-measured."""
+"""Largest difference from the cost of the best solution at which a search continues with a
+solution. A solution is a set of moves that brings the loads of all hosts into their target ranges.
+The unit is the mean cost of a move. Raised, the search spends its time on worse solutions; lowered,
+the search hardly changes its moves. Not measured."""
 REBUILT = 6
-"""Maximum number of moves that one search step makes beyond the number that it has undone. Raised,
-a step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
-measured."""
+"""Maximum number of moves that one search step makes beyond the number of moves that the step has
+undone. Raised, a step takes longer; lowered, solutions with more moves of smaller instances are
+missed. Not measured."""
 TRIES = 8
-"""Maximum number of moves or swaps of one host that are tried where server groups forbid some. The
-best ones are tried first. Raised, plans for hosts with many groups take longer; lowered, no
-instance leaves such a host although a move is allowed. Not measured."""
+"""Maximum number of moves or swaps of one host that are checked against server groups, the best
+first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
+a host is missed. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution with one plan less may use. A solution is the set of
-all moves to the targets. The rest of the permitted moves is for instances that have to wait on a
-third host until there is room. Raised, no moves are left for such instances; lowered, fewer
-solutions are short enough. Not measured."""
+"""Share of the permitted moves that a solution with one plan less may use. A solution is a set of
+moves that brings the loads of all hosts into their target ranges. The rest of the permitted moves
+is for instances that have to wait on a third host until their destination has room. Raised, no
+moves are left for waiting instances; lowered, fewer solutions save a plan. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move by which a solution is too long, in units of an instance's mean
-memory. A solution is the set of all moves to the targets. A solution is too long if its moves do
-not fit into the wanted number of plans. Raised, larger instances are moved to save a move; lowered,
-solutions stay a move or two too long. Not measured."""
+"""Additional cost of each move beyond the permitted number of moves, in units of an instance's mean
+memory. The permitted number is that of a search for a solution with one plan less. A solution is a
+set of moves that brings the loads of all hosts into their target ranges. Raised, larger instances
+are moved to save a move; lowered, solutions keep a move or two more than permitted. Not
+measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. If not all moves of a search can be made one after the
-other, the next search continues after the moves that can be made. Raised, plans for full hosts take
-longer; lowered to 1, full hosts need one plan more. Not measured."""
+"""Maximum number of searches for one plan. A further search is made if the moves of a search cannot
+all be made one after the other. The further search starts from the state after the moves that can
+be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need one plan more. Not
+measured."""
 UNFIT = 1e9
-"""Cost in GiB of one full host's load outside the target range, for comparing two solutions. Fixed:
-more than the memory of any cloud, so that load outside the range decides first. Raised, digits of
-the memory are lost; lowered below the memory of a cloud, solutions save memory and miss the
-target."""
+"""Cost in GiB of load outside the target range, for an amount of load that fills one host.
+Solutions are compared by this cost plus the memory that their moves copy. Raised, digits of the
+memory are lost; lowered below the memory of a cloud, solutions copy less memory but leave loads
+outside the range. Fixed: more than the memory of any cloud, so that load outside the range decides
+first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -219,13 +226,13 @@ class Band:
 
 
 LEAST_WEIGHT = 1e-3
-"""Weight (no unit) of a policy that has a threshold, but no weight in the combined imbalance.
-Raised, this policy competes with the weighted policies; lowered to 0, its threshold is not reached
-at all. Not measured."""
+"""Weight (no unit) of a policy that has a threshold but no weight in the combined imbalance.
+Raised, this policy competes with the policies that have a weight; lowered to 0, no move is made to
+reach the threshold of this policy. Not measured."""
 BISECTIONS = 50
-"""Number of times that an interval of loads is halved to compute the position of a target range.
-Raised, nothing changes; lowered, the position is less exact. Fixed by float64, which has 52 binary
-digits."""
+"""Number of bisections that compute the position of a target range of loads. Each bisection halves
+an interval that contains the position. Raised, nothing changes; lowered, the position is less
+exact. Fixed by float64, which has 52 binary digits."""
 
 
 class Level:
@@ -702,9 +709,10 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""Lower bound, in GiB, of the cost of a move when moves are rated by excess per cost. An instance
-that is moved anyway can go to another host at no further cost. Raised, small instances have equal
-ratings; lowered to 0, moves without further cost cannot be compared. Not measured."""
+"""Lower bound, in GiB, of the cost by which a move's effect is divided to rate the move. The effect
+is the load that the move brings into the target range. A move of an instance that is moved in any
+case has no further cost. Raised, small instances have equal ratings; lowered to 0, moves without
+further cost cannot be rated. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 

@@ -26,97 +26,103 @@ from kronos_nova.planners.population import SoftenedMax
 
 EFFORT = 6e7
 """Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` and
-:data:`PER_ITEM` are added. The time is estimated and not measured, so that plans do not depend on
-the speed of the machine. Raised, plans take longer; lowered, plans are worse. Measured: a tenth of
-the whole time already finds most of the improvement in clusters of any size."""
+:data:`PER_ITEM` are added. The time is estimated instead of measured, so that plans do not depend
+on the speed of the machine. Raised, plans take longer; lowered, plans are worse. Measured: a tenth
+of the sum already finds most of the improvement in clusters of any size."""
 PER_MOVE = 2.1e6
-"""Estimated nanoseconds of processor time that a search may take in addition for each permitted
-move. Raised, plans of many moves take longer; lowered, plans of many moves are worse, because the
-search tries too few swaps for them. Not measured separately."""
+"""Estimated nanoseconds of processor time that each permitted move adds to the time of a search.
+Raised, plans with many moves take longer; lowered, plans with many moves are worse, because the
+search tries fewer swaps. Not measured separately."""
 PER_ITEM = 1.1e5
-"""Estimated nanoseconds of processor time that a search may take in addition for each instance and
-each host. Raised, plans for large clusters take longer; lowered, plans for large clusters are
-worse. Not measured separately."""
+"""Estimated nanoseconds of processor time that each instance and each host adds to the time of a
+search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
+Not measured separately."""
 LONGER = 2.5
-"""Factor by which a search is longer than the time until its last better plan. The search is
-prolonged when it finds a better plan. Raised, searches last longer after an improvement; lowered,
-searches stop while plans still become better. Not measured."""
+"""Factor on the time until a search finds a better plan, which gives the new total time of the
+search. The total time is never shortened, and has an upper bound. Raised, searches last longer
+after an improvement; lowered, searches stop while plans still become better. Not measured."""
 WORTHWHILE = 0.01
-"""Smallest part of the best plan's cost by which a cheaper plan must improve it to prolong a
-search. The cost of a plan is mostly the imbalance that is left. Raised, searches end sooner;
-lowered, improvements that do not matter prolong searches. Not measured."""
+"""Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is
+mostly the imbalance after the plan. Raised, searches end sooner; lowered, improvements that do not
+matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
 """Numbers of permitted moves for which the search in a small cluster is repeated from the start.
-With the upper end raised, more plans take longer without being better; with it lowered, the best
-plan is missed more often. Chosen because one search finds the best plans of two moves, and good
-plans of 27 moves or more."""
+With the upper end raised, more plans take longer without being better; with the upper end lowered,
+the best plan is missed more often. Chosen because one search finds the best plans of two moves, and
+good plans of 27 or more moves."""
 ALIKE = 5
-"""Number of searches in a small cluster that must find equally good plans to end the repetition.
+"""Number of searches that must find equally good plans before the searches in a small cluster end.
 Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
 because several short searches find the best plan more often than one longer search."""
 ENOUGH = 1.7e9
 """Estimated nanoseconds of processor time (1.7 s) after which the search for a plan is not
 repeated. Raised, plans for small clusters take longer; lowered, the best plan is missed more often,
-because fewer than :data:`ALIKE` searches agree. Not measured."""
+because the repetition ends before :data:`ALIKE` searches agree. Not measured."""
 STEP = 4e5
-"""Estimated nanoseconds of one step of a search. :data:`ITEM` and :data:`PAIR` are added. A step
-swaps instances once in each candidate plan. Raised, searches make fewer steps in their time;
-lowered, they make more steps and take longer. An estimate for one core of a server; not measured in
-a bench."""
+"""Estimated nanoseconds of one step of a search, to which :data:`ITEM` and :data:`PAIR` are added.
+A step makes at most one swap in each candidate plan. Raised, searches make fewer steps in their
+time; lowered, searches make more steps and take longer. An estimate for one core of a server; not
+measured in a bench."""
 RESTART = 1e4
-"""Estimated nanoseconds to replace a candidate plan that no swap improves by a new one. Raised,
-searches make fewer steps in their time; lowered, they make more steps and take longer. An estimate
-for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds to replace a candidate plan that no swap can improve. Raised, searches make
+fewer steps in their time; lowered, searches make more steps and take longer. An estimate for one
+core of a server; not measured in a bench."""
 ITEM = 60
-"""Estimated nanoseconds that one instance takes in each step of a search, for each candidate plan.
-Raised, searches make fewer steps in their time; lowered, they make more steps and take longer. An
-estimate for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds that each instance adds to one step of a search, for each candidate plan.
+Raised, searches make fewer steps in their time; lowered, searches make more steps and take longer.
+An estimate for one core of a server; not measured in a bench."""
 PAIR = 15
 """Estimated nanoseconds to rate one swap of two instances. Raised, searches make fewer steps in
-their time; lowered, they make more steps and take longer. An estimate for one core of a server; not
-measured in a bench."""
+their time; lowered, searches make more steps and take longer. An estimate for one core of a server;
+not measured in a bench."""
 MOST_SIDE_BY_SIDE = 48
-"""Maximum number of candidate plans that a search improves at the same time. All candidates share
-the same operations on arrays. Raised, the arrays exceed a processor's cache; lowered, the fixed
-time of a step is shared by fewer candidates. Not measured in a bench."""
+"""Maximum number of candidate plans that a search improves at the same time, by the same array
+operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer plans
+although its fixed time is the same. Not measured in a bench."""
 ROUNDS = 50
 """Minimum number of steps for which the time of a search must suffice. If the time does not
-suffice, fewer candidate plans are improved at the same time. Raised, there are fewer candidates;
-lowered, each candidate gets too few swaps. Not measured."""
+suffice, fewer candidate plans are improved at the same time. Raised, there are fewer candidate
+plans; lowered, each candidate plan gets fewer swaps. Not measured."""
 TIMES = 3
-"""Minimum number of steps, for each permitted move, for which the time of a search must suffice. If
-the time does not suffice, fewer candidate plans are improved at the same time. Raised, there are
-fewer candidates; lowered, candidates with many moves get too few swaps. Not measured."""
+"""Minimum number of steps per permitted move for which the time of a search must suffice. If the
+time does not suffice, fewer candidate plans are improved at the same time. Raised, there are fewer
+candidate plans; lowered, candidate plans with many moves get fewer swaps than they need. Not
+measured."""
 COOLED = 0.8
-"""Smallest ratio of two temperatures at which the tables that rate swaps are still used (no unit).
-At a smaller ratio the tables are computed again. At a higher temperature, hosts between the highest
-and the lowest load count more. Raised, plans take longer without being better; lowered, swaps are
-rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
+"""Ratio of the search's temperature to that of the rating tables, below which tables are computed
+again (no unit). The tables are computed again above the reciprocal as well. Swaps are rated by a
+smooth approximation of the imbalance, and the temperature sets its smoothness. At a higher
+temperature, hosts with neither the highest nor the lowest load count more. Raised, plans take
+longer without being better; lowered, swaps are rated less exactly. Chosen because smaller changes
+of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new candidate plans are made. At most half as many as
-there are candidates are used. Raised, good plans are improved less; lowered to half, all candidates
-of a small cluster soon descend from one plan, and a long search finds no better one. Not measured
-in a bench."""
+"""Maximum number of best plans from which new candidate plans are made. No more than half the
+number of candidate plans is used. Raised, good plans are improved less; lowered to half, all
+candidate plans of a small cluster soon descend from one plan, and a longer search finds no better
+plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves (exclusive maximum) that are removed from a good plan. The number is drawn at
-random. The remaining moves are a new candidate plan. Raised, a plan is changed more than the search
-can repair; lowered, the search finds the good plan again. Not measured."""
+"""Number of moves that is just above the largest random number of moves removed from a good plan.
+The remaining moves are the start of a new candidate plan. Raised, a plan is changed more than the
+search can repair; lowered, the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Shares of a plan's moves that are removed to make a new candidate plan. The shares are used one
-after the other. The number that :data:`TAKEN_BACK` limits is removed in addition. Raised,
-candidates differ more from known plans; lowered, they differ less. Not measured."""
+"""Shares of a good plan's moves that are removed to make a new candidate plan. The shares are used
+in turn. The random number of moves that :data:`TAKEN_BACK` limits is removed in addition. Raised,
+candidate plans differ more from known plans; lowered, candidate plans differ less from known plans.
+Not measured."""
 KICKS = 2
-"""Number of restarts of a candidate plan of which one adds a random move (a "kick"). Raised, kicks
-are rarer, and all candidates of a small cluster become equal; lowered to 1, every restart adds a
-random move, and no plan is improved long enough. Not measured in a bench."""
+"""Number of restarts of a candidate plan until the next restart that adds a random move (a "kick").
+With 2, every second restart adds one. Raised, kicks are rarer, and all candidate plans of a small
+cluster become equal; lowered to 1, every restart is a kick, and no plan is improved long enough.
+Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
-cluster, plans with each smaller number of moves are searched in addition. Raised, plans for more
-clusters take longer; lowered, the best plan of tiny clusters is missed more often. Not measured."""
+cluster, plans with each smaller number of moves than permitted are searched first. Raised, plans
+for more clusters take longer; lowered, the best plan of tiny clusters is missed more often. Not
+measured."""
 FEW_HOSTS = 20
-"""Largest number of hosts with which a cluster counts as small. In a small cluster, a search may be
-prolonged further (see :data:`SMALL`). Raised, plans for more clusters take longer; lowered, the
-best possible plan is found for fewer clusters. Not measured."""
+"""Largest number of hosts with which a cluster counts as small. Searches in small clusters may take
+longer, as set by the parameters :data:`SMALL`. Raised, plans for more clusters take longer;
+lowered, the best possible plan is found for fewer clusters. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,32 +21,32 @@ from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 400, 2_000, 8_000
-"""Maximum numbers of pairs of an instance size and a host in the integer program. The program makes
-room for new servers. The numbers are tried in this order until all new servers fit. Raised, more
-hosts are considered, and plans take longer; lowered, only the hosts with most free room are
-considered, and room is found less often. Not measured."""
+"""Maximum numbers of pairs of an instance size and a host in the integer program that makes room.
+The room is for new servers. The program is solved with each number in this order until all new
+servers fit. Raised, more hosts are considered, and plans take longer; lowered, only the hosts with
+most free room are considered, and room is found less often. Not measured."""
 GAP = 0.002
-"""Relative gap of the integer program: the part of the least cost by which its solution may be
-worse. The program chooses moves that make room for new servers. Raised, plans take less time;
+"""Share of the least possible cost by which a solution of the integer program may be more
+expensive. The program chooses moves that make room for new servers. Raised, plans take less time;
 lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
-"""Maximum number of branch-and-bound nodes of the integer program that makes room. Raised, plans
-take longer; lowered, more plans are not the best. Chosen above the 1 to 300 nodes that clouds of 15
-hosts need."""
+"""Maximum number of branch-and-bound nodes of the integer program that makes room for new servers.
+Raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to
+300 nodes that clouds of 15 hosts need."""
 MOVE_MB = 64.0
-"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, fewer and larger
-instances are moved; lowered, more and smaller instances are moved. Not measured."""
+"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
+moves, of larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 CUTS = 8
-"""Maximum number of solutions of the integer program that are tried to make room on hosts. The next
-solution is tried if Nova would choose other NUMA cells or resource providers of a host than the
-solution before it. Raised, room is found more often where hosts are nearly full, and plans take
-longer; lowered, room is found less often. Measured: of 60 clouds, one needed more than one
-solution."""
+"""Maximum number of solutions of the integer program that are tried to make room on hosts. A
+solution places each new server in NUMA cells or resource providers of a host. The next solution is
+tried if Nova would choose other cells or providers. Raised, room is found more often where hosts
+are nearly full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds,
+one needed more than one solution."""
 ROUNDS = 1, 2, 3
-"""Numbers of stages of moves in the integer program that makes room. A move of a later stage can
-use room that an earlier stage freed. The numbers are tried in this order until the moves can be
-made one after the other. Raised, a search without a result takes longer; lowered, room is found
-less often. Not measured."""
+"""Numbers of stages of moves in the integer program that makes room. A stage is a group of moves,
+and a move of a later stage can use room that an earlier stage freed. The program is solved with
+each number in this order until the moves can be made one after the other. Raised, a search without
+a result takes longer; lowered, room is found less often. Not measured."""
 
 
 class RoomMaker:

@@ -22,17 +22,18 @@ from kronos_nova.planners.base import StepRecorder
 PLACES = 3
 """Maximum number of hosts that are tried as an intermediate stop of an instance. The instance waits
 on such a host until its destination has room. Raised, the order of moves takes longer to find;
-lowered, more plans cannot be made one move after the other. Not measured."""
+lowered, fewer plans can be made one move after the other. Not measured."""
 ASKED_FIRST = 32
-"""Number of moves that are checked first, to find a move that is possible next. The other moves are
-checked only if none of the first moves is possible. Raised, each check takes longer; lowered, a
-second check is needed more often. Chosen because of 32 moves one is nearly always possible; not
+"""Number of moves that are checked first to find a possible next move. The other moves are checked
+only if none of the first moves is possible. Raised, each check takes longer; lowered, a second
+check is needed more often. Chosen because one of 32 moves is nearly always possible; not
 measured."""
 DEAD_ENDS = 32
 """Number of dead ends after which the search for an order of moves gives up. A dead end is a state
-in which none of the remaining moves is possible. Raised, the search takes longer, and instances
-less often have to wait on a third host; lowered, they wait there more often. Measured: for 6 to 8
-moves without an order the search takes 1 ms."""
+in which none of the remaining moves is possible. After a search gives up, instances are moved to a
+third host to wait for room. Raised, the search takes longer, and fewer instances wait on a third
+host; lowered, more instances wait on a third host. Measured: for 6 to 8 moves without an order, the
+search takes 1 ms."""
 
 
 class Ordering:

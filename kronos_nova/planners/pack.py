@@ -19,39 +19,41 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that are made to find a host for one instance. The swaps make free room
-of hosts usable, so that another host can be emptied. Raised, plans take longer where hosts cannot
-be emptied; lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of swaps that are made to find a host for one instance when hosts are emptied. A
+swap makes free room usable. Raised, plans take longer where hosts cannot be emptied; lowered, fewer
+hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Pairs of two parameters for emptying hosts, used one pair after the other. The first parameter is
-the price of a move: a swap must make at least this part of a host's room usable for each of its
-moves. The second parameter is the number of failures to empty a host after which the next pair is
-used. With higher prices, plans have fewer moves and free fewer hosts; lowered, they have more moves
-and free more hosts. With the number of failures raised, plans take longer; lowered, they free fewer
-hosts. Not measured separately."""
+"""Pairs of two parameters (no unit) for emptying hosts, used one pair after the other. The first
+parameter is the price of a move, as a fraction of a host's room. A swap is made only if it makes
+this much room usable for each of its moves. The second parameter is a number of hosts. The next
+pair is used after this number of hosts could not be emptied. With the price raised, plans have
+fewer moves and free fewer hosts; lowered, plans have more moves and free more hosts. With the
+number of hosts raised, plans take longer; lowered, plans free fewer hosts. Not measured
+separately."""
 MOVE_MB = 4096
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""
 EFFORT = 6e8
-"""Maximum number of pairs of an instance and a host that are rated for one plan to empty hosts.
-Raised, plans for large clusters take longer; lowered, fewer hosts are freed there. Not measured."""
+"""Maximum number of pairs of an instance and a host that are rated for one plan that empties hosts.
+Raised, plans for large clusters take longer; lowered, plans for large clusters free fewer hosts.
+Not measured."""
 EXACT_PAIRS = 5000
-"""Largest number of pairs of an instance and a host for which an integer program chooses the hosts
-to be emptied. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
-clusters get the best plan. Not measured."""
+"""Largest number of pairs of an instance and a host with which an integer program empties hosts.
+The program chooses the hosts to be emptied. Raised, more clusters get the best plan, and plans take
+longer; lowered, fewer clusters get the best plan. Not measured."""
 NODES = 30
-"""Maximum number of branch-and-bound nodes of the integer program for small clusters. The program
-chooses the hosts to be emptied; each node takes some 40 ms. Raised, plans take longer; lowered,
-more plans are not the best. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program that chooses the hosts to be
+emptied. The program is used for small clusters, and each node takes some 40 ms. Raised, plans take
+longer; lowered, fewer plans are the best possible ones. Not measured."""
 GAP = 1e-4
-"""Relative gap of the integer program: the part of the best value by which its solution may be
-worse. The program chooses the hosts to be emptied in small clusters. Raised, plans take less time
-and copy more memory; lowered, plans take longer and copy less memory. Not measured."""
+"""Share of the best possible value by which a solution of the integer program may be worse. The
+program chooses the hosts to be emptied in small clusters. Raised, plans take less time and copy
+more memory; lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights, from 0 to 1, of the number of moves when the next host to empty is chosen. The weight of
-the memory to copy is 1 minus this weight. One search is made with each weight. Raised, hosts with
-few instances are emptied first, which suits plans with few moves; lowered, hosts with little memory
-to copy are emptied first. Not measured."""
+"""Weights [0, 1] of the number of moves in the choice of the next host to empty. The memory to copy
+has the remaining weight. One search is made with each of these weights. Raised, hosts with few
+instances are emptied first, which suits plans with few moves; lowered, hosts with little memory to
+copy are emptied first. Not measured."""
 
 
 class Pack:

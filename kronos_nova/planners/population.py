@@ -23,7 +23,7 @@ Plan = list[tuple[int, int]]
 """Moves of a plan: [(instance, destination)]. Each instance has at most one move, from its present
 host. The order of the list has no meaning."""
 KEPT = 48
-"""Number of best end states that a search keeps. An end state gives each instance a host; some end
+"""Number of best end states that a search keeps. An end state gives each instance a host. Some end
 states cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for
 full hosts are missed. Chosen by the rank of the first end state that can be reached: mostly 1, with
 a hundred full hosts 5, with a few full hosts 20."""
@@ -70,18 +70,19 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance. Swaps
-are rated by this approximation. At a higher temperature, hosts between the highest and the lowest
-load count more. Raised, the approximation is less exact; lowered, its numbers overflow. Fixed by
+"""Lowest temperature, as a fraction of a host, of a smooth approximation of the imbalance. Swaps
+are rated by this approximation. At a higher temperature, hosts with neither the highest nor the
+lowest load count more. Raised, the approximation is less exact; lowered, numbers overflow. Fixed by
 the range of single precision."""
 STEEPEST = 80.0
-"""Largest exponent in the smooth approximation of the imbalance (no unit). Swaps are rated by this
-approximation. Raised, numbers overflow; lowered, large changes of load have equal ratings. Fixed by
-the range of single precision, which ends at exp(88)."""
+"""Largest exponent (no unit) in a smooth approximation of the imbalance. Swaps are rated by this
+approximation. Raised, numbers overflow; lowered, all large changes of load are rated as equal.
+Fixed by the range of single precision, which ends near exp(88)."""
 FAINTEST = 1e-35
-"""Smallest part that one host has in the smooth approximation of the imbalance. Swaps are rated by
-this approximation. Raised, hosts with a mean load seem to matter; lowered, the part is 0 in single
-precision, and its product with exp(STEEPEST) is 0. Fixed by the range of single precision."""
+"""Lower bound of the share that one host has in a smooth approximation of the imbalance. Swaps are
+rated by this approximation. Raised, hosts with a mean load seem to matter; lowered, the share
+becomes 0 in single precision, and so does its product with exp(:data:`STEEPEST`). Fixed by the
+range of single precision."""
 
 
 class SoftenedMax:
@@ -135,25 +136,26 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts with which the swaps of one host are rated in one step. The most and the
-least loaded hosts are chosen. The limit does not apply to a host that only sends instances, because
-moves take little time to rate and the best destination often has a mean load. Raised, a step takes
-longer; lowered, more steps are needed. Not measured."""
+"""Maximum number of hosts whose instances are rated for swaps with instances of a given host in one
+step. The most and the least loaded hosts are chosen. There is no maximum in a step in which the
+given host only sends instances: moves take little time to rate, and the best destination often has
+a mean load. Raised, a step takes longer; lowered, more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Largest share of the imbalance that untried hosts may have in a finished candidate plan. A host
-is untried if none of its swaps was tried since the last change. No swap is expected to improve a
-finished candidate, and the search replaces it. Raised, candidates are replaced too early; lowered,
-they are replaced too late. Not measured."""
+"""Share of the imbalance, up to which untried hosts may contribute to a finished candidate plan. A
+host is untried if none of its swaps was tried since the last change of the candidate plan. A
+candidate plan is finished if no swap is expected to improve the plan; the search then replaces it.
+Raised, candidate plans are replaced before they are good; lowered, time is spent on candidate plans
+that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability that a swap sends the returning instance to its original host, so that the instance
-is not moved at all. If plans may have few moves, only swaps of hosts that send instances do this.
-Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved instance
-by another. Not measured."""
+"""Probability (no unit) that a step sends the returning instances of swaps to their original hosts.
+An instance on its original host needs no move. If plans may have few moves, this applies only to
+steps in which a host sends instances. Raised, other swaps are tried less often; lowered to 0, a
+search cannot replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that moves are rated by the slope of the imbalance instead of its exact change. The
-probability applies to plans with few moves. Raised, the exact change decides less often; lowered,
-plans for many hosts are worse, because the exact change favours the host with the most extreme
-load. Not measured."""
+"""Probability (no unit) that a step rates moves by the slope of the imbalance instead of its exact
+change. The probability applies if plans may have few moves. Raised, the exact change decides less
+often; lowered, plans for many hosts are worse, because the exact change favours the host with the
+most extreme load. Not measured."""
 
 
 class Population:

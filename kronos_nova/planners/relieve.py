@@ -26,23 +26,23 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of sets of instances that are tried to relieve one hot host. The sets with the
-least memory are tried first. Raised, plans for hosts with many small instances take longer;
-lowered, the set with the least memory to copy is missed more often. Chosen because this number is
-enough to prove which three of a hundred instances are the best, and most hosts need no more."""
+"""Maximum number of sets of instances that are tried to relieve one hot host. The sets that need
+least memory to copy are tried first. Raised, plans for hosts with many small instances take longer;
+lowered, the best set is missed more often. Chosen because this number suffices to prove which three
+of a hundred instances are best, and most hosts need no more."""
 
 
 EXACT_PAIRS = 5000
-"""Largest number of pairs of an instance and a host for which an integer program relieves all hot
-hosts together. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
-clusters get the best plan. Not measured."""
+"""Largest number of pairs of an instance and a host with which an integer program relieves hot
+hosts. The program relieves all hot hosts together. Raised, more clusters get the best plan, and
+plans take longer; lowered, fewer clusters get the best plan. Not measured."""
 NODES = 20
 """Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
-plans take longer; lowered, more plans are not the best. Not measured."""
+plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
 GAP = 1e-4
-"""Relative gap of the integer program: the part of the best value by which its solution may be
-worse. The program chooses moves that relieve hot hosts. Raised, plans copy more memory; lowered,
-plans take longer. Chosen small because the memory to copy is a small part of the value."""
+"""Share of the best possible value by which a solution of the integer program may be worse. The
+program chooses moves that relieve hot hosts. Raised, plans copy more memory; lowered, plans take
+longer. Chosen small because the memory to copy is a small part of the value."""
 
 
 class Relieve:

@@ -29,24 +29,24 @@ from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
 """Lower bound of the variance of a host's predicted load, as the square of a fraction of the host.
-Loads are never known to better than a hundredth of the host. Raised, more hosts count as likely to
-become full; lowered, forecasts count as exact. Not measured."""
+Raised, more hosts count as likely to become full; lowered, predicted loads count as exact. Chosen
+because loads are never known to better than a hundredth of a host; not measured."""
 SOURCES = 32
-"""Maximum number of hosts off which moves are searched. The hosts most likely to become full are
-chosen. Raised, a plan takes longer; lowered, plans have fewer moves. Chosen because a plan with the
-default number of moves has fewer moves; not measured."""
+"""Maximum number of hosts from which moves are searched, those most likely to become full. Raised,
+a plan takes longer; lowered, plans have fewer moves. Chosen above the default number of moves of a
+plan; not measured."""
 DESTINATIONS = 64
-"""Maximum number of hosts to which moves are searched. The hosts least likely to become full are
-chosen. Raised, a plan takes longer; lowered, constraints exclude all destinations of an instance
-more often. Not measured."""
+"""Maximum number of hosts to which moves are searched, those least likely to become full. Raised, a
+plan takes longer; lowered, constraints more often exclude all destinations of an instance. Not
+measured."""
 FREE = 1e-6
-"""Lower bound of the cost of a move (no unit) when moves are compared by the ratio of gain and
-cost. Gain and cost are numbers of expected full hosts. Raised, moves of low cost are compared by
-their gains alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost
-of any migration."""
+"""Lower bound of the cost by which the gain of a move is divided to rate the move (no unit). Gain
+and cost are numbers of expected full hosts. Raised, moves of low cost are compared by their gains
+alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost of any
+migration."""
 AT_ONCE = 256
-"""Number of moves for which the constraints are evaluated in one call, the best moves first.
-Raised, a call takes longer; lowered, there are more calls. Not measured."""
+"""Number of moves that one call checks against the constraints, the best moves first. Raised, a
+call takes longer; lowered, more calls are made. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:

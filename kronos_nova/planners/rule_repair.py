@@ -23,28 +23,29 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Number of instances whose moves are rated in one step, when preferences of rules are repaired.
-Raised, a step takes longer although one of its first instances may have a useful move; lowered,
-there are more steps. Chosen because a step takes some milliseconds with 1,000 hosts."""
+"""Number of instances whose moves are rated in one step, to fulfil rules that state preferences. No
+further step is made after a useful move is found. Raised, a step takes longer even if one of its
+first instances has a useful move; lowered, more steps are made. Chosen because a step takes some
+milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
-"""Largest number of pairs of a movable instance and a host for which an integer program repairs
-rules. Raised, more rules are kept in large clusters that are nearly full, and plans take longer;
-lowered, fewer rules are kept there. Chosen as some 60 hosts with 5 instances each, for which a
-program takes a second."""
+"""Largest number of pairs of a movable instance and a host with which an integer program repairs
+rules. Raised, more violated rules are repaired in large clusters that are nearly full, and plans
+take longer; lowered, fewer violated rules are repaired there. Chosen as some 60 hosts with 5
+instances each, for which a program takes a second."""
 
 ROUNDS = (1, 2)
-"""Numbers of stages of moves in the integer program that repairs rules. The numbers are tried one
-after the other. A move of the second stage can use room that the first stage freed. Raised, a plan
-is found more often where hosts are full; lowered, a search without a result ends sooner. Not
-measured."""
+"""Numbers of stages of moves in the integer program that repairs rules. A stage is a group of
+moves, and a move of the second stage can use room that the first stage freed. The program is solved
+with each number in this order until all its moves can be made. Raised, a plan is found more often
+where hosts are full; lowered, a search without a result ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Limits of the integer program that repairs rules: relative gap (a part of the least cost), and
-maximum number of branch-and-bound nodes. Nearly all of the cost is the cost of violated rules. With
-the gap raised, plans copy more memory; lowered, plans take longer. With the number of nodes raised,
-plans take longer; lowered, more plans are not the best. Chosen so that other values change no plan
-in the clouds of the tests."""
+"""Share of the least possible cost by which a solution may be more expensive, and number of nodes.
+The integer program that repairs rules solves at most this number of branch-and-bound nodes. Nearly
+all of the cost is that of violated rules. With the share raised, plans copy more memory; lowered,
+plans take longer. With the number of nodes raised, plans take longer; lowered, fewer plans are the
+best possible ones. Chosen so that other values change no plan in the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 

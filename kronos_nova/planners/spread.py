@@ -27,65 +27,70 @@ from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
 """Largest number of moves for which plans of a tiny cluster are searched step by step. Plans with
-1, 2, 3 ... moves are searched, each from the plans before. So a plan with more moves is never worse
-than a plan with fewer moves. Raised, plans for tiny clusters take longer; lowered, plans with more
-moves may be worse. Measured by ``bench budgets``."""
+1, 2, 3 ... moves are searched, and each search starts from the plans before. So a plan with more
+moves is never worse than a plan with fewer moves. In other clusters, it is the largest number of
+permitted moves with which the integer program may come before the local search. Raised, plans for
+tiny clusters take longer; lowered, plans with more moves may be worse. Measured by ``bench
+budgets``."""
 TRIED = 2
 """Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
-number of these plans grows exponentially; lowered, a best plan is missed if each of its moves alone
-makes the imbalance worse. Fixed by the number of plans that can be tried in time."""
+time grows exponentially; lowered, a best plan is missed if each of its moves alone makes the
+imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Largest difference of combined imbalance, between the best plan and the best end state, at which
-no other plans are searched. Moves one after the other may be unable to reach the best end state.
-Raised, plans for full hosts are worse; lowered, plans take longer for gains that cannot be noticed.
-Not measured."""
+"""Largest accepted difference of combined imbalance between the best plan and the best end state.
+An end state gives each instance a host. Moves one after the other may be unable to reach the best
+end state. Other plans are searched if the difference is larger. Raised, plans for full hosts are
+worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the permitted moves for the next search, after a plan whose moves cannot be made one
-after the other. Each further search may use half as many moves. Raised, fewer moves are left for
-instances that have to wait on a third host; lowered, plans do less than they can. Not measured."""
+"""Share of the permitted moves that the next search may use if a plan cannot be made. A plan cannot
+be made if its moves have no possible order. Each further search may use half as many moves as the
+search before. Raised, fewer moves are left for instances that have to wait on a third host;
+lowered, plans improve less than they could. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. Each search starts from the end of the search before it,
-and may use the rest of the permitted moves. Raised, plans for full hosts take longer; lowered, they
-are worse. Not measured."""
+"""Maximum number of searches for one plan. Each search starts from the end state of the search
+before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
+lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
 """Minimum numbers of the most loaded and of the least loaded hosts between which moves are
-searched. The numbers apply to each policy, and grow with the number of moves that a plan may have.
-Raised, plans for large clusters take longer; lowered, the search has no further hosts to improve
-once the first hosts are improved. Not measured."""
+searched. The numbers apply to each policy, and grow with the permitted moves of a plan. Raised,
+plans for large clusters take longer; lowered, the search has no other hosts to improve after it has
+improved the first hosts. Not measured."""
 EXACT_PAIRS = 1500
-"""Largest number of pairs of an instance and a host for which an integer program computes the best
-plan. The program is used if members of a group are kept apart, or if the moves to a better end
-state cannot be made one after the other. Raised, plans for larger clusters take longer; lowered,
-fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of processor
-time."""
+"""Largest number of pairs of an instance and a host with which an integer program computes the best
+plan. The program is needed in two cases: members of a server group are kept apart, or the moves to
+a better end state cannot be made one after the other. Raised, plans for larger clusters take
+longer; lowered, fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of
+processor time."""
 NODES = 50
 """Maximum number of branch-and-bound nodes of the integer program that computes the best plan.
-Raised, plans take longer; lowered, more plans are not the best. Not measured."""
+Raised, plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
 ROUNDS = 2, 3, 4
-"""Numbers of stages of moves in the integer program that computes the best plan. The numbers are
-tried in this order if the moves to the best end state cannot be made one by one. A move of a later
-stage can use room that an earlier stage freed. Raised, plans take longer, by 1 to 5 s of processor
-time for each number; lowered, plans for full hosts are worse. Measured: without the last number,
-one plan of 12 was 9 % worse (``bench optimum``)."""
+"""Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
+of moves, and a move of a later stage can use room that an earlier stage freed. The program is
+solved with each number in this order if the moves to the best end state cannot be made one after
+the other. Raised, plans take longer, by 1 to 5 s of processor time for each number; lowered, plans
+for full hosts are worse. Measured by ``bench optimum``: without the last number, one plan of 12 was
+9 % worse."""
 NEAR = 0.02
-"""Part of the least possible imbalance by which an accepted plan may be worse. If the plan is worse
-than that, the integer program is solved again with more stages of moves. Raised, plans for full
-clusters take less time and are worse; lowered, plans for full clusters take longer and are better.
-Not measured."""
+"""Share by which the imbalance after an accepted plan may exceed the least possible imbalance. If
+the imbalance is higher, the integer program is solved again with more stages of moves. A move of a
+later stage can use room that an earlier stage freed. Raised, plans for full clusters take less time
+and are worse; lowered, plans for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Smallest share of possible moves with which the local search comes before the integer program. A
-move is a pair of an instance and a host; it counts as possible if it is possible before any other
-move. Raised, the program comes first in more clusters, which takes longer where the search finds
-equally good plans; lowered, plans that the search does not find are missed more often. Not
+"""Share of all moves that must be possible for the local search to come before the integer program.
+A move is a pair of an instance and a host. A move counts as possible if it can be made before any
+other move. Raised, the program comes first in more clusters, and takes longer where the search
+finds equally good plans; lowered, plans that the search does not find are missed more often. Not
 measured."""
 GAP = 1e-3
-"""Relative gap of the integer program: the part of the remaining imbalance by which its solution
-may be worse than the best. Raised, plans take less time and are worse; lowered, plans take longer.
-Not measured."""
+"""Share of the remaining imbalance by which a solution of the integer program may be worse than the
+best. Raised, plans take less time and are worse; lowered, plans take longer and are better. Not
+measured."""
 TRIED_WHEN_LATE = 8
-"""Number of end states that are tried even after the time limit. The search tries end states until
-the moves to one of them can be made one after the other. Raised, evaluations exceed their time
-limit by more; lowered, evaluations that are late plan nothing. Not measured."""
+"""Number of end states that are tried even after the time limit. An end state gives each instance a
+host. End states are tried until the moves to one of them can be made one after the other. Raised,
+evaluations exceed their time limit by more; lowered, late evaluations more often end without a
+plan. Not measured."""
 
 
 class Spread:
