@@ -23,9 +23,9 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Number of additional servers, per permitted move, for which the integer program searches room.
-Raised, plans take longer; lowered, moves that make room for several servers are missed. Chosen
-because few moves make room for more than two; not measured."""
+"""Number of additional servers per permitted move for which the integer program searches room.
+Raised, plans take longer; lowered, moves that each make room for several servers are missed. Chosen
+because few moves make room for more than two servers; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

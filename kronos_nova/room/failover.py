@@ -46,21 +46,21 @@ EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
 
 NODES = 2_000
-"""Maximum number of branch-and-bound nodes of the integer program that checks whether the servers
-of a lost host can restart. Raised, the check of a full cloud takes longer; lowered, more checks end
-without a result. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program that checks restarts of servers.
+The check finds out whether all servers of a lost host can restart elsewhere. Raised, the check of a
+full cloud takes longer; lowered, more checks end without a result. Not measured."""
 SECONDS = 10.0
 """Maximum seconds of one integer program that checks restarts of a lost host's servers. This limit
-matters only for checks whose branch-and-bound nodes are slow. Raised, more of these checks have a
-result; lowered, more of these checks end without a result. Not measured: other checks are limited
-by :data:`NODES` first."""
+matters only for checks whose branch-and-bound nodes are slow; other checks reach :data:`NODES`
+first. Raised, more checks with slow nodes have a result; lowered, more of these checks end without
+a result. Not measured."""
 
 
 CUTS = 8
-"""Maximum number of solutions of the integer program that are tried to restart servers. The next
-solution is tried if the last one does not fit into the NUMA cells that Nova would choose. Raised, a
-check takes longer where cells are nearly full; lowered, more checks end without a result there. Not
-measured."""
+"""Maximum number of solutions of the integer program that are tried to restart a lost host's
+servers. A solution gives each server a host. The next solution is tried if the servers do not fit
+into the NUMA cells that Nova would choose. Raised, a check takes longer where NUMA cells are nearly
+full; lowered, more checks end without a result there. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 LEAST_DAYS = 7
 """Least number of days with data to predict when an aggregate will be full. The data is the number
-of slots (further servers that fit). Raised, the prediction is reported later; lowered, a weekend
-counts as a trend. Chosen as a week."""
+of slots, which are further servers that fit. Raised, the first prediction is reported later;
+lowered, a weekend counts as a trend. Chosen as a week."""
 SURE = 2.0
-"""Least ratio of a trend's slope to its standard error for the trend to be reported. It is the
-trend of slots, the number of further servers that fit. Raised, fewer trends are reported; lowered,
-changes by chance are reported as trends. Chosen so that for a cloud without a trend, one is
-reported in one of twenty cases."""
+"""Ratio of a trend's slope to its standard error, above which the trend is reported (no unit). The
+trend is that of slots, which are further servers that fit. Raised, fewer trends are reported;
+lowered, changes by chance are reported as trends. Chosen so that a trend is reported by mistake in
+one of twenty clouds without a trend."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

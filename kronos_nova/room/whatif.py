@@ -29,8 +29,8 @@ RATIO = re.compile(r'([A-Z0-9_]+)=([0-9]{1,6}(?:\.[0-9]{1,6})?)')
 
 MOST_NEW = 10_000
 """Maximum number of new hosts, or of new servers, that a request may add to a hypothetical cloud.
-Raised, a request takes more memory and time; lowered, extensions of large clouds cannot be tried.
-Chosen as one more than the largest number of four digits."""
+Raised, a request takes more memory and time; lowered, large extensions of a cloud cannot be tried.
+Chosen as the first number of five digits."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
