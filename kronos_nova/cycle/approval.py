@@ -161,18 +161,18 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share of a new plan's gain by which the new plan must be better than a plan that waits for
-approval. Only then the new plan replaces the waiting plan. The gain is the decrease of the
-imbalance by the new plan. Raised, plans that are far from the best continue to wait for approval;
-lowered, waiting plans are replaced after small changes of load. Chosen so that a plan is replaced
-after an empty host returns to service, and is not replaced after a fluctuation of the size of a
-threshold; not measured."""
+"""Share of a new plan's gain by which the new plan must be better than a waiting plan to replace
+it. A waiting plan waits for the approval of an operator. The gain of a plan is the decrease of the
+imbalance, and the better plan ends at a lower imbalance. Raised, plans that are far from the best
+continue to wait for approval; lowered, waiting plans are replaced after small changes of load.
+Chosen so that an empty host that returns to service leads to a replacement, and a fluctuation of
+the size of a threshold does not; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring
-to be started. The loads may have changed since the plan was made. Only plans in which all moves
-balance load are checked. Raised, fewer approved plans are started; lowered, plans that copy memory
-for little gain are started. Not measured."""
+to be started. The loads may have changed since the plan was made. Plans with moves for another
+purpose than balancing load are not checked. Raised, fewer approved plans are started; lowered,
+plans that copy memory for little gain are started. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

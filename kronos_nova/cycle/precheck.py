@@ -32,10 +32,11 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Number of hosts that Nova's scheduler must refuse for an instance before no other host is tried.
-Raised, each instance without a destination costs more requests to the scheduler; lowered, an
-instance stays on its host because a few unusual hosts were refused. Chosen because a filter that
-refuses a host for pinned CPUs, a device or an image mostly refuses every host; not measured."""
+"""Number of refused hosts after which no other host is tried for an instance. A host is refused if
+Nova's scheduler does not accept it as the destination of the instance. Raised, each instance
+without a destination costs more requests to the scheduler; lowered, an instance stays on its host
+because a few unusual hosts were refused. Chosen because a filter that refuses a host for pinned
+CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
 """Largest number of possible destinations of an instance at which all destinations are tried. Such

@@ -37,14 +37,14 @@ times the minutes and .61 times the copied GiB. Other values were compared with 
 20110412 of PlanetLab, without :data:`SEEN`: 2 core-hours lead to 246 minutes and 626 copied GiB, 6
 core-hours to 252 minutes and 1,282 copied GiB."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds of known load of an instance: first the time with which a move costs twice as much as
-with a very long time, then the least time that is assumed for any instance. A move costs more if
-the load of its instance is known for a shorter time, because its gain may be chance. With the first
-value raised, fewer instances with little known load are moved; lowered, more of these instances are
-moved. With the second value raised, moves of new instances cost less; lowered, these moves cost
-more. Measured by ``bench days`` on the day 20110412 of PlanetLab, against costs that do not depend
-on the known time. With 20 hosts, .71 times the memory is copied, and hosts are loaded above 0.9 for
-.83 times the minutes; with 100 hosts, the factors are .88 and .98."""
+"""Seconds that raise the cost of moving an instance whose load is known for a short time. The cost
+is multiplied by 1 + ``SEEN`` / known seconds, where the known seconds are at least ``SEEN_LEAST``.
+The gain of moving such an instance may be chance. With ``SEEN`` raised, fewer instances with little
+known load are moved; lowered, more of these instances are moved. With ``SEEN_LEAST`` raised, moves
+of new instances cost less; lowered, these moves cost more. Measured by ``bench days`` on the day
+20110412 of PlanetLab, against costs that do not depend on the known seconds. With 20 hosts, .71
+times the memory is copied, and hosts are loaded above 0.9 for .83 times the minutes; with 100
+hosts, the factors are .88 and .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 

@@ -25,9 +25,9 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Share of a policy's threshold below which no plan aims to lower the imbalance. A plan aims below
-the threshold, so that random changes of load do not raise the imbalance above the threshold at
-once. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a
+"""Share of a policy's threshold that is the lowest imbalance at which a plan may aim. A plan aims
+below the threshold, so that random changes of load do not raise the imbalance above the threshold
+at once. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a
 lasting effect. Chosen by ``bench days``."""
 
 

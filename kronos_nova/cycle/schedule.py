@@ -45,9 +45,9 @@ removed from more plans. Chosen above the two plans that are mostly enough. More
 only where many moves wait for each other on one host."""
 SURE = 0.98
 """Share of the moves that can start in time that the third and each further plan of an evaluation
-may have. The second plan may have the whole number. The share is below 1 because the next plan has
-other moves, which may take longer. Raised, the next plan more often has moves that start late;
-lowered, available time is left unused. Not measured."""
+may have. The second plan may have the whole number of these moves. The share is below 1 because
+another plan has other moves, which may take longer. Raised, further plans more often have moves
+that start late; lowered, available time is left unused. Not measured."""
 LARGER = 1.04
 """Least factor by which the number of moves must grow to be worth another search. Another search is
 considered where a plan leaves available time unused. Raised, more moves that could start in time
@@ -57,10 +57,10 @@ SAMPLED = 256
 estimated. The durations of the migrations of these instances are predicted. Raised, the estimate
 takes longer; lowered, the estimate is less exact. Not measured."""
 AMPLE = 2.0
-"""Factor by which the permitted moves of the first plan exceed the estimated number that can start
-in time. The factor allows for moves that take less time than estimated. Raised, the first plan more
-often has moves that start late, and another plan has to be made; lowered, plans of short moves
-leave available time unused. Not measured."""
+"""Ratio of the moves that the first plan may have to the estimated number that can start in time.
+The ratio allows for moves that take less time than estimated. Raised, the first plan more often has
+moves that start late, and another plan has to be made; lowered, plans of short moves leave
+available time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in
