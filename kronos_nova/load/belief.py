@@ -24,9 +24,9 @@ SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
 """Largest accepted ratio of the summed loads of a host's servers to the load of the host (no unit).
 Above this ratio, the loads of the servers are scaled down until their sum is the load of the host.
-Raised, moves of servers that share memory (KSM) seem to gain more than they do; lowered, loads are
-scaled down only because servers and hosts are measured at different times. Chosen as the usual
-ratio of two averages over different times."""
+Raised, gains of moving servers that share memory (KSM) are overestimated; lowered, loads are scaled
+down only because servers and hosts are measured at different times. Chosen as the usual ratio of
+two averages over different times."""
 NOTHING = 0.01
 """Summed load of a host's servers, as a share of the host, above which a host load of 0 counts as
 wrong. Raised, a wrong load of 0 is believed for hosts with few small servers; lowered, rounding
@@ -39,8 +39,8 @@ FAINT = 0.02
 """Least accepted ratio of the summed load of all servers to the summed load of their hosts (no
 unit). Below this ratio, the queries for servers and for hosts seem to have different units, and the
 policy is not used. Raised, policies are not used in clouds whose hosts are busy with other work
-than servers; lowered, a query in a wrong unit is accepted. Chosen as twice the largest ratio that a
-wrong unit causes. This ratio is 0.01, from servers in fractions and hosts in percent."""
+than servers; lowered, a query in a wrong unit is accepted. Chosen as twice 0.01, the largest ratio
+that a wrong unit causes (servers in fractions, hosts in percent)."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 

@@ -39,16 +39,17 @@ forecasts, of which the better ones have larger weights. Raised, forecasts are a
 a start; lowered, a simple forecast gets a large weight if it was right by chance for one hour. Not
 measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day for which a forecast must be compared with the actual load
-to be used. Raised, forecasts are used later after a start; lowered, a forecast that was compared
-only by day is used at night. Chosen as half a day; not measured."""
+"""Least number of hours of the last day with a known error that a forecast needs to be used. The
+error is the difference between the forecast and the actual load. Raised, forecasts are used later
+after a start; lowered, a forecast with errors known only by day is used at night. Chosen as half a
+day; not measured."""
 LEAST_ERROR = 1e-6
-"""Mean square error, as the square of a fraction of a host, that is added to each simple forecast's
-own. A simple forecast is a rule such as "as yesterday". The forecast of a load is the weighted mean
-of several simple forecasts, with weights inverse to their errors. A host whose summed square error
-is below this value gets no safety margin. Raised, good and moderate simple forecasts get nearly the
-same weight; lowered, a simple forecast that was exact for some hours outweighs all others. Not
-measured."""
+"""Mean square error, as the square of a fraction of a host, that is added to that of each simple
+forecast. A simple forecast is a rule such as "as yesterday". The forecast of a load is the weighted
+mean of several simple forecasts, with weights inverse to their errors. A host whose summed square
+error is below this value gets no safety margin. Raised, good and moderate simple forecasts get
+nearly the same weight; lowered, a simple forecast that was exact for some hours outweighs all
+others. Not measured."""
 WORTH = 0.9
 """Ratio of a forecast's error to the error without a forecast, below which the forecast is used (no
 unit). Without a forecast, loads are assumed not to change. Raised, forecasts are used that may be
