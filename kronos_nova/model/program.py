@@ -34,10 +34,10 @@ that of an excess of one whole host. The unit is the cost of copying an instance
 Raised, more instances are moved to keep hosts below their limits; lowered, hosts exceed their
 limits by more. Not measured."""
 SLOWED = 4.0
-"""Factor on the remaining processor time of a plan that gives the time limit of the solver HiGHS.
-HiGHS measures wall time. While other processes run, wall time passes faster than the processor time
-of the plan. Raised, a plan may exceed its deadline by more; lowered, the solver more often stops
-before it has used the remaining processor time, and finds a worse plan. Not measured."""
+"""Ratio of the time limit of the solver HiGHS to the processor time that remains for a plan (no
+unit). HiGHS measures wall time. While other processes run, wall time passes faster than the
+processor time of the plan. Raised, a plan may exceed its deadline by more; lowered, the solver more
+often stops before the processor time is used, and finds a worse plan. Not measured."""
 SMALL = 1e-4
 """Cost of copying an instance of mean memory, as combined imbalance, in the integer program that
 repairs rules. Of two solutions that are otherwise equal, the solver then prefers the one that

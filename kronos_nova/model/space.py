@@ -19,9 +19,10 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Maximum number of different host sizes in a search. If hosts have more sizes, similar sizes count
-as equal. Hosts of one size share one matrix. Raised, a search takes more memory and time; lowered,
-hosts of more different sizes are rated as equal. Chosen because clouds have few kinds of hosts."""
+"""Maximum number of host sizes that a search distinguishes. If hosts have more sizes, similar sizes
+count as equal. Hosts of one size share one matrix. Raised, a search takes more memory and time;
+lowered, hosts of more different sizes are rated as equal. Chosen because clouds have few kinds of
+hosts."""
 ROWS = 256
 """Number of instances for which the prices of moves are computed in one call. Raised, a call takes
 more memory; lowered, more calls are made, each with the overhead of numpy. Not measured."""
