@@ -84,13 +84,13 @@ the first predicted durations are shorter; lowered, the first predicted duration
 as most of the bandwidth of a link of 10 Gbit/s."""
 LEAST_FIXED = 0.5
 """Lower bound of the seconds that a live migration takes in addition to copying memory. The bound
-applies to the value that is computed from past migrations. Raised, predictions are too long in fast
-clouds; lowered, predictions are too short where the computed value is near 0 or negative. Not
-measured."""
+applies to the value that is computed from past migrations. Raised, predicted durations are longer
+than the actual ones in fast clouds; lowered, predicted durations are shorter than the actual ones
+where the computed value is near 0 or negative. Not measured."""
 LEAST_BANDWIDTH = 1.0
 """Lower bound of the bandwidth, in MiB per second, that is computed from past migrations. Raised,
-migrations over slow links are predicted to be too short; lowered, one migration that hung makes all
-predictions extremely long. Not measured."""
+the predicted durations of migrations over slow links are too short; lowered, one migration that
+hung makes all predicted durations extremely long. Not measured."""
 SPREAD = 0.2
 """Relative error (no unit) that is assumed for the measured duration of a past migration.
 Predictions begin with :data:`FIXED` and :data:`BANDWIDTH`, for which a relative error of 1 is
@@ -102,10 +102,10 @@ SURE = 0.1
 Durations are predicted from this bandwidth, and past migrations correct it. Raised, fewer past
 migrations are needed for a correction; lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Factor on :data:`SPREAD` that gives the relative error above which a past migration is an
-outlier. The error is the difference between the predicted and the measured duration. Outliers have
-less weight when predictions are fitted. Raised, fewer migrations have less weight; lowered,
-ordinary migrations have less weight. Chosen as the usual constant of Huber's estimator."""
+"""Ratio of a past migration's relative error to :data:`SPREAD`, above which the migration is an
+outlier (no unit). The relative error is that of the predicted duration. Outliers have less weight
+when predictions are fitted. Raised, fewer migrations count as outliers; lowered, ordinary
+migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
@@ -115,10 +115,11 @@ fewer migrations, a smaller part is applied. The deviation is that of one instan
 hosts or one memory size. Raised, slow instances and links are learnt later; lowered, deviations by
 chance are learnt. Not measured."""
 MOST = 8.0
-"""Largest factor between the measured and the predicted duration of a past migration. A larger
-factor is reduced to this value, and a factor below the reciprocal is raised to the reciprocal.
-Raised, one migration that hung makes a pair of hosts seem slow; lowered, migrations between slow
-hosts are predicted to be too short. Not measured."""
+"""Largest ratio of the measured to the predicted duration of a past migration that is used as
+measured (no unit). A larger ratio counts as this value, and a ratio below the reciprocal counts as
+the reciprocal. The ratios correct later predictions. Raised, one migration that hung makes a pair
+of hosts seem slow; lowered, the predicted durations of migrations between slow hosts are too short.
+Not measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""

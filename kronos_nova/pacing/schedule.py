@@ -19,13 +19,12 @@ TOLERANCE = 1e-9
 """Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
 the accuracy of a schedule."""
 SAME = 0.2
-"""Step, as a fraction of a link's bandwidth, to which overloads are rounded to choose the next
-move. A move that would start must share the network links of its two hosts with moves in progress;
-the overload is the traffic beyond the bandwidth of the busier link. Of moves with equal urgency,
-the move with the smallest rounded overload starts first. Of equal overloads, the longest move
-starts first. Raised, moves start although other links are less busy; lowered, differences decide
-that are smaller than the errors of predictions. Chosen just above the median error of predicted
-durations, which is 10 to 18 % (``bench makespan``)."""
+"""Step, as a fraction of a link's bandwidth, to which the overload by a move is rounded. The
+overload is the traffic beyond the bandwidth of the busier link of the move's two hosts. Of the most
+urgent moves, those with the smallest rounded overload come first; of these, the longest move
+starts. Raised, moves start although other moves would overload links less; lowered, differences
+decide that are smaller than the errors of predictions. Chosen just above the median error of
+predicted durations, which is 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
