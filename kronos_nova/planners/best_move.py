@@ -12,10 +12,10 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Least difference, as a fraction of a host, by which a move may be better than the best known
-move. If the upper bound of a move's gain exceeds the best known gain by less, the exact gain is not
-computed. Raised, the best move may be missed; lowered, rounding errors lead to needless
-computations. Fixed by float64: some units in the last place of numbers around 1."""
+"""Difference of gain, as a fraction of a host, up to which a move counts as no better than the best
+known move. The exact gain of a move is computed only if the upper bound of its gain exceeds the
+best known gain by more. Raised, the best move may be missed; lowered, rounding errors lead to
+needless computations. Fixed by float64: some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
 """Value (no unit) that stands for all hosts, in place of the index of a destination. Fixed: no

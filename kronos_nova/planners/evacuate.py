@@ -36,8 +36,9 @@ BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
 """Number of moves that a search considers when hosts are emptied, even if one plan may have fewer.
-Later moves are considered so that the first moves leave room for them. Raised, plans for many hosts
-take longer; lowered, the first moves take room that later moves need. Not measured."""
+The moves beyond one plan are considered so that the first moves leave room for later moves. Raised,
+plans for many hosts take longer; lowered, the first moves take room that later moves need. Not
+measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of an instance size and a host in the integer program that empties
 hosts. The program is solved with each number in this order until all instances can leave. Raised,

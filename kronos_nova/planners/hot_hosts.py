@@ -11,10 +11,11 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Ratio of the summed load of a hot host's servers to the host's excess, below which no server
-moves. The excess is the load above the policy's limit for hot hosts. Raised, no server is moved off
-some hosts that moves would help a little; lowered, servers are moved off hosts that are hot without
-them. Chosen because less than a tenth of the excess is not worth a migration."""
+"""Ratio of the summed load of a hot host's servers to the host's excess, below which no server is
+moved off. The excess is the load above the policy's limit for hot hosts. Raised, some hosts stay
+hot although moves would help a little; lowered, servers are moved off hosts that are hot for
+another reason than their servers. Chosen because less than a tenth of the excess is not worth a
+migration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -51,10 +51,11 @@ cheapest solution do not fit into one plan, a solution is searched with each of 
 these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Not
 measured separately."""
 FEW_PLANS = 3
-"""Maximum number of plans of the cheapest solution for which a solution with one plan less is
-searched. A solution is a set of moves that brings the loads of all hosts into their target ranges.
-Each evaluation makes one plan of the solution. Raised, more memory is copied although many plans
-remain; lowered, target ranges are reached one plan later than possible. Not measured."""
+"""Largest number of plans that the cheapest solution may need for a search of a shorter solution.
+The shorter solution needs one plan less. A solution is a set of moves that brings the loads of all
+hosts into their target ranges; each evaluation makes one plan of these moves. Raised, more memory
+is copied to save one of many plans; lowered, target ranges are reached one plan later than
+possible. Not measured."""
 PREMIUM = 1.25
 """Factor on the memory that the cheapest solution copies, for a solution that saves one plan. A
 solution is a set of moves that brings the loads of all hosts into their target ranges. A solution
@@ -67,10 +68,10 @@ plans together bring the loads of all hosts into their target ranges. Raised, pl
 hosts take longer; lowered, the number and cost of the later plans' moves are known less exactly.
 Not measured."""
 REACH = 2
-"""Factor by which a search may find more moves than one plan may have. Later plans use the other
-moves. A search may always find :data:`MOST_MOVES`, even if this factor permits fewer. Raised, plans
-with many moves take longer; lowered, the moves that are left to later plans are worse. Not
-measured."""
+"""Ratio of the number of moves that a search may find to the permitted moves of one plan. The moves
+beyond one plan are left to later plans. A search may always find :data:`MOST_MOVES` moves, even if
+this ratio permits fewer. Raised, plans with many moves take longer; lowered, the moves that are
+left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
 Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of pairs
@@ -92,16 +93,16 @@ of all hosts should lie in the target range, which is as wide as the policy's th
 plans for small clusters take longer; lowered, the position for which least memory is copied is
 missed more often. Not measured."""
 SHORT = 5000
-"""Largest product (no unit) of a solution's moves and the hosts at which more target ranges are
-tried. A solution is a set of moves that brings the loads of all hosts into the target range of each
-policy. The other ranges have the same width and lie a little higher or lower. Raised, plans for
-larger clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in
-larger clusters no other range led to less memory."""
+"""Largest product of the number of moves and the number of hosts (no unit) for which further target
+ranges are tried. The target range of a policy is the range in which the loads of all hosts should
+lie. A further range has the same width and lies a little higher or lower. Raised, plans for larger
+clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in larger
+clusters no further range led to less copied memory."""
 LEAST_TOGETHER = 0.1
-"""Ratio of the summed load of a host's servers to the host's excess, below which no server moves.
-The excess is the load above the policy's target range. Raised, no server is moved off some hosts
-that moves would help a little; lowered, servers are moved off hosts whose load has another cause.
-Chosen as in :mod:`kronos_nova.planners.hot_hosts`."""
+"""Ratio of the summed load of a host's servers to the host's excess, below which no server is moved
+off. The excess is the load above the policy's target range. Raised, some hosts keep their excess
+although moves would help a little; lowered, servers are moved off hosts that are loaded for another
+reason than their servers. Chosen as in :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
 """Standard deviation (no unit) of the logarithm of a random factor on the ratings of moves. The
 factor is used when a search replaces some moves to find a cheaper solution. Raised, worse moves are
@@ -116,10 +117,10 @@ MORE_TAKEN_BACK = 3
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the copied memory; lowered, the
 search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference from the cost of the best solution at which a search continues with a
-solution. A solution is a set of moves that brings the loads of all hosts into their target ranges.
-The unit is the mean cost of a move. Raised, the search spends its time on worse solutions; lowered,
-the search hardly changes its moves. Not measured."""
+"""Largest difference of cost between a solution and the best solution, as a multiple of a move's
+mean cost. The search continues from a solution only if the difference is smaller. A solution is a
+set of moves that brings the loads of all hosts into their target ranges. Raised, the search spends
+its time on worse solutions; lowered, the search hardly changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of moves that one search step makes beyond the number of moves that the step has
 undone. Raised, a step takes longer; lowered, solutions with more moves of smaller instances are
@@ -134,11 +135,11 @@ moves that brings the loads of all hosts into their target ranges. The rest of t
 is for instances that have to wait on a third host until their destination has room. Raised, no
 moves are left for waiting instances; lowered, fewer solutions save a plan. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move beyond the permitted number of moves, in units of an instance's mean
-memory. The permitted number is that of a search for a solution with one plan less. A solution is a
-set of moves that brings the loads of all hosts into their target ranges. Raised, larger instances
-are moved to save a move; lowered, solutions keep a move or two more than permitted. Not
-measured."""
+"""Additional cost of each move by which a solution is too long, in units of an instance's mean
+memory. A solution is a set of moves that brings the loads of all hosts into their target ranges. A
+solution is too long if its moves do not fit into the number of plans that is searched, which is one
+plan less than the cheapest solution needs. Raised, larger instances are moved to save a move;
+lowered, solutions stay a move or two too long. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can
@@ -709,10 +710,10 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""Lower bound, in GiB, of the cost by which a move's effect is divided to rate the move. The effect
-is the load that the move brings into the target range. A move of an instance that is moved in any
-case has no further cost. Raised, small instances have equal ratings; lowered to 0, moves without
-further cost cannot be rated. Not measured."""
+"""Lower bound of a move's cost in GiB when moves are rated. The rating is the load that the move
+brings into the target range, divided by the cost. A move of an instance that is moved in any case
+has no further cost. Raised, small instances have equal ratings; lowered to 0, moves without further
+cost cannot be rated. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 

@@ -38,9 +38,10 @@ PER_ITEM = 1.1e5
 search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
 Not measured separately."""
 LONGER = 2.5
-"""Factor on the time until a search finds a better plan, which gives the new total time of the
-search. The total time is never shortened, and has an upper bound. Raised, searches last longer
-after an improvement; lowered, searches stop while plans still become better. Not measured."""
+"""Ratio of the whole time of a search to the time after which it found its last better plan (no
+unit). A search that finds a better plan is prolonged to reach this ratio, up to an upper bound.
+Raised, searches last longer after an improvement; lowered, searches stop while plans still become
+better. Not measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is
 mostly the imbalance after the plan. Raised, searches end sooner; lowered, improvements that do not
@@ -89,31 +90,33 @@ time does not suffice, fewer candidate plans are improved at the same time. Rais
 candidate plans; lowered, candidate plans with many moves get fewer swaps than they need. Not
 measured."""
 COOLED = 0.8
-"""Ratio of the search's temperature to that of the rating tables, below which tables are computed
-again (no unit). The tables are computed again above the reciprocal as well. Swaps are rated by a
-smooth approximation of the imbalance, and the temperature sets its smoothness. At a higher
-temperature, hosts with neither the highest nor the lowest load count more. Raised, plans take
-longer without being better; lowered, swaps are rated less exactly. Chosen because smaller changes
-of the temperature do not affect plans."""
+"""Ratio of temperatures (no unit) below which the tables that rate swaps are computed again. The
+temperature of the present step is divided by the temperature for which the tables were computed.
+The tables are computed again above the reciprocal of this ratio as well. Swaps are rated by a
+smooth approximation of the imbalance. At a higher temperature, hosts with neither the highest nor
+the lowest load count more in this approximation. Raised, plans take longer without being better;
+lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do not
+affect plans."""
 POOL = 16
 """Maximum number of best plans from which new candidate plans are made. No more than half the
 number of candidate plans is used. Raised, good plans are improved less; lowered to half, all
 candidate plans of a small cluster soon descend from one plan, and a longer search finds no better
 plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves that is just above the largest random number of moves removed from a good plan.
-The remaining moves are the start of a new candidate plan. Raised, a plan is changed more than the
-search can repair; lowered, the search finds the same plan again. Not measured."""
+"""Number of randomly removed moves of a good plan, as an exclusive upper bound: with 5, one to four
+moves are removed. The remaining moves are the start of a new candidate plan. Raised, a plan is
+changed more than the search can repair; lowered, the search finds the same plan again. Not
+measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares of a good plan's moves that are removed to make a new candidate plan. The shares are used
 in turn. The random number of moves that :data:`TAKEN_BACK` limits is removed in addition. Raised,
 candidate plans differ more from known plans; lowered, candidate plans differ less from known plans.
 Not measured."""
 KICKS = 2
-"""Number of restarts of a candidate plan until the next restart that adds a random move (a "kick").
-With 2, every second restart adds one. Raised, kicks are rarer, and all candidate plans of a small
-cluster become equal; lowered to 1, every restart is a kick, and no plan is improved long enough.
-Not measured in a bench."""
+"""Number of restarts of a candidate plan per restart that adds a random move (a "kick"). With 2,
+every second restart is a kick. Raised, kicks are rarer, and all candidate plans of a small cluster
+become equal; lowered to 1, every restart is a kick, and no plan is improved long enough. Not
+measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with each smaller number of moves than permitted are searched first. Raised, plans

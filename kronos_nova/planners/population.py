@@ -141,16 +141,17 @@ step. The most and the least loaded hosts are chosen. There is no maximum in a s
 given host only sends instances: moves take little time to rate, and the best destination often has
 a mean load. Raised, a step takes longer; lowered, more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Share of the imbalance, up to which untried hosts may contribute to a finished candidate plan. A
-host is untried if none of its swaps was tried since the last change of the candidate plan. A
-candidate plan is finished if no swap is expected to improve the plan; the search then replaces it.
-Raised, candidate plans are replaced before they are good; lowered, time is spent on candidate plans
-that no swap improves. Not measured."""
+"""Share of the imbalance that untried hosts may contribute at most to a finished candidate plan. A
+host is untried if none of its swaps was tried since the last change of the candidate plan. The
+search replaces a finished candidate plan, because no swap is expected to improve it. Raised,
+candidate plans are replaced while swaps could improve them; lowered, time is spent on candidate
+plans that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability (no unit) that a step sends the returning instances of swaps to their original hosts.
-An instance on its original host needs no move. If plans may have few moves, this applies only to
-steps in which a host sends instances. Raised, other swaps are tried less often; lowered to 0, a
-search cannot replace one moved instance by another. Not measured."""
+"""Probability (no unit) that a step sends the second instance of each swap to its original host. In
+other steps, the second instance goes to the host of the first instance. An instance on its original
+host needs no move. If plans may have few moves, the original host is chosen only in steps in which
+one host sends instances. Raised, other swaps are tried less often; lowered to 0, a search cannot
+replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability (no unit) that a step rates moves by the slope of the imbalance instead of its exact
 change. The probability applies if plans may have few moves. Raised, the exact change decides less

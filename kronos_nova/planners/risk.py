@@ -40,10 +40,10 @@ DESTINATIONS = 64
 plan takes longer; lowered, constraints more often exclude all destinations of an instance. Not
 measured."""
 FREE = 1e-6
-"""Lower bound of the cost by which the gain of a move is divided to rate the move (no unit). Gain
-and cost are numbers of expected full hosts. Raised, moves of low cost are compared by their gains
-alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost of any
-migration."""
+"""Lower bound of a move's cost (no unit) when moves are rated. The rating is the gain of the move
+divided by its cost. Gain and cost are numbers of expected full hosts. Raised, moves of low cost are
+compared by their gains alone; lowered to 0, moves without a cost cannot be compared. Chosen far
+below the cost of any migration."""
 AT_ONCE = 256
 """Number of moves that one call checks against the constraints, the best moves first. Raised, a
 call takes longer; lowered, more calls are made. Not measured."""

@@ -41,11 +41,12 @@ with each number in this order until all its moves can be made. Raised, a plan i
 where hosts are full; lowered, a search without a result ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Share of the least possible cost by which a solution may be more expensive, and number of nodes.
-The integer program that repairs rules solves at most this number of branch-and-bound nodes. Nearly
-all of the cost is that of violated rules. With the share raised, plans copy more memory; lowered,
-plans take longer. With the number of nodes raised, plans take longer; lowered, fewer plans are the
-best possible ones. Chosen so that other values change no plan in the clouds of the tests."""
+"""Limits of the integer program that repairs rules: a share of the least possible cost, and a
+number of nodes. A solution may be more expensive by this share. The number of branch-and-bound
+nodes is divided by the number of stages of moves. Nearly all of the cost is that of violated rules.
+With the share raised, plans copy more memory; lowered, plans take longer. With the number of nodes
+raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen so that other
+values change no plan in the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 

@@ -28,9 +28,9 @@ from kronos_nova.planners.population import Incumbents
 STAIRS = 16
 """Largest number of moves for which plans of a tiny cluster are searched step by step. Plans with
 1, 2, 3 ... moves are searched, and each search starts from the plans before. So a plan with more
-moves is never worse than a plan with fewer moves. In other clusters, it is the largest number of
-permitted moves with which the integer program may come before the local search. Raised, plans for
-tiny clusters take longer; lowered, plans with more moves may be worse. Measured by ``bench
+moves is never worse than a plan with fewer moves. The value has a second use: the integer program
+may come before the local search only if no more moves than this number are permitted. Raised, plans
+for tiny clusters take longer; lowered, plans with more moves may be worse. Measured by ``bench
 budgets``."""
 TRIED = 2
 """Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
@@ -53,8 +53,8 @@ lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
 """Minimum numbers of the most loaded and of the least loaded hosts between which moves are
 searched. The numbers apply to each policy, and grow with the permitted moves of a plan. Raised,
-plans for large clusters take longer; lowered, the search has no other hosts to improve after it has
-improved the first hosts. Not measured."""
+plans for large clusters take longer; lowered, the search runs out of hosts that it can improve. Not
+measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host with which an integer program computes the best
 plan. The program is needed in two cases: members of a server group are kept apart, or the moves to
@@ -62,8 +62,9 @@ a better end state cannot be made one after the other. Raised, plans for larger 
 longer; lowered, fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of
 processor time."""
 NODES = 50
-"""Maximum number of branch-and-bound nodes of the integer program that computes the best plan.
-Raised, plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program that computes the best plan. If
+the program has several stages of moves, the number is divided by the number of stages. Raised,
+plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
 ROUNDS = 2, 3, 4
 """Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
 of moves, and a move of a later stage can use room that an earlier stage freed. The program is
