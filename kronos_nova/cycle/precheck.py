@@ -47,8 +47,8 @@ place before the right host was tried. Chosen as the number of hosts in a rack t
 device; not measured."""
 
 PLANNING_SHARE = 0.6
-"""Share of the remaining planning time that one search for a plan may use. ``planning_time_limit``
-is the limit of the planning time. The rest of the time is for requests to Nova's scheduler about
+"""Share of the remaining planning time that one search for a plan may use. The planning time is
+limited by ``planning_time_limit``. The rest of the time is for requests to Nova's scheduler about
 the moves, some 50 ms each, and for another search without the refused moves. Raised, fewer moves
 are checked with the scheduler; lowered, plans are worse. Not measured."""
 

@@ -32,19 +32,19 @@ FULL_HOST = 4.0
 a host from becoming full gains these core-hours. The cost of the move is the CPU time of its
 migration. Raised, more moves are worth their cost; lowered, fewer moves are worth their cost.
 Chosen by ``bench days``, which adds up the minutes in which a host is loaded above 0.9. Compared
-with moves that cost nothing, in the mean of 17 pairs of a cloud and a day, this value leads to 1.02
-times the minutes and .61 times the copied GiB. Other values were compared with 20 hosts on the day
-20110412 of PlanetLab, without :data:`SEEN`: 2 core-hours lead to 246 minutes and 626 copied GiB, 6
-core-hours to 252 minutes and 1,282 copied GiB."""
+with moves that cost nothing, in the mean of 17 pairs of a cloud and a day, 4 core-hours lead to
+1.02 times the minutes and .61 times the copied GiB. Other values were compared with 20 hosts on the
+day 20110412 of PlanetLab, without :data:`SEEN`: 2 core-hours lead to 246 minutes and 626 copied
+GiB, 6 core-hours to 252 minutes and 1,282 copied GiB."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds that raise the cost of moving an instance whose load is known for a short time. The cost
-is multiplied by 1 + ``SEEN`` / known seconds, where the known seconds are at least ``SEEN_LEAST``.
-The gain of moving such an instance may be chance. With ``SEEN`` raised, fewer instances with little
-known load are moved; lowered, more of these instances are moved. With ``SEEN_LEAST`` raised, moves
-of new instances cost less; lowered, these moves cost more. Measured by ``bench days`` on the day
-20110412 of PlanetLab, against costs that do not depend on the known seconds. With 20 hosts, .71
-times the memory is copied, and hosts are loaded above 0.9 for .83 times the minutes; with 100
-hosts, the factors are .88 and .98."""
+"""Seconds of known load, as parameters of the cost of moving an instance. The cost is multiplied by
+1 + ``SEEN`` / known seconds, where the known seconds are at least ``SEEN_LEAST``. A move costs more
+if the load is known for a short time, because its gain may then be chance. With ``SEEN`` raised,
+fewer instances with little known load are moved; lowered, more of these instances are moved. With
+``SEEN_LEAST`` raised, moves of new instances cost less; lowered, these moves cost more. Measured by
+``bench days`` on the day 20110412 of PlanetLab, against costs that do not depend on the known
+seconds. With 20 hosts, .71 times the memory is copied, and hosts are loaded above 0.9 for .83 times
+the minutes; with 100 hosts, the factors are .88 and .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 

@@ -32,15 +32,15 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Numbers (no unit) that put the moves of a plan in order, one for each purpose. The number of a
-move's purpose is added to the load of the move's source. The moves with the highest sums start
-first. Fixed: a load is at most 1, so that all moves of one purpose start before the moves of the
-next purpose."""
+"""Numbers (no unit) that put the moves of a plan in order, one for each purpose except balancing
+load. For balancing load, the number is 0. The number of a move's purpose is added to the load of
+the move's source. The moves with the highest sums start first. Fixed: a load is at most 1, so that
+all moves of one purpose start before the moves of the next purpose."""
 MIGRATING = 'migrating'
 ROUNDS = 5
 """Maximum number of plans that one evaluation makes until all moves of a plan can start within
-``stale_plan_age``. A move that starts later was chosen by a load that is out of date. Each plan may
-have another number of moves. Raised, an evaluation takes longer; lowered, late moves have to be
+``stale_plan_age``. A move that starts later was chosen by a load that is out of date. The plans
+differ in their number of moves. Raised, an evaluation takes longer; lowered, late moves have to be
 removed from more plans. Chosen above the two plans that are mostly enough. More plans are needed
 only where many moves wait for each other on one host."""
 SURE = 0.98
