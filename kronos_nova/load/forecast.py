@@ -44,7 +44,7 @@ error is the difference between the forecast and the actual load. Raised, foreca
 after a start; lowered, a forecast with errors known only by day is used at night. Chosen as half a
 day; not measured."""
 LEAST_ERROR = 1e-6
-"""Mean square error, as the square of a fraction of a host, that is added to that of each simple
+"""Mean square error (the square of a fraction of a host) that is added to the error of each simple
 forecast. A simple forecast is a rule such as "as yesterday". The forecast of a load is the weighted
 mean of several simple forecasts, with weights inverse to their errors. A host whose summed square
 error is below this value gets no safety margin. Raised, good and moderate simple forecasts get
