@@ -39,10 +39,11 @@ unit). HiGHS measures wall time. While other processes run, wall time passes fas
 processor time of the plan. Raised, a plan may exceed its deadline by more; lowered, the solver more
 often stops before the processor time is used, and finds a worse plan. Not measured."""
 SMALL = 1e-4
-"""Cost of copying an instance of mean memory, as combined imbalance, in the integer program that
-repairs rules. Of two solutions that are otherwise equal, the solver then prefers the one that
-copies less memory. Raised, preferences of low cost are ignored to copy less memory; lowered, the
-cost is below the tolerance of the solver and has no effect. Not measured."""
+"""Cost of copying an instance of mean memory, in units of combined imbalance, when rules are
+repaired. An integer program repairs the rules. Of two solutions that are otherwise equal, the
+solver prefers the one that copies less memory. Raised, preferences of low cost are ignored to copy
+less memory; lowered, the cost is below the tolerance of the solver and has no effect. Not
+measured."""
 LOADED = 0.01
 """Cost of a fully loaded destination in an integer program, in addition to the cost of copying. The
 unit is the cost of copying an instance of mean memory. A less loaded destination costs
