@@ -57,10 +57,10 @@ plans for large clusters take longer; lowered, the search runs out of hosts that
 measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host with which an integer program computes the best
-plan. The program is needed in two cases: members of a server group are kept apart, or the moves to
-a better end state cannot be made one after the other. Raised, plans for larger clusters take
-longer; lowered, fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of
-processor time."""
+plan. The program is used in three cases: members of a server group are kept apart; the moves to a
+better end state cannot be made one after the other; most moves are impossible at first (see
+:data:`TIGHT`). Raised, plans for larger clusters take longer; lowered, fewer clusters get the best
+plan. Chosen because a thousand pairs take 2 to 4 s of processor time."""
 NODES = 50
 """Maximum number of branch-and-bound nodes of the integer program that computes the best plan. If
 the program has several stages of moves, the number is divided by the number of stages. Raised,
