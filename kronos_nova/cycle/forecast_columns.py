@@ -29,8 +29,8 @@ from kronos_nova.units import HOUR
 
 MOST_SERIES = 200_000
 """Maximum number of time series in one Prometheus answer with past or predicted loads. A larger
-answer is refused. Raised, a query that selects too many series takes more memory; lowered, large
-clouds have no forecast. Chosen above the number of servers of any Nova deployment."""
+answer is refused. Raised, a query that selects more series than needed takes more memory; lowered,
+large clouds have no forecast. Chosen above the number of servers of one Nova deployment."""
 MOST_POINTS = 200_000
 """Maximum number of data points that one query of past loads requests from Prometheus. If more
 points are needed, several queries are sent. Raised, an answer takes more memory; lowered, more

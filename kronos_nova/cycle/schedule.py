@@ -32,10 +32,10 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Numbers (no unit) that put the moves of a plan in order, one for each purpose except balancing
-load. For balancing load, the number is 0. The number of a move's purpose is added to the load of
-the move's source. The moves with the highest sums start first. Fixed: a load is at most 1, so that
-all moves of one purpose start before the moves of the next purpose."""
+"""Numbers (no unit) that put the moves of a plan in order, by the purposes of the moves. Any other
+purpose has the number 0. The number of a move's purpose is added to the load of the move's source.
+The moves with the highest sums start first. Fixed: a load is at most 1, so that all moves of one
+purpose start before the moves of the next purpose."""
 MIGRATING = 'migrating'
 ROUNDS = 5
 """Maximum number of plans that one evaluation makes until all moves of a plan can start within
