@@ -1,7 +1,7 @@
 """The planner that repairs server groups whose members violate the policy of their group.
 
-The method is heuristic repair: each move reduces the number of conflicts (Minton, Johnston, Philips
-and Laird 1992).
+The method is heuristic repair: each move reduces the number of violations (Minton, Johnston,
+Philips and Laird 1992).
 """
 
 from kronos_nova.model import Model
@@ -15,12 +15,12 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """A planner that repairs server groups by one move after the other. Of the moves that repair a
-    group, it makes the move that leaves the lowest combined imbalance. The planner ends when no
-    move repairs a group.
+    """A planner that repairs server groups by one move after the other. Each time, it chooses the
+    move with the lowest combined imbalance afterwards, among the moves that repair a group. The
+    plan ends when no move repairs a group.
 
-    :param hard: whether affinity and anti-affinity are repaired
-    :param soft: whether soft-affinity and soft-anti-affinity are repaired
+    :param hard: whether groups with affinity and anti-affinity are repaired
+    :param soft: whether groups with soft-affinity and soft-anti-affinity are repaired
     """
 
     phase = AFFINITY

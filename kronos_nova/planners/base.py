@@ -1,4 +1,5 @@
-"""The protocol of planners, its input and output types, and the loader of installed planners."""
+"""The protocol of planners, the input and output types of planners, and the function that loads
+installed planners."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,16 +19,19 @@ NAMESPACE = 'kronos_nova.planners'
 
 @dataclasses.dataclass(slots=True)
 class Cut:
-    """A flag that is set once the deadline has stopped a search."""
+    """A record of whether the deadline has stopped a search.
+
+    happened : true once a search was stopped
+    """
 
     happened: bool = False
 
 
 class NoPlace(NamedTuple):
-    """The reason why an instance stays on a host that it has to leave.
+    """The reason why an instance stays on a host that the instance has to leave.
 
     why : the reason, as text
-    is_proven : true if it is proven that no plan could move all instances that have to leave; false
+    is_proven : true if it is proven that no plan can move all instances that have to leave; false
         if no such plan was found, although one may exist
     """
 
@@ -37,17 +41,17 @@ class NoPlace(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a planner.
+    """Limits of a planner, and two records that the planner fills.
 
     budget : number of moves that may still be planned
     clock : function that returns monotonic seconds; planners read no other clock
     deadline : time of ``clock``, in seconds, at which a planner stops and returns its best plan so
         far. Choices before the deadline do not depend on the time
-    overload_ceiling : score that no host may exceed in any policy after any move, unless the host
+    overload_ceiling : score that no host may exceed in any policy after a move, unless the host
         exceeded it before the plan
-    cut : set once a planner stops at the deadline; copies of the limits share this record
+    cut : record that is set when the deadline stops a search; copies of the limits share the record
     unplaced : {instance: NoPlace} for each instance that had to leave its host and stays. Planners
-        fill this dict, and copies of the limits share it
+        fill this dict; copies of the limits share the dict
     """
 
     budget: int
@@ -59,13 +63,14 @@ class Limits:
 
     @property
     def is_past(self) -> bool:
-        """Return True once the deadline has passed; False before."""
+        """Return whether the deadline has passed."""
         return self.clock() >= self.deadline
 
     @property
     def is_over(self) -> bool:
-        """Return whether the deadline has passed; if it has, record in ``cut`` that it stopped a
-        search. Read this property only where the search would continue otherwise."""
+        """Return whether the deadline has passed. If the deadline has passed, record in ``cut``
+        that it stopped a search. For this reason, read this property only where the search would
+        otherwise continue."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -74,13 +79,13 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A planned move. Instances and hosts are indexes of the problem.
+    """A planned move. Instances and hosts are given as indexes of the problem.
 
     combined_after : combined imbalance after the move
+    reason : purpose of the move, followed by the effect of the move on imbalances and loads
     why : purpose of the move
-    reason : purpose of the move, followed by its effect on imbalances and loads
-    depends_on : positions, in the list of steps, of the earlier steps that must be made before this
-        step
+    depends_on : positions, in the list of steps, of the earlier steps that must end before this
+        step starts
     joint : number of the group of steps that help only together; None for a step that helps alone
     """
 
@@ -95,25 +100,26 @@ class Step:
 
 
 class Planner(Protocol):
-    """The protocol of a planner, a component that chooses moves. A planner has no state: the same
-    input always gives the same plan."""
+    """The protocol of a planner, a component that chooses moves. A planner keeps no state between
+    calls: the same input always gives the same plan."""
 
     phase: str
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         """Choose moves, apply them to ``state``, and return them as steps. The next planner
-        continues from ``state``.
+        continues from the changed ``state``.
 
-        Every rule of the model holds after each step, if the steps are made in the returned order.
+        If the steps are made in the returned order, every rule of the model holds after each step.
         """
 
 
 def load(name: str, **arguments: Any) -> Planner:
-    """Return the planner called ``name``.
+    """Return a new planner of the given name.
 
+    :param name: name of the entry point of the planner
     :param arguments: keyword arguments for the constructor of the planner
 
-    :raises ConfigurationError: no planner of that name is installed, or it cannot be imported
+    :raises ConfigurationError: no planner of this name is installed, or its code cannot be imported
     """
     found = extensions.installed(NAMESPACE)
     if name not in found:
@@ -141,7 +147,11 @@ class StepRecorder:
         self.imbalances = state.imbalances()
 
     def record(self, vm: int, destination: int, why: str) -> Step:
-        """Apply a move to the state. Return the move as a step with a text about its effect."""
+        """Apply a move to the state, and return the move as a step. The reason of the step
+        describes the effect of the move.
+
+        :param why: purpose of the move
+        """
         problem, before = self.state.problem, self.imbalances
         ends = [int(self.state.vm_host[vm]), destination]
         loads = self.state.scores[ends].copy()
@@ -158,8 +168,9 @@ class StepRecorder:
 
 def one_by_one(state: State, limits: Limits,
                choose: Callable[[], Choice | None]) -> list[Step]:
-    """Make the moves that ``choose`` returns, one after the other, and return them as steps. The
-    loop ends when ``choose`` returns None, the budget is used, or the deadline has passed."""
+    """Make the moves that ``choose`` returns, one after the other, and return the moves as steps.
+    The loop ends when ``choose`` returns None, the budget is used up, or the deadline has
+    passed."""
     steps: list[Step] = []
     recorder = StepRecorder(state)
     while len(steps) < limits.budget and not limits.is_over:
@@ -171,18 +182,19 @@ def one_by_one(state: State, limits: Limits,
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
-    """Return a text about the changes of a figure in each policy; '' if the figure changes in no
+    """Return a text about the change of a figure in each policy; '' if the figure changes in no
     policy.
 
     :param what: name of the figure, such as "imbalance"
+    :param old, new: float64 (P,), the figure before and after a move
     """
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''
 
 
 def change(name: str, old: float, new: float) -> str | None:
-    """Return a text such as ``cpu 0.412 to 0.398``, with enough digits to show the difference.
-    Return None if even the most digits of :data:`DIGITS` show no difference."""
+    """Return a text such as ``cpu 0.412 to 0.398``, with enough decimal digits to show the
+    difference. Return None if the numbers are equal even with the most digits of :data:`DIGITS`."""
     for digits in DIGITS:
         before, after = f'{old:.{digits}f}', f'{new:.{digits}f}'
         if before != after:

@@ -1,5 +1,5 @@
-"""The search for the best single move among many, by branch and bound. Only moves that may still be
-the best are rated in full."""
+"""The search for the best single move among many, by branch and bound. A move is rated in full only
+if its upper bound shows that the move may be the best."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -23,28 +23,28 @@ index of a host is negative."""
 
 
 class BestMove:
-    """The search for the feasible move that lowers the combined imbalance most, among given
-    candidates.
+    """The search for the move that lowers the combined imbalance most, among given candidates. The
+    *gain* of a move is the amount by which it lowers the combined imbalance.
 
     Moves are tied if their gains differ by no more than the tolerance. Of tied moves, the move of
-    the instance with the least memory is chosen; then the first by uuid of the instance and name of
-    the destination.
+    the instance with the least memory is chosen. If a tie remains, the first move by uuid of the
+    instance and name of the destination is chosen.
 
-    A candidate is (bound, instance, host). If a candidate names a host, the move to this host is
+    A candidate is (bound, instance, host). If a candidate has a host, the move to this host is
     feasible, every policy accepts the move, and the bound is the gain of the move. If a candidate
     has :data:`EVERYWHERE` in place of a host, the bound is an upper bound of the gain of moving the
-    instance to any host. The best host is then searched only if the bound is above the best gain so
-    far.
+    instance to any host. The best host for the instance is then searched only if the bound is above
+    the best gain so far.
 
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if it
-        makes the imbalance worse
+        raises the imbalance
     wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
         all moves may be chosen
-    is_forced : whether moves may be chosen that policies do not accept
-    model : the model whose rules apply. None stands for the model of the state; if moves are
-        forced, for this model without the rules that may be relaxed
-    best : the largest gain of a feasible move so far, or the floor
+    is_forced : whether moves that a policy does not accept may be chosen
+    model : the model whose rules apply. None stands for the model of the state; if ``is_forced`` is
+        true, for this model without the rules that may be relaxed
+    best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
     """
 
     _candidates: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -61,20 +61,20 @@ class BestMove:
         self._candidates, self._rows = [], {}
 
     def _matters(self, gains: np.ndarray) -> np.ndarray:
-        """Return bool, in the shape of ``gains``: true where a move may still be the chosen one.
+        """Return bool, in the shape of ``gains``: true for moves that may still be chosen as the
+        best move.
 
         :param gains: gains of moves, or upper bounds of gains
         """
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
-        """Return True if a move that gains at most ``bound`` may still be the best; False if no
-        such move needs to be considered."""
+        """Return whether a move that gains at most ``bound`` may be chosen as the best move."""
         # A further half of the tolerance allows for rounding errors of the bound.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
     def to_anywhere(self, vms: np.ndarray) -> None:
-        """Add the moves of some instances to every host as candidates."""
+        """Add the moves of the instances ``vms`` to every host as candidates."""
         bounds = self.extremes.decrease(self.extremes.at_best(vms))
         gains = self._gains(self.state.delta((vms[:, None], self.extremes.low_ends)))
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
@@ -86,8 +86,8 @@ class BestMove:
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
 
     def to_host(self, vms: np.ndarray, host: int) -> float:
-        """Add the moves of some instances to ``host`` as candidates. Return the largest gain of
-        these moves; -inf if none of the moves may be chosen."""
+        """Add the moves of the instances ``vms`` to ``host`` as candidates. Return the largest gain
+        of these moves; -inf if none of the moves is possible."""
         gains, vms = self._near(self._gains(self.state.delta((vms, host))), vms)
         feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
@@ -142,9 +142,7 @@ def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
                   is_forced: bool = False, model: Model | None = None) -> tuple[int, int] | None:
     """Return (instance, destination) of the move after which the combined imbalance is lowest; None
-    if no move is possible.
-
-    The move is returned even if the imbalance is higher after it than before.
+    if no move is possible. The move is returned even if it raises the imbalance.
 
     :param vms: the instances that may be moved
     :param wanted, is_forced, model: as in :class:`BestMove`

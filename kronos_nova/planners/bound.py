@@ -1,4 +1,4 @@
-"""Lower bounds of the imbalances that a plan can reach. Two facts give lower bounds.
+"""Lower bounds of the imbalances that a plan can reach. The bounds follow from two facts.
 
 First, an instance is indivisible, and some instances may not be moved. The host of the largest
 instance has at least the load of this instance. The least loaded of the other hosts has at most the
@@ -17,9 +17,9 @@ from kronos_nova.model import filling
 def least_imbalances(problem: Problem) -> np.ndarray:
     """Return float64 (P,): a lower bound of the imbalance that any plan can reach in each policy.
 
-    The bound allows for the room of available hosts, and ignores other rules. The bound is 0 for a
-    policy that leaves hosts out of its imbalance, because the host with the largest instance may be
-    left out.
+    The bound follows from the sizes of instances and the room of available hosts; other rules are
+    ignored. The bound is 0 for a policy that leaves hosts out of its imbalance, because the host
+    with the largest instance may be left out.
     """
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
@@ -44,10 +44,11 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
     """Return float64 (P,): a lower bound of each imbalance that follows from the limited room of
-    hosts. For one host, it is the amount by which the mean score of the other hosts exceeds the
-    highest score that this host can have. The largest amount of all hosts is returned.
+    hosts. Each host gives one bound: the mean score of the other hosts minus the highest score that
+    this host can have. The largest bound of all hosts is returned.
 
-    :param most: float64 (H, P), highest score that each of ``hosts`` can have
+    :param hosts: intp (h,), the available hosts
+    :param most: float64 (h, P), highest score that each of ``hosts`` can have
     """
     sizes = 1.0 / problem.host_scale[hosts]
     load = (problem.scores[hosts] * sizes).sum(axis=0)

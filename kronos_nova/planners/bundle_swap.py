@@ -1,8 +1,8 @@
-"""Swaps of bundles (several instances of one size) between full hosts, which make room.
+"""Swaps of bundles between full hosts, which make room. A bundle is several instances of one size.
 
-Full hosts are seldom full in everything: one host has processors left and no memory, another host
-has memory left and no processors. No further instance fits on either host until some of their
-instances are exchanged. A chain of such swaps is an ejection chain (Glover 1996).
+Full hosts are seldom full in everything: one host has free processors and no free memory, another
+host has free memory and no free processors. Neither host can take a further instance until the two
+hosts exchange some instances. A chain of such swaps is an ejection chain (Glover 1996).
 """
 
 from typing import NamedTuple
@@ -45,8 +45,8 @@ any host has."""
 
 
 class Bundles(NamedTuple):
-    """A list of n bundles. A bundle is a number of instances of one size on one host, which move
-    together.
+    """A list of n bundles. A bundle is a number of instances of one size on one host. The instances
+    of a bundle move together.
 
     host : intp (n,), host of each bundle
     first : intp (n,), the first instance of each bundle
@@ -62,12 +62,13 @@ class Bundles(NamedTuple):
     price: np.ndarray
 
     def select(self, rows: np.ndarray) -> 'Bundles':
-        """Return the bundles at the positions ``rows``, in this order."""
+        """Return the bundles at the positions ``rows``, in the order of ``rows``."""
         return Bundles(*(column[rows] for column in self))
 
 
 class BundleSwaps:
-    """A search that finds swaps in a packing and makes them.
+    """A search that finds swaps of bundles in a packing, and makes these swaps. A packing is an
+    assignment of instances to hosts.
 
     ratio : float64 (c,), proportions in which the instances without a host need each kind of room;
         only room in these proportions is usable
@@ -83,9 +84,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Put an instance that is on no host on a host that lacks room for it. To make room, some
-        instances of this host go to a second host, and instances of the second host may come back.
-        Return True if such a swap was made; False if none was found."""
+        """Put an instance that is on no host on a host that lacks room for the instance. To make
+        room, some instances of this host go to a second host, and instances of the second host may
+        come back. Return True if such a swap was made; False if no such swap was found."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
@@ -96,8 +97,9 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds the most usable room: room in the proportions that the waiting
-        instances need. Return True if a swap was made; False if no swap adds usable room."""
+        """Make the swap that adds the most usable room. Usable room is room in the proportions that
+        the instances without a host need. Return True if a swap was made; False if no swap adds
+        usable room."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -106,8 +108,8 @@ class BundleSwaps:
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays: the first instance of each pile, and the number of instances of each
-        pile. A pile is all instances of one size on one host. Instances that were moved form
-        separate piles."""
+        pile. A pile is all instances of one size on one host. Of these, the instances that were
+        moved form a pile of their own."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -117,8 +119,12 @@ class BundleSwaps:
         return vms[first], number
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
-        """Return all bundles of 1 to ``most`` instances of each pile. If ``least`` is 0, add one
-        empty bundle for each open host."""
+        """Return the bundles that can be taken from the piles. For each pile, one bundle is
+        returned for each number of instances from 1 to ``most``. If ``least`` is 0, one empty
+        bundle for each open host is added.
+
+        :param piles: the arrays that :meth:`_piles` returns
+        """
         packing, (first, number) = self.packing, piles
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])
@@ -132,9 +138,11 @@ class BundleSwaps:
         return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
     def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
-        """Make the best allowed swap of a bundle that leaves one host and a bundle that comes back
-        from another host. Return True if a swap was made; False if none is allowed.
+        """Make the best allowed swap of two bundles: one leaves its host, and one comes back from
+        the destination. Return True if a swap was made; False if no swap is allowed.
 
+        :param piles: the arrays that :meth:`_piles` returns
+        :param out: the bundles that may leave their hosts
         :param vm: instance that is put on the first host in addition; None if there is none
         :param least: rating that the swap must exceed
         """
@@ -166,10 +174,10 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the usable room (:meth:`usable`) that is left of each room
-        ``room[at]`` after the size ``size[of]`` is taken from it.
+        """Return float64 (n,): the usable room that is left of each ``room[at]`` after ``size[of]``
+        is taken from it. Usable room is defined by :meth:`usable`.
 
-        The columns are computed one by one, without an array of the whole difference.
+        The columns are computed one by one, so that no array of the whole difference is needed.
         """
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
@@ -195,8 +203,8 @@ class BundleSwaps:
         return True
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
-        """Return the instances of a bundle, chosen so that all of them may go to ``destination``.
-        Return None if too few instances of this size may go there."""
+        """Return instances that form the bundle ``n`` and may all go to ``destination``. Return
+        None if too few instances of the bundle's size may go there."""
         packing, first = self.packing, bundles.first[n]
         found: list[int] = []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])

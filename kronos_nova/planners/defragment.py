@@ -1,10 +1,10 @@
 """The planner that makes room for new servers by moves that join fragments of free room.
 
-The result is counted in slots; a slot is the room that one new server needs. The new servers are
+Free room is counted in slots; a slot is the room that one new server needs. The new servers are
 modelled as instances that have to leave an imaginary host. There are more of these instances than
-could fit on the other hosts. One integer program (:mod:`kronos_nova.model.assignment`) finds the
-end state in which the fewest of the instances stay. The order of the moves is found afterwards
-(:mod:`.order`).
+could fit on the real hosts. One integer program (:mod:`kronos_nova.model.assignment`) finds the end
+state in which most of these instances fit on the real hosts. The order of the moves is found
+afterwards (:mod:`.order`).
 """
 
 import numpy as np
@@ -41,8 +41,8 @@ moves, of larger instances; lowered, plans have more moves, of smaller instances
 
 class Defragmenter:
     """A planner that makes room for as many new servers as possible. The instances on draining
-    hosts stand for new servers and are not moved. Instances of the other hosts are moved, so that
-    as many of the new servers as possible would fit there."""
+    hosts stand for new servers and are not moved. The planner moves instances of the other hosts,
+    so that as many new servers as possible would fit on these hosts."""
 
     phase = EVACUATE
 
@@ -70,12 +70,13 @@ class Defragmenter:
 
     def _do_elsewhere(self, ordering: order.Ordering, vm: int, meant: int, slot: int,
                       hosts: np.ndarray) -> None:
-        """Move an instance to the host on which it takes up the fewest slots (rooms for one new
-        server). Of equal hosts, ``meant`` is preferred. The instance stays if it would take up at
-        least as many slots as it frees on its own host.
+        """Move an instance to the host on which the instance takes up the fewest slots. A slot is
+        the room that one new server needs. Of equal hosts, ``meant`` is preferred. The instance
+        stays if it would take up at least as many slots as it frees on its own host.
 
         :param meant: the host to which the integer program moves the instance
         :param slot: an instance that stands for all new servers
+        :param hosts: intp (n,), possible destinations
         """
         state, home = ordering.state, ordering.state.vm_host[vm]
         possible = hosts[state.delta((vm, hosts)).feasible]

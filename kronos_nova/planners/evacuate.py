@@ -1,15 +1,15 @@
 """The planner that empties hosts that an operator disabled.
 
 Hosts are emptied one after the other. Each instance, the largest first, goes to the host with which
-the imbalance becomes lowest. If instances are left behind, the destinations of all instances are
-chosen together, and other instances make room if necessary (:mod:`kronos_nova.model.assignment`).
-The order of the moves is found afterwards (:mod:`.order`).
+the imbalance becomes lowest. If no destination is found for some instances, the destinations of all
+instances are chosen together by an integer program (:mod:`kronos_nova.model.assignment`). Other
+instances then make room if necessary. The order of the moves is found afterwards (:mod:`.order`).
 
-Empty hosts matter more than even loads. If every destination makes the imbalance of some policy
-worse, the instance goes to the destination with the smallest increase. A destination above the
-overload ceiling is chosen only if every possible destination would end above the ceiling. If the
-load of an instance or of its destinations is not known, only room decides: the largest instance
-goes first, to the host with most room (Graham's LPT rule, 1969).
+Empty hosts matter more than even loads. If every destination raises the imbalance of some policy,
+the instance goes to the destination with the smallest increase. A destination above the overload
+ceiling is chosen only if every possible destination would end above the ceiling. If the load of an
+instance, or the loads of its possible destinations, are not known, only room decides. The largest
+instance then goes first, to the host with most room (Graham's LPT rule, 1969).
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ class _Way:
     """A sequence of moves that empties hosts.
 
     moves : (instance, destination, text that is added to the reason of the move), in order
-    stays : number of instances that are left on the hosts to be emptied
+    stays : number of instances that stay on the hosts to be emptied
     """
 
     moves: list[tuple[int, int, str]]
@@ -81,8 +81,8 @@ class Evacuator:
     """A planner that empties the draining hosts and leaves as few instances behind as possible.
 
     Hosts are emptied one after the other, the host with the least memory to copy first. So some
-    hosts are completely empty even if a plan is cut off. Instances whose moves are likely to fail
-    again are moved last, so that other instances do not wait for them.
+    hosts are completely empty even if only the first moves of a plan are made. Instances whose
+    moves are likely to fail again are moved last, so that other instances do not wait for them.
     """
 
     phase = EVACUATE
@@ -106,8 +106,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Choose a destination for each instance, one host after the other. The destination is the host
-    with which the imbalance becomes lowest."""
+    """Choose a destination for each instance on a draining host, one host after the other. The
+    destination is the host with which the imbalance becomes lowest."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -125,8 +125,8 @@ def _one_by_one(state: State, limits: Limits) -> _Way:
 
 
 def _in_turn(state: State) -> list[int]:
-    """Return the instances that have to leave their hosts, in the order in which destinations are
-    chosen for them."""
+    """Return the instances that have to leave their hosts, in the order in which their destinations
+    are chosen."""
     problem, vms = state.problem, waiting(state)
     hosts = state.vm_host[vms]
     to_copy = np.bincount(hosts, problem.memory_mb[vms], len(problem.hosts))
@@ -139,8 +139,9 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
     """Choose a destination for an instance. Return (destination, text that is added to the reason
     of the move); None if no host may take the instance.
 
-    :param within: the model with the overload ceiling
-    :param forced_within: the model for emptying with the overload ceiling
+    :param within: the model with the overload ceiling as a further rule
+    :param forced_within: the model without the rules that may be relaxed when hosts are emptied,
+        with the overload ceiling as a further rule
     """
     if not state.problem.unweighed[vm]:
         pair = (least_harmful(state, [vm], model=within)
@@ -155,11 +156,12 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return a sequence of moves that leaves fewer instances on their hosts than ``way``; ``way``
-    itself if none is found.
+    """Return a sequence of moves that leaves fewer instances on the hosts to be emptied than
+    ``way``; ``way`` itself if no such sequence is found.
 
-    Each round chooses, for some of the hosts together, the instances that move to these hosts and
-    the instances that make room there. All other instances keep their destinations in this round.
+    Each round takes some of the hosts, and chooses together the instances that move to these hosts
+    and the instances of these hosts that make room. All other instances keep their destinations in
+    this round.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -224,6 +226,7 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
     """Return the assignment problem of the instances that leave and the instances that may make
     room.
 
+    :param leaving: the instances that leave
     :param hosts: bool (H,), possible destinations, whose own instances may make room
     """
     others = state.problem.movable & hosts[state.vm_host]
@@ -233,10 +236,10 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
-    """Change destinations in ``places`` until no change is found with which fewer instances stay.
-    Each change chooses the destinations of the instances on some of the hosts together.
+    """Change the destinations in ``places`` so that fewer instances stay, until no such change is
+    found. Each change chooses the destinations of the instances on some of the hosts together.
 
-    :param places: {instance: its destination} of the instances that move; changed in place
+    :param places: {instance: destination} of the instances that move; changed in place
     :param forbidden: pairs of instance and host for which no order of moves was found
     :returns: True if it is proven that no other choice leaves fewer instances; False otherwise
     """
@@ -274,8 +277,9 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
     """Return two lists: the moves that can be made one after the other, in this order, and the
     moves that cannot be made.
 
-    The moves of the first host are tried first, then the moves that make room, then the other
-    moves. If some moves cannot be made, the moves that make room are tried first instead.
+    The moves off the first host to be emptied are tried first, then the moves that make room, then
+    the other moves. If some moves cannot be made so, a second order is tried in which the moves
+    that make room come first. The order with which more moves can be made is returned.
     """
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
@@ -300,8 +304,9 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without needless moves. A move that only makes room is needless if all other
-    moves are possible without it. Large plans (see :data:`CHECKED`) are returned unchanged."""
+    """Return the moves without needless moves. A move of another instance to make room is needless
+    if all other moves are possible without it. Large plans (see :data:`CHECKED`) are returned
+    unchanged."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:
@@ -314,7 +319,7 @@ def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]
 
 
 def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
-    """Return True if each move is feasible after the moves before it; False otherwise."""
+    """Return whether each move is feasible after the moves before it."""
     trial = state.copy()
     for vm, host in moves:
         if not trial.delta((vm, host)).feasible:
@@ -325,12 +330,12 @@ def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
 
 def by_room(state: State, vm: int) -> list[int]:
     """Return the hosts to which an instance may go when its host is to be emptied, the least full
-    first."""
+    host first."""
     hosts = np.flatnonzero(state.delta((vm, np.arange(len(state.problem.hosts))),
                                        model=state.model.for_emptying).feasible)
     return hosts[np.argsort(state.fill[hosts], kind='stable')].tolist()
 
 
 def waiting(state: State) -> np.ndarray:
-    """Return intp: the instances on draining hosts that may be moved and have not left yet."""
+    """Return intp: the instances that are on draining hosts and may be moved off them."""
     return np.flatnonzero(state.problem.draining[state.vm_host] & state.problem.evacuable)

@@ -1,14 +1,15 @@
 """The planner ``greedy``, which makes the best single move again and again (steepest descent).
 
-The plan is the same as if every pair of an instance and a host was rated, but most pairs need not
-be rated. A move lowers an imbalance only if it leaves the most loaded host of a policy (the top) or
-enters the least loaded host (the bottom). The gain is then at most the gap between this host and
-the next host. So only instances on a top host and moves to a bottom host are considered. Of these
-moves, only those whose upper bound is above the best gain so far are rated in full.
+The plan is the same as if every pair of an instance and a host were rated, but most pairs are not
+rated. A move lowers an imbalance only if it leaves the most loaded host of a policy (the top) or
+enters the least loaded host (the bottom). The gain of such a move is at most the gap between this
+host and the next host. So only instances on a top host and moves to a bottom host are considered. A
+move is rated in full only if its upper bound is above the best gain so far.
 
-A policy may leave its highest and lowest hosts out of its imbalance. Left-out hosts matter as well:
-if a move brings the score of one of these hosts inside, the next host is left out instead. The
-bound is then the gap between the first host that counts and the next host.
+A policy may leave its highest and lowest hosts out of its imbalance. A move can bring the score of
+such a host into the range of the other hosts. The next host is then left out instead. So moves of
+left-out hosts are considered as well. The bound is then the gap between the first host that counts
+and the next host.
 """
 
 from collections.abc import Callable
@@ -49,9 +50,9 @@ class Greedy:
 
 
 class _Round:
-    """The search for one move. A class of moves is all moves off one of the most loaded hosts, or
-    all moves to one of the least loaded hosts. The class with the largest upper bound of the gain
-    is searched first."""
+    """The search for the best single move. The moves are searched in classes: a class is all moves
+    off one of the most loaded hosts, or all moves to one of the least loaded hosts. The class with
+    the largest upper bound of the gain is searched first."""
 
     def __init__(self, state: State, model: Model, smallest_first: np.ndarray):
         self.state, self.problem, self.vms = state, state.problem, smallest_first
@@ -62,7 +63,7 @@ class _Round:
 
     def best_move(self) -> tuple[int, int] | None:
         """Return (instance, destination) of the move that lowers the combined imbalance most; None
-        if no move lowers it."""
+        if no move lowers the combined imbalance."""
         for bound, show, host in self._classes():
             if not self.search.could_matter(bound):
                 break
@@ -70,9 +71,13 @@ class _Round:
         return self.search.found()
 
     def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
-        """Return {host: upper bound of the gain} for the hosts at one end of the loads, the tops or
-        the bottoms. The bound is the most by which a move off or onto the host can lower the
-        combined imbalance at this end."""
+        """Return {host: upper bound of the gain} for the most loaded hosts or for the least loaded
+        hosts. The upper bound is the most by which a move off, or onto, the host can lower the
+        combined imbalance.
+
+        :param ends: for each policy, the hosts at this end of the loads
+        :param counting: for each policy, the hosts of ``ends`` that a move has to leave or enter
+        """
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
             if len(hosts) > len(deciding):
@@ -83,8 +88,8 @@ class _Round:
         return gaps
 
     def _classes(self) -> list[tuple[float, Callable[[int], None], int]]:
-        """Return (upper bound of the gain, function that considers the moves, host) for every class
-        of moves, the largest bound first."""
+        """Return (upper bound of the gain, function that adds the moves as candidates, host) for
+        every class of moves, the largest bound first."""
         lift = max(self.bottoms.values(), default=0.0)
         classes: list[tuple[float, Callable[[int], None], int]] = [
             (gap + lift, self._leaving, host) for host, gap in self.tops.items()]
@@ -92,15 +97,18 @@ class _Round:
         return sorted(classes, key=lambda found: -found[0])
 
     def _leaving(self, source: int) -> None:
-        """Add the moves of the instances on a top host to any host as candidates."""
+        """Add the moves of the instances on ``source``, one of the most loaded hosts, to any host
+        as candidates."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
         self.search.to_anywhere(vms)
 
     def _entering(self, host: int) -> None:
-        """Add the moves of instances of other hosts to a bottom host as candidates.
+        """Add the moves of instances of other hosts to ``host``, one of the least loaded hosts, as
+        candidates.
 
-        The instances are considered in the order in which ties are decided. Once a move gains as
-        much as the bound permits, no later instance can be chosen, and the search ends.
+        The instances are considered in the order in which ties are decided. The method returns
+        early once a move gains as much as the upper bound, because no later instance can then be
+        chosen.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

@@ -1,5 +1,5 @@
 """Detection of hot hosts. A host is hot if its load, or the load of one of its instances, is above
-a mark (limit) of a policy."""
+a limit of a policy."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ class Marks:
     limit that a policy does not set is inf.
 
     high : float64 (P,), load above which a host is relieved
-    target : float64 (P,), load to which a host is relieved; no destination may end above it
-    vm_high : float64 (P,), load of one instance, as a part of its host, above which the host counts
-        as hot
+    target : float64 (P,), load to which a host is relieved; no destination may end above this load
+    vm_high : float64 (P,), load of one instance, as a fraction of its host, above which the host
+        counts as hot
     """
 
     high: np.ndarray
@@ -35,7 +35,7 @@ class Marks:
 
     @classmethod
     def from_policies(cls, policies: Sequence[Policy]) -> 'Marks':
-        """Return the marks that the policies define."""
+        """Return the limits that the policies define."""
         def figures(name: str) -> np.ndarray:
             found = (getattr(policy, name) for policy in policies)
             return np.array([np.inf if figure is None else figure for figure in found])
@@ -43,8 +43,8 @@ class Marks:
         return cls(figures('high'), figures('target'), figures('vm_high'))
 
     def hot(self, state: State) -> np.ndarray:
-        """Return bool (H, P): true for available hosts that are above their mark or have an
-        instance above the mark for instances."""
+        """Return bool (H, P): true for available hosts whose load is above the limit ``high``, and
+        for available hosts with an instance whose load is above the limit ``vm_high``."""
         problem = state.problem
         share = problem.weights * problem.host_scale[state.vm_host]
         hot = state.scores > self.high + TOLERANCE
@@ -54,8 +54,8 @@ class Marks:
 
 
 def servers_share(state: State) -> np.ndarray:
-    """Return float64 (H, P): the sum of the loads of each host's servers; inf where the load of a
-    server is not known."""
+    """Return float64 (H, P): the sum of the loads of each host's servers; inf for hosts with a
+    server whose load is not known."""
     problem = state.problem
     shares = problem.weights * problem.host_scale[state.vm_host]
     together = np.zeros(state.scores.shape)
@@ -66,18 +66,17 @@ def servers_share(state: State) -> np.ndarray:
 
 
 def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
-    """Return bool (H, P): true for hosts above a mark whose load is not caused by their servers.
+    """Return bool (H, P): true for hosts above their limit whose servers do not cause the excess.
     All servers of such a host together have so little load that moving them would not help.
 
-    :param excess: float64 (H, P), load of each host above the mark
+    :param excess: float64 (H, P), load of each host above its limit
     """
     return (excess > TOLERANCE) & (servers_share(state) < LEAST_TOGETHER * excess)
 
 
 def uneven_excess(state: State) -> np.ndarray:
-    """Return float64 (H, P): the load by which each host exceeds the lowest load plus the
-    threshold. The result is 0 in policies within their thresholds, and for hosts that are not
-    available."""
+    """Return float64 (H, P): the load of each host above the lowest load plus the threshold. The
+    result is 0 in policies within their thresholds, and for hosts that are not available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)
@@ -87,10 +86,9 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return True if every policy is within its threshold without the hosts ``own``; False
-    otherwise. The load of these hosts is not caused by their servers.
+    """Return whether every policy is within its threshold if the hosts ``own`` are left out.
 
-    :param own: bool (H, P), by :func:`own_heat`
+    :param own: bool (H, P), hosts whose excess is not caused by their servers, by :func:`own_heat`
     """
     rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
     is_there = ~np.isnan(rest).all(axis=0)
@@ -101,9 +99,9 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """Return bool (V,): true for instances that stay because moving them does not help. Their hosts
-    have too much load in some policy for other reasons than their servers, and in no policy because
-    of their servers."""
+    """Return bool (V,): true for instances that stay on their hosts because moving them does not
+    help. Their hosts are above the permitted load in at least one policy, and in none of these
+    policies do the servers of the host cause the excess."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

@@ -1,17 +1,18 @@
-"""The planner that brings every policy within its target and copies as little memory as it can.
+"""The planner that brings every policy within its threshold and copies as little memory as it can.
 
-The target is the width of a band of loads. A policy is level if the loads of all hosts lie in a
-band of this width. The load of a host above or below the band is its *excess*. The planner lowers
-the sum of the excesses of all hosts. Each move of load into the band makes this sum smaller,
-however many hosts the aggregate has. The difference max − min, in contrast, falls only once the
-last of the hosts at an end is in the band.
+The threshold is the width of a band of loads. A policy is level if the loads of all hosts lie in
+such a band. The load of a host above or below the band is its *excess*. The planner lowers the sum
+of the excesses of all hosts. Each move of load into the band makes this sum smaller, however many
+hosts the aggregate has. The difference max − min, in contrast, falls only once the last of the
+hosts at an end is in the band.
 
-A plan is built host by host, the host with the largest excess first. Each step adds the move that
-removes most excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards
-the plan is made cheaper by ruin and recreate (Schrimpf et al. 2000).
+A solution is a set of moves after which every policy is level. A solution is built host by host,
+the host with the largest excess first. Each step adds the move that removes most excess for its
+cost (the greedy rule for covering problems, Chvátal 1979). Afterwards the solution is made cheaper
+by ruin and recreate (Schrimpf et al. 2000).
 
-All moves to the target (a *way*) are searched, even if there are more than the budget permits. The
-plan is the first part of the way. The next cycle continues from there.
+A solution may have more moves than the budget permits. The plan is the first part of the solution.
+The next cycle continues from there.
 
 A host that a policy leaves out of its imbalance has no excess in this policy. Left-out hosts are
 chosen by their scores before the search, and may not end further from the band than they begin.
@@ -155,7 +156,8 @@ first."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Band:
-    """Target ranges of loads, one for each policy. The loads of all hosts should be within them.
+    """Target ranges of loads (bands), one for each policy. The loads of all hosts should be within
+    these ranges.
 
     low, high : float64 (P,), lowest and highest load of each range
     weights : float64 (P,), weight of each policy in the sum of the loads outside the ranges
@@ -167,12 +169,14 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return bands of the given widths. Each band lies where the load that hosts have above the
-        band equals the load that other hosts lack below it. So hosts below the band need all the
-        load that hosts above the band give away.
+        """Return bands of the given widths around the scores. Each band lies where two sums are
+        equal: the load of hosts above the band that is too much, and the load that hosts below the
+        band lack. So hosts below the band can take all the load that hosts above the band have to
+        give away.
 
         :param scores: float64 (h, P), scores of the hosts that count
-        :param widths: float64 (P,)
+        :param widths: float64 (P,), width of each band
+        :param weights: float64 (P,), weight of each policy in the combined imbalance
         """
         low, high = scores.min(axis=0) - widths, scores.max(axis=0)
         for _ in range(BISECTIONS):
@@ -189,8 +193,8 @@ class Band:
         return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
 
     def moved(self, policy: int, low: float) -> 'Band':
-        """Return a copy in which the range of one policy begins at ``low``. All ranges keep their
-        widths."""
+        """Return a copy in which the range of one policy begins at ``low``. All ranges have the
+        same widths as before."""
         lows = self.low.copy()
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
@@ -199,7 +203,7 @@ class Band:
         """Return float64 (...): the load outside the bands, summed over policies with their
         weights.
 
-        :param scores: an array (...) for each policy
+        :param scores: loads of hosts, one array (...) for each policy
         """
         # The loop over policies works in place, because most of a plan's time is spent here.
         total: np.ndarray | None = None
@@ -214,7 +218,7 @@ class Band:
         return total
 
     def excess_of(self, scores: Sequence[float]) -> float:
-        """Return the excess of one host: its load outside the bands, summed over policies with
+        """Return the excess of one host: the load outside the bands, summed over policies with
         their weights.
 
         :param scores: load of the host in each policy
@@ -237,11 +241,9 @@ exact. Fixed by float64, which has 52 binary digits."""
 
 
 class Level:
-    """A planner that searches all moves to the targets and plans the first part of them. The search
-    minimises the memory to copy.
-
-    The targets are the ``thresholds`` of the problem. The next cycle plans the next part.
-    """
+    """A planner that brings every policy within its threshold and copies as little memory as
+    possible. It searches all moves that are needed for this, and plans the first part of them. The
+    next cycle plans the next part."""
 
     phase = SPREAD
 
@@ -264,7 +266,7 @@ class Level:
 
 
 def band_of(state: State) -> Band:
-    """Return the target bands of the available hosts of a state."""
+    """Return the target range of loads (band) of each policy for the available hosts of a state."""
     problem = state.problem
     scores = state.scores[problem.available]
     if problem.left_out is None:
@@ -289,10 +291,11 @@ def excess(state: State, band: Band) -> float:
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
     """Return float64 (P, h): the load outside the band of each host that a policy leaves out of its
-    imbalance. This load does not count. The result is negative for hosts below the band, and 0 for
-    hosts that are not left out.
+    imbalance. The result is negative for hosts below the band, and 0 for hosts that are not left
+    out.
 
-    :param scores: float64 (P, h)
+    :param scores: float64 (P, h), scores of the hosts
+    :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the loads
     """
     beyond = np.zeros(scores.shape)
     for policy, count in enumerate(left_out.tolist()):
@@ -337,13 +340,14 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the way (sequence of moves) that reaches a band with the least memory to copy. The
-    given band is tried, then bands of the same width that lie a little higher or lower. If
-    instances are few and large, a band that begins or ends at the present load of a host is often
-    easier to reach.
+    """Return the Leveling that reaches a band with the least memory to copy. The band ``band`` is
+    tried first, then bands of the same width that lie a little higher or lower. If instances are
+    few and large, a band that begins or ends at the present load of a host is often easier to
+    reach.
 
     :param build: function that returns the Leveling for a Band
-    :param most: number of moves from which on only the given band is tried
+    :param most: number of moves; if the first solution has at least this number, no other bands are
+        tried
     """
     best = build(band)
     if best.count * len(best.excess) > SHORT or best.count >= most:
@@ -362,22 +366,22 @@ Rated = tuple[float, list[tuple[int, int]]]
 
 
 class Leveling:
-    """One search for a way, a sequence of moves into the bands. The fields describe the state after
-    the moves found so far.
+    """One search for moves that bring the loads of all hosts into the bands. The attributes
+    describe the state after the moves found so far.
 
     place : intp (v,), host on which each instance ends
     scores : float64 (P, h), scores of the hosts, without the part ``beyond``
     residents : the instances of each host, sorted
     free : float64 (c, h), room left on each host
-    excess : float64 (h,), excess of each host
+    excess : float64 (h,), load of each host outside the bands, weighted by policy
     cost : float64 (v,), cost of moving each instance, in GiB
     beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
         host out of its imbalance
     prices : prices of moving each instance to each host; None if all moves are free
     price : float32 (v,), price of each instance on its host of ``place``
-    is_paid : whether any instance has been on a host where it has a price
+    is_paid : whether any instance has been on a host where the instance has a price
     fewer : number of moves from which on every further move has the additional cost :data:`BEYOND`
-    rated : number of pairs of instance and host rated so far
+    rated : number of pairs of an instance and a host rated so far
     """
 
     def __init__(self, space: SearchSpace, band: Band):
@@ -398,14 +402,15 @@ class Leveling:
         self.fewer = len(self.place)
 
     def _residents(self) -> list[list[int]]:
-        """Return the instances of each host, sorted."""
+        """Return the sorted instances of each host, one list for each host."""
         by_host = np.argsort(self.place, kind='stable')
         ends = np.cumsum(np.bincount(self.place, minlength=len(self.excess)))[:-1]
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Set the part of the scores that does not count, from the present scores. This part
-        belongs to the hosts that policies leave out of their imbalances."""
+        """Compute from the present scores the part of the scores that does not count, and store it
+        in ``beyond``. This part belongs to the hosts that policies leave out of their
+        imbalances."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]
@@ -429,7 +434,7 @@ class Leveling:
         return len(self.moved)
 
     def gib(self) -> float:
-        """Return the GiB of memory to copy."""
+        """Return the GiB of memory that the moves copy."""
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
@@ -438,12 +443,14 @@ class Leveling:
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
-        """Return the number of plans that the way needs, if each plan has ``budget`` moves."""
+        """Return the number of plans that all moves need, if each plan has at most ``budget``
+        moves."""
         return -(-self.count // budget)
 
     def total(self) -> float:
         """Return the objective that the search minimises. The excess and the prices of the moves
-        come first, then the number of moves beyond ``fewer`` and the cost of the moves."""
+        count far more than the cost of the moves and the additional cost of moves beyond
+        ``fewer``."""
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
@@ -466,9 +473,9 @@ class Leveling:
 
     def build(self, most: int, move_gib: float) -> None:
         """Make moves one after the other. Stop when no move makes the excess of a host smaller, or
-        ``most`` moves are made.
+        when ``most`` moves are made.
 
-        :param move_gib: cost of each move in GiB, in addition to the memory that it copies
+        :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
         self.cost = self.memory + move_gib
         for _ in range(most):
@@ -480,8 +487,8 @@ class Leveling:
                 self.move(*move)
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move or swap of one host; None if nothing
-        helps for any host. The host is the one with the largest excess among the hosts for which a
+        """Return [(instance, destination)] of the best move or swap of one host; None if no move or
+        swap helps any host. The host is the one with the largest excess among the hosts for which a
         move or swap helps."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
@@ -501,7 +508,8 @@ class Leveling:
         return moves if rating > 0 else None
 
     def _off(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move off a host."""
+        """Return (rating, [(instance, destination)]) of the best move off a host; (0.0, []) if no
+        move off the host may help."""
         if not self.residents[host]:
             return 0.0, []
         vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
@@ -520,7 +528,7 @@ class Leveling:
         return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
 
     def _onto(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move onto a host."""
+        """Return (rating, [(instance, destination)]) of the best move of an instance to a host."""
         vms = np.flatnonzero(self.place != host)
         for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
             vms = vms[sizes[vms] <= free + TOLERANCE]
@@ -531,18 +539,19 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each instance, the change of the excess of its host if the
-        instance leaves."""
+        """Return float64 (n,): for each instance, the change of its host's excess if the instance
+        leaves this host."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
     def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
-        """Return float64 (...): the excess that each chain of moves removes per GiB of its cost; 0
-        for chains that remove none. A chain is one move, or the two moves of a swap.
+        """Return float64 (...): the rating of each chain, which is the excess that the chain
+        removes per GiB of its cost. A chain is one move, or the two moves of a swap. The rating is
+        0 for chains that remove no excess.
 
         :param change: float64 (...), change of the excess by each chain; overwritten
-        :param moves: (instances, hosts) of each move of a chain
+        :param moves: (instances, hosts) of the first move of each chain, then of the second move
         """
         self.rated += change.size
         cost = 0.0
@@ -565,11 +574,12 @@ class Leveling:
 
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best chain of moves that server groups
-        allow.
+        """Return (rating, [(instance, destination)]) of the best chain that server groups allow. A
+        chain is one move, or the two moves of a swap.
 
-        :param ratings: float64 (n, m)
-        :param chain: function that returns the moves of the chain rated in a row and column
+        :param ratings: float64 (n, m), rating of each chain
+        :param chain: function of a row and a column of ``ratings``, which returns the moves of the
+            chain
         """
         for _ in range(TRIES if ratings.size else 0):
             row, column = np.unravel_index(ratings.argmax(), ratings.shape)
@@ -606,10 +616,10 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Undo some moves and search other moves instead, repeatedly, until :data:`EFFORT` is used
-        up. Keep the best way found.
+        """Undo some moves and search other moves instead, repeatedly, until a fixed number of pairs
+        is rated. Keep the best moves found.
 
-        :param move_gib: cost of each move in GiB, in addition to the memory that it copies
+        :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
         self.cost = self.memory + move_gib
         end = self.rated + min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS)
@@ -645,8 +655,8 @@ class Leveling:
 
     def _ruined(self) -> np.ndarray:
         """Return intp: the instances whose moves one search step undoes. One moved instance is
-        drawn at random. Some instances that left or entered one of its two hosts are returned, and
-        a few instances drawn from all moved instances."""
+        drawn at random. The result has some of the instances that were moved off or onto one of its
+        two hosts. The result also has a few instances drawn from all moved instances."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -656,9 +666,9 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo needless moves, beginning with the instances that have most memory. A move is
-        needless if every policy is within its target without it. The position of the bands may
-        change."""
+        """Undo needless moves, beginning with the instances of most memory. A move is needless if
+        every policy is within its threshold without the move. Afterwards, centre each band on the
+        loads."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return
@@ -687,9 +697,9 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """Return the moves of the way in the order in which they are to be made. Moves of the host
-        with the largest excess come first. Of the moves of this host, the move that removes most
-        excess comes first."""
+        """Return the moves in the order in which they are to be made. Moves of the host with the
+        largest excess come first. Of the moves of this host, the move that removes most excess
+        comes first."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))
@@ -720,8 +730,8 @@ DIGITS = round(-math.log10(TOLERANCE))
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
     """Return as many moves of ``way`` as the budget and every rule permit, in a possible order.
-    Moves are left out from the end until the remaining moves make the excess smaller, and lift no
-    imbalance above both its threshold and its present value.
+    Moves are removed from the end until the remaining moves make the excess smaller. The remaining
+    moves also lift no imbalance above both its threshold and its present value.
 
     :param way: the moves, possibly more than the budget
     """

@@ -1,11 +1,12 @@
 """The local search of the planner ``spread``, which improves many assignments side by side.
 
-An assignment gives each instance a host. An assignment starts from one of the best plans known, of
-which some moves are undone. Then the swap that lowers the softened maximum (a smooth approximation
-of the imbalance) most is made, repeatedly, until no swap lowers it. After that the assignment is
-restarted, independently of the other assignments. The method is large neighbourhood search (Shaw
-1998), also called ruin and recreate (Schrimpf et al. 2000). A search of this family won the machine
-reassignment challenge (ROADEF 2012).
+An assignment gives each instance a host. An assignment starts from one of the best plans known,
+after some moves of this plan are undone. Then swaps are made one after the other. Each time, the
+swap is made that most lowers the softened maximum, a smooth approximation of the imbalance. Once no
+swap lowers the softened maximum, the assignment is restarted, independently of the other
+assignments. The method is large neighbourhood search (Shaw 1998), also called ruin and recreate
+(Schrimpf et al. 2000). A search of this family won the machine reassignment challenge (ROADEF
+2012).
 """
 
 import dataclasses
@@ -132,12 +133,13 @@ lowered, the best possible plan is found for fewer clusters. Not measured."""
 class Tuning:
     """Parameters of a search that depend on the size of the cluster and on the budget of moves.
 
-    times : factor on the effort, which is :data:`EFFORT` with its additions for moves and items
+    times : factor on the effort of the search. The effort is :data:`EFFORT` with its additions for
+        moves and items
     least : lower bound of the effort, in estimated nanoseconds
     longest : largest factor by which the effort may be prolonged
-    temperatures : temperatures as parts of the imbalance that is left; each restart of all
-        candidates uses the next one. Each temperature is divided by the number of hosts to the
-        power of ``cooling``
+    temperatures : temperatures of the softened maximum, as fractions of the imbalance that is left.
+        Each restart of all candidates uses the next one. Each temperature is divided by the number
+        of hosts to the power of ``cooling``
     cooling : exponent of the number of hosts, see ``temperatures``
     skips : whether swaps of two instances that are both on their original hosts are left out
     """
@@ -169,7 +171,8 @@ plan can even out the load of the whole cluster."""
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
-    """Return the Tuning of a search, chosen by the size of the cluster and the budget of moves."""
+    """Return the parameters of a search, chosen by the size of the cluster and the budget of
+    moves."""
     hosts = len(space.hosts)
     if len(space.vms) * hosts <= TINY_PAIRS:
         return TINY
@@ -181,8 +184,9 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
     """Search a space repeatedly, add the found plans to ``found``, and yield after each search.
 
-    Each search starts from the known plans that have no more moves than the budget. The repetition
-    ends when :data:`ALIKE` searches agree or :data:`ENOUGH` time was used.
+    Each search starts from the known plans that have no more moves than the budget. In large
+    clusters, one search is made. In small clusters, the repetition ends when :data:`ALIKE` searches
+    find equally good plans, or :data:`ENOUGH` time was used.
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -205,7 +209,7 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
 class LocalSearch:
     """One local search, which starts from known plans.
 
-    :param found: the known plans, to which the search adds the plans that it finds
+    :param found: the known plans; the search adds the plans that it finds
     :param number: number of the search, the seed of its random numbers
     """
 
@@ -254,8 +258,8 @@ class LocalSearch:
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
 
     def _another(self) -> Plan:
-        """Return a plan to continue from. The plan is one of the best plans, with some moves
-        removed or with a random move added (a kick)."""
+        """Return a new plan to continue from. The plan is made from one of the best plans: some of
+        its moves are removed, or a random move (a kick) is added, or both."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
@@ -266,7 +270,10 @@ class LocalSearch:
         return self._kicked(plan if is_short else self._ruined(plan, turn))
 
     def _ruined(self, plan: Plan, turn: int) -> Plan:
-        """Return a plan without some of its moves, in the same order."""
+        """Return a plan without some of its moves. The remaining moves have the same order.
+
+        :param turn: number of the restart, which chooses the share of moves to remove
+        """
         count = len(plan)
         if not count:
             return []
@@ -277,8 +284,8 @@ class LocalSearch:
 
     def _kicked(self, plan: Plan) -> Plan:
         """Return a plan with one more random move (a kick); the plan itself if the random move is
-        not allowed. The move does not help alone, but another move may need the room that it
-        leaves."""
+        not allowed. A kick seldom helps alone, but another move may need the room that the moved
+        instance frees."""
         vm, host = self.chance.integers((len(self.space.vms), len(self.space.hosts))).tolist()
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home

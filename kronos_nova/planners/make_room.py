@@ -3,9 +3,9 @@
 The new servers are modelled as instances on imaginary, draining hosts. One integer program
 (:mod:`kronos_nova.model.assignment`) chooses the hosts of the new servers and the moves of other
 instances that make room. The order of the moves is found afterwards (:mod:`.order`). If the moves
-to the cheapest end state have no possible order, an integer program with stages of moves is solved,
-whose solutions have an order. If the program would be too large, the :mod:`evacuator <.evacuate>`
-chooses a destination for one instance after the other.
+to the cheapest end state have no possible order, a second kind of integer program is solved. It
+divides the moves into stages, so that its solutions have an order. If the program would be too
+large, the :mod:`evacuator <.evacuate>` chooses one host after the other.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ a result takes longer; lowered, room is found less often. Not measured."""
 
 class RoomMaker:
     """A planner that moves all instances off the draining hosts, or as many as possible if some
-    find no room elsewhere."""
+    instances find no room on other hosts. The instances on draining hosts stand for new servers."""
 
     phase = EVACUATE
 
@@ -90,7 +90,7 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Move instances off the draining hosts to ``hosts`` where there is room without any other
+        """Move instances from the draining hosts to ``hosts`` where there is room without any other
         move.
 
         :param hosts: bool (H,), hosts that the integer program leaves out
@@ -106,9 +106,12 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return (moves, whether there is any end state). The moves lead, one after the other, to
-        the cheapest end state that can be reached. The moves are None if no end state can be
-        reached."""
+        """Return (moves, whether any end state was found). The moves lead to the cheapest end state
+        that can be reached by moves one after the other, and are in this order. The moves are None
+        if no end state can be reached in this way.
+
+        :param rounds: number of stages of moves in the integer program
+        """
         for cut in range(CUTS):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:
@@ -126,10 +129,13 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Return the moves to the cheapest end state, and {instance: the parts of its host} as the
-        integer program chose them. Parts of a host are, for example, its NUMA cells. Moves of
-        existing servers come before the moves of new servers. Return None if some new server finds
-        no host."""
+        """Return the moves to the cheapest end state, and {instance: parts of its destination}.
+        Parts of a host are, for example, its NUMA cells; the integer program chooses them. Moves of
+        existing servers come before the moves of new servers. Return None if no host is found for
+        some new server.
+
+        :param rounds: number of stages of moves in the integer program
+        """
         program = Program(together, MOVE_MB, rounds)
         program.keep_reserved_room()
         solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
@@ -143,9 +149,9 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves, with the least loaded possible destinations for the instances that make
-    room. The memory to copy is the same for all destinations. Hosts that an instance leaves, and
-    hosts that get new servers, are not used as destinations."""
+    """Return the moves with other destinations: each instance that makes room goes to the least
+    loaded possible host. The memory to copy is the same for all destinations. Hosts that an
+    instance leaves, and hosts that get new servers, are not used as destinations."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

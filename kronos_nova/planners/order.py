@@ -1,9 +1,9 @@
-"""The search for an order of moves in which each move is possible, and the dependencies between
+"""The search for an order of moves in which each move is possible, and for the dependencies between
 moves.
 
 Every rule has to hold after every single move. If two moves wait for each other's room, an instance
-is put aside on a third host for a while, as Sirdey et al. (RAIRO 2007) do in the zero impact
-process move problem.
+is moved to a third host until there is room, as in the zero impact process move problem (Sirdey et
+al., RAIRO 2007).
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ search takes 1 ms."""
 
 
 class Ordering:
-    """Moves made on a copy of a state, in an order in which every rule allows each move.
+    """Moves that are made on a copy of a state, in an order in which every rule allows each move.
 
     state : the state after the moves in ``done``
     done : (instance, destination) of each move made, in order
@@ -45,11 +45,11 @@ class Ordering:
 
     def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
                  parts: Mapping[int, tuple[int, ...]] | None = None):
-        """
-        :param most: float64 (P,), limits of imbalances. A move after which an imbalance is above
-            its limit is made only when no other move is possible
-        :param parts: {instance: intended parts of its destination, such as NUMA cells}. A move for
-            which Nova would choose other parts is made only when no other move is possible
+        """:param state: the state before the moves
+        :param most: float64 (P,), limits of imbalances. A move that lifts an imbalance above its
+            limit is made only when no other move is possible
+        :param parts: {instance: parts of its destination that a plan chose, such as NUMA cells}. A
+            move for which Nova would choose other parts is made only when no other move is possible
         """
         self.state, self.limits, self.most = state.copy(), limits, most
         self.parts = parts or {}
@@ -60,8 +60,9 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make moves for which Nova chooses the intended parts of hosts, one after the other, until
-        no such move is possible. Return the moves that are left."""
+        """Make the moves for which Nova chooses the same parts of the destination as the plan
+        (``parts``). The moves are made one after the other, until no such move is possible. Return
+        the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -71,11 +72,11 @@ class Ordering:
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
         """Make ``moves`` (instance, destination), in the given order as far as possible.
 
-        Where no move is possible, other orders are tried first. Then an instance is put aside on a
-        third host until there is room.
+        If none of the remaining moves is possible, other orders are tried first. If no other order
+        is found, an instance is moved to a third host until there is room.
 
-        Return True if all moves are made. Return False if no instance can be put aside to make room
-        for the others, or the budget leaves no move for this.
+        Return True if all moves are made. Return False if no instance can be moved to a third host
+        to make room for the others, or if the budget leaves no move for this.
         """
         waiting = every = np.array(moves, dtype=np.intp).reshape(-1, 2)
         begin, home = len(self.done), self.state.vm_host[every[:, 0]]
@@ -96,8 +97,8 @@ class Ordering:
         return True
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
-        """Make all of ``moves`` in another order, after undoing the moves of ``moves`` that were
-        made. Return True if such an order was found. Otherwise change nothing and return False.
+        """Undo the moves of ``moves`` that were made, and make all of ``moves`` in another order.
+        Return True if such an order was found. Otherwise change nothing and return False.
 
         :param home: intp (n,), hosts of the instances before the moves
         :param begin: number of moves in ``done`` that were made before the first of ``moves``
@@ -116,8 +117,8 @@ class Ordering:
         return True
 
     def _first_meant(self, moves: np.ndarray) -> int | None:
-        """Return the position of the first possible move for which Nova chooses the intended parts
-        of the host; None if there is no such move."""
+        """Return the position of the first possible move for which Nova chooses the same parts of
+        the destination as the plan (``parts``); None if there is no such move."""
         possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
         for n in possible.tolist():
             vm, host = moves[n].tolist()
@@ -137,15 +138,20 @@ class Ordering:
         return first
 
     def _spoils_none(self, delta: Delta) -> np.ndarray:
-        """Return bool (n,): true for possible moves after which no imbalance is above ``most``."""
+        """Return bool (n,): true for possible moves after which no imbalance is above its limit in
+        ``most``."""
         if self.most is None:
             return delta.feasible
         return delta.feasible & (delta.imbalances <= self.most).all(axis=-1)
 
     def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
-        """Put one of the waiting instances aside on another host, so that another waiting instance
-        can move. Hosts that are no destination of a waiting move are tried first, the least full of
-        them first. Return True if an instance was put aside; False if none can be."""
+        """Move one of the waiting instances to a third host, so that another waiting instance can
+        move. Hosts that are not the destination of a waiting move are tried first, the least full
+        of these hosts first. Return True if an instance was moved; False if no instance can be
+        moved so.
+
+        :param vms, hosts: the waiting instances and their destinations
+        """
         if len(self.done) + len(vms) >= self.limits.budget:
             return False
         state, memory = self.state, self.state.problem.memory_mb
@@ -160,12 +166,12 @@ class Ordering:
         return False
 
     def _park_one(self, vm: int, waiting: np.ndarray, wanted: np.ndarray) -> bool:
-        """Put an instance aside, so that one of the instances that wait for its host can move
-        there. Return True if the instance was put aside; False if that is not possible or does not
-        help.
+        """Move an instance to a third host, so that one of the instances that wait for its present
+        host can move there. Return True if the instance was moved; False if that is not possible or
+        does not help.
 
-        :param vm: the instance to put aside
-        :param waiting: the instances that wait for its host
+        :param vm: the instance to move to a third host
+        :param waiting: the instances that wait for its present host
         :param wanted: destinations of all waiting moves
         """
         state = self.state
@@ -182,13 +188,13 @@ class Ordering:
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for an order in which each move is possible.
 
-    The set of moves that were made decides which moves are possible next; the order in which they
-    were made does not matter. So no set is examined twice. A move to a host that is the destination
-    of no other move never makes another move impossible. Once such a move is possible, no other
-    move is tried in its place.
+    Which moves are possible next depends only on the set of moves already made, and not on their
+    order. So no set is examined twice. A move to a host that is the destination of no other move
+    never makes another move impossible. Once such a move is possible, no other move is tried in its
+    place.
 
-    :param state: the state before the moves; it is changed to the state after them if an order is
-        found
+    :param state: the state before the moves; if an order is found, it is changed to the state after
+        the moves
     :param moves: intp (n, 2), instances and their destinations, each instance once
     :returns: the positions of the moves in this order; None if no order is found
     """
@@ -224,20 +230,21 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """A search for an order of a plan's moves, so that the plan may be stopped between most of
-    them. After as few moves as possible, the combined imbalance is higher than before the plan.
+    """A search for a better order of a plan's moves. In a better order, there are fewer points at
+    which the combined imbalance is higher than at the start of the plan. So the plan can be stopped
+    at more points without harm.
 
-    A plan whose imbalance is never higher than at the start keeps its order. In other plans, the
-    next move is always the move after which the imbalance is lowest. If every possible move would
-    lift the imbalance above that of the start, a sequence of moves comes next that leads back to
-    the imbalance of the start. The sequence has no needless moves, and its moves help only
-    together.
+    A plan keeps its order if none of its moves lifts the combined imbalance above its value at the
+    start. In other plans, the next move is the move with the lowest imbalance after it. If every
+    possible move would lift the imbalance above its value at the start, a sequence of moves comes
+    next. After this sequence, the imbalance is again no higher than at the start. The sequence has
+    no needless moves, and its moves help only together.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
-        """
-        :param before: the state before the plan. Every rule of its model has to hold after each
+        """:param before: the state before the plan. Every rule of its model has to hold after each
             move
+        :param steps: the moves of the plan
         """
         self._before, self._steps = before, steps
         self._vms = np.array([step.vm for step in steps], dtype=np.intp)
@@ -258,8 +265,8 @@ class Prefixes:
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:
-        """Return the positions of the steps in another order; None if no move is possible at some
-        point."""
+        """Return the positions of the steps in another order; None if, at some point of this order,
+        no remaining move is possible."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:
@@ -273,9 +280,9 @@ class Prefixes:
         return order
 
     def joint_moves(self, order: Sequence[int]) -> list[int | None]:
-        """Return the number of the group of each move, in the given order; None for a move that
-        helps alone. The moves of a group help only together: between them, the combined imbalance
-        is higher than at the start."""
+        """Return, for each move in the given order, the number of its group; None for a move that
+        helps alone. The moves of a group help only together: between these moves, the combined
+        imbalance is higher than at the start of the plan."""
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:
             was_above = is_above
@@ -289,8 +296,12 @@ class Prefixes:
         state.move(int(self._vms[position]), int(self._hosts[position]))
 
     def _one(self, state: State, left: list[int]) -> list[int] | None:
-        """Return a list with the position of the move after which the combined imbalance is lowest.
-        Return None if the imbalance would be higher than at the start after every possible move."""
+        """Return a list with the position of one move: the possible move after which the combined
+        imbalance is lowest. Return None if, after every possible move, the imbalance would be
+        higher than at the start of the plan.
+
+        :param left: positions of the moves that are not made yet
+        """
         for some in (left[:ASKED_FIRST], left[ASKED_FIRST:]):
             possible, ends = self._ends(state, some)
             if len(ends) and ends.min() <= self._most:
@@ -298,7 +309,8 @@ class Prefixes:
         return None
 
     def _ends(self, state: State, left: list[int]) -> tuple[list[int], np.ndarray]:
-        """Return (positions, combined imbalance after each) of the moves that are possible now."""
+        """Return two results for the moves ``left``: the positions of the moves that are possible
+        now, and the combined imbalance after each of these moves."""
         here = [n for n in left if state.vm_host[self._vms[n]] == self._steps[n].source]
         delta = state.delta((self._vms[here], self._hosts[here]))
         feasible = np.flatnonzero(delta.feasible)
@@ -309,8 +321,12 @@ class Prefixes:
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
         """Return the positions of moves after which the imbalance is again no higher than at the
-        start. The next move is always the move with the lowest imbalance after it. Needless moves
-        are left out. Return an empty list if no move is possible at some point."""
+        start of the plan. The next move is always the move with the lowest imbalance after it.
+        Needless moves are left out. Return an empty list if, at some point, no remaining move is
+        possible.
+
+        :param left: positions of the moves that are not made yet
+        """
         there, made, rest = state.copy(), list[int](), list(left)
         while rest and (not made or there.combined() > self._most):
             possible, ends = self._ends(there, rest)
@@ -322,8 +338,8 @@ class Prefixes:
         return self._without_needless(state, made)
 
     def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
-        """Return the sequence without needless moves. A move is needless if the other moves lead
-        back to the imbalance of the start without it."""
+        """Return the sequence without needless moves. A move is needless if, without this move, the
+        imbalance after the sequence is still no higher than at the start of the plan."""
         for position in list(sequence[:-1]):
             fewer = [n for n in sequence if n != position]
             if self._leads_back(state.copy(), fewer):
@@ -340,9 +356,10 @@ class Prefixes:
 
 
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
-    """Make ``moves`` on a state. Return Steps that describe the effect of each move.
+    """Make ``moves`` on a state. Return the moves as steps, whose reasons describe the effect of
+    each move.
 
-    :param why: function of the host that an instance leaves, which returns the purpose of the move
+    :param why: function that returns the purpose of a move, given the host that the instance leaves
     """
     recorder, last = StepRecorder(state), {vm: n for n, (vm, _host) in enumerate(moves)}
     return [recorder.record(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
@@ -351,13 +368,14 @@ def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], s
 
 
 def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
-    """Return, for each move of a plan, the positions of the earlier moves that must end before it
-    starts.
+    """Return, for each move of a plan, the positions of the earlier moves that must end before the
+    move starts.
 
     A move waits for the last earlier move of its instance, and for the last earlier move that may
-    not run concurrently with it. A move also waits for moves that free room, if its destination
-    cannot hold all instances that arrive up to this move without that room. Moves that free room
-    are the earlier moves off the destination, and off the hosts that share room with the
+    not run concurrently with it. A move also waits for earlier moves that free room on its
+    destination, if the room is not enough otherwise. The room is not enough if the destination
+    cannot hold all instances that arrive up to this move without an earlier departure. Moves that
+    free room are the earlier moves off the destination, and off the hosts that share room with the
     destination. So no host ever holds more instances than in the given order, whichever move ends
     first.
 

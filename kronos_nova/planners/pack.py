@@ -1,5 +1,5 @@
-"""The planner ``pack``, which frees as many hosts as the budget of moves permits. The planner
-solves vector bin packing with a price on migrations, as in BalCon (FGCS 2023)."""
+"""The planner ``pack``, which frees as many hosts as the budget of moves permits. The problem is
+vector bin packing with a price on migrations, as in BalCon (FGCS 2023)."""
 
 from collections.abc import Iterator
 
@@ -57,10 +57,10 @@ copy are emptied first. Not measured."""
 
 
 class Pack:
-    """A planner that empties one host after the other. Each instance goes to the host where it fits
-    best. If an instance fits on no host, full hosts swap instances until it fits on one of them.
-    Several searches take the hosts in different orders. The end state that frees the most hosts is
-    chosen; of equal end states, the one with the least cost."""
+    """A planner that empties one host after the other. Each instance goes to the host where the
+    least usable room is lost. If an instance fits on no host, full hosts swap instances until it
+    fits on one of them. Several searches take the hosts in different orders. The end state that
+    frees the most hosts is chosen; of equal end states, the one with the lowest cost."""
 
     phase = PACK
 
@@ -90,7 +90,7 @@ class Pack:
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
     """Yield the moves to the best end state, computed by an integer program; yield nothing if the
     cluster is too large. The best end state frees the most hosts; of equal end states, it is the
-    one with the least cost.
+    one with the lowest cost.
 
     :param freed: number of hosts that a known plan frees
     """
@@ -112,13 +112,13 @@ def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return (minus the number of freed hosts, cost). A smaller rating is better."""
+    """Return (minus the number of freed hosts, cost of the moves). A smaller rating is better."""
     memory = state.problem.memory_mb
     return -len(_freed(state, moves)), sum(int(memory[vm]) + MOVE_MB for vm, _ in moves)
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
-    """Return the hosts that the moves empty."""
+    """Return the hosts that are empty after the moves and were not empty before."""
     guests = state.guests.copy()
     for vm, host in dict(moves).items():
         guests[state.vm_host[vm]] -= 1
@@ -127,8 +127,8 @@ def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
-    """Return end states within the budget, each as a list of moves. The order of the moves is
-    likely to be possible."""
+    """Return end states that the budget permits, each as a list of moves. The order of the moves in
+    a list is likely to be possible."""
     if not len(space.vms):
         return []
     found, rated = [], 0
@@ -145,7 +145,8 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 class Emptying:
     """One search that empties hosts until no further host can be emptied.
 
-    rated : number of pairs of instance and host rated so far
+    keeps_balance : whether the swaps made in a failed attempt to empty a host are kept
+    rated : number of pairs of bundles rated so far
     """
 
     def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float):
@@ -157,7 +158,7 @@ class Emptying:
 
     def run(self) -> list[list[tuple[int, int]]]:
         """Empty hosts until no further host can be emptied. Return one list for each emptied host,
-        with all moves that were made until this host was empty."""
+        with all moves made from the start of the search until this host was empty."""
         found = []
         for price, failures in ROUNDS:
             given_up: set[int] = set()
@@ -175,8 +176,7 @@ class Emptying:
     @property
     def has_freed_all_it_can(self) -> bool:
         """Return True if it is certain that no further host can be freed; False otherwise. This is
-        certain if the instances of the open hosts would not fit on fewer hosts even if they could
-        be divided."""
+        certain if the instances would not fit on fewer hosts even if instances could be divided."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -189,7 +189,10 @@ class Emptying:
 
     def _next(self, given_up: set[int]) -> int | None:
         """Return the host that costs least to empty; None if no host can be emptied. A host can be
-        emptied only if the budget and the room of the other hosts permit it."""
+        emptied only if the budget and the room of the other hosts permit it.
+
+        :param given_up: hosts that could not be emptied, which are left out
+        """
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
@@ -222,8 +225,8 @@ class Emptying:
         return False
 
     def _put_back(self, vms: np.ndarray, host: int) -> None:
-        """Put the instances back on the host that could not be emptied. Keep the swaps that other
-        instances made in the meantime."""
+        """Put the instances ``vms`` back on the host that could not be emptied. Keep the swaps of
+        other instances that were made in the attempt."""
         packing = self.packing
         packing.is_open[host] = True
         for vm in vms:
@@ -243,9 +246,10 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on the host where it fits best. If the instance fits on no host, make
-        room for it by a swap. If no swap makes room, try again after swaps that make more room
-        usable. Return True if the instance was put on a host; False otherwise."""
+        """Put an instance on the host where the least usable room is lost. If the instance fits on
+        no host, make room for the instance by a swap. If no swap makes room, make swaps that make
+        more room usable, and try again. Return True if the instance was put on a host; False
+        otherwise."""
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True
@@ -254,9 +258,9 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on a host where it fits. The original host is preferred, then the host on
-        which the least usable room is lost. Of equal hosts, choose the fullest. Return True if the
-        instance fits on some host; False otherwise."""
+        """Put an instance on a host that has room for it. The original host of the instance is
+        preferred, then the host on which the least usable room is lost. Of equal hosts, the fullest
+        is chosen. Return True if the instance was put on a host; False if no host has room."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):
@@ -270,8 +274,9 @@ class Emptying:
         return True
 
     def _moves(self) -> list[tuple[int, int]]:
-        """Return the moves in order. Swaps come first, while there is most room; then the moves
-        that empty hosts. In each part, the largest instances come first."""
+        """Return the moves in order. The moves between hosts that stay in use come first, while
+        there is most room; then the moves that empty hosts. In each of these two parts, the largest
+        instances come first."""
         packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)

@@ -1,5 +1,5 @@
 """An assignment of instances to hosts, with the room that is left on each host. Some instances may
-have no host yet."""
+have no host for a time."""
 
 import copy
 
@@ -12,14 +12,14 @@ from kronos_nova.model.space import SearchSpace
 
 
 class Packing:
-    """The hosts of the instances of a search space at the end of a plan. The order of the moves is
-    found later.
+    """An assignment of the instances of a search space to hosts, at the end of a plan. The order of
+    the moves is found later.
 
-    place : intp (v,), host of each instance, or NOWHERE
-    free : float64 (h, c), room left on each host, as a part of the room of the largest host
+    place : intp (v,), host of each instance; NOWHERE if the instance has no host
+    free : float64 (h, c), room left on each host, as a fraction of the room of the largest host
     size : float64 (v, c), sizes of instances in the same unit
-    is_open : bool (h,), hosts that have instances and may take more
-    may_empty : bool (h,), hosts whose instances may all be moved
+    is_open : bool (h,), true for hosts that have instances and may take more
+    may_empty : bool (h,), true for hosts all of whose instances may be moved
     alike : intp (v,), a number that is equal for instances of the same size
     """
 
@@ -35,7 +35,8 @@ class Packing:
         self.alike = equal_rows(np.round(self.size, 9))
 
     def copy(self) -> 'Packing':
-        """Return a packing of the same space that changes independently of this packing."""
+        """Return a copy whose assignments can be changed independently of the original. Both have
+        the same search space."""
         other = copy.copy(self)
         other.place, other.free, other.is_open = (
             self.place.copy(), self.free.copy(), self.is_open.copy())
@@ -43,11 +44,11 @@ class Packing:
 
     @property
     def moved(self) -> np.ndarray:
-        """bool (v,): instances that are not on their original hosts."""
+        """bool (v,): true for instances that are not on their original hosts."""
         return self.place != self.space.home
 
     def remove(self, vm: int) -> None:
-        """Take an instance off its host, and free its room."""
+        """Take an instance off its host, and free the room of the instance there."""
         self.free[self.place[vm]] += self.size[vm]
         self.place[vm] = NOWHERE
 
@@ -57,13 +58,13 @@ class Packing:
 
     def has_room(self, vm: int) -> np.ndarray:
         """Return bool (h,): true for open hosts that have room for the instance and may take it.
-        The instance has to be on no host."""
+        The instance must not be on any host at the time of the call."""
         room = (self.free + TOLERANCE >= self.size[vm]).all(axis=1) & self.is_open
         return room & self.allows_host(vm)
 
     def allows_host(self, vm: int) -> np.ndarray:
-        """Return bool (h,): true for hosts that may hold the instance by all rules except those
-        about room. The original host of the instance is included."""
+        """Return bool (h,): true for hosts on which all rules except the rules about room allow the
+        instance. The original host of the instance is always included."""
         return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:
@@ -79,8 +80,8 @@ class Packing:
 
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return free room and sizes without the columns that repeat another column. A policy on an
-    allocated resource, for example, has the same column as the resource itself."""
+    """Return free room and sizes without the columns that are equal to another column. A policy on
+    an allocated resource, for example, has the same column as the resource."""
     rounded = np.round(np.vstack([free, size]), 12)
     first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])
     return free[:, first], size[:, first]

@@ -2,9 +2,9 @@
 
 An assignment gives each instance a host. A swap sends one instance from a first host to a second
 host, and another instance back. Each host has a dummy item, which stands for no instance. A swap
-with a dummy item is a move. These are the neighbourhoods *shift* and *swap* of machine reassignment
-(ROADEF 2012). If a plan has used its budget, a swap also undoes an earlier move, the one that costs
-least to undo.
+with a dummy item is a move of one instance. These are the neighbourhoods *shift* and *swap* of
+machine reassignment (ROADEF 2012). If a plan has used up its budget of moves, a swap also undoes an
+earlier move, the one that costs least to undo.
 
 The best end states of the search are kept in :class:`Incumbents`.
 """
@@ -31,8 +31,12 @@ a hundred full hosts 5, with a few full hosts 20."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
-    """The end state of a plan. ``cost`` is the combined imbalance plus the prices of the plan's
-    moves. The cost is inf if the end state is not allowed."""
+    """The end state of a plan.
+
+    cost : the combined imbalance plus the prices of the plan's moves; inf if the end state is not
+        allowed
+    plan : the moves that lead to the end state
+    """
 
     cost: float
     plan: Plan
@@ -42,7 +46,7 @@ class Incumbents:
     """The best end states found so far, the cheapest first. Of equal costs, the end states with
     fewer moves come first.
 
-    :param kept: known end states, at least one, in this order
+    :param kept: known end states in this order; at least one
     """
 
     def __init__(self, kept: list[End]):
@@ -55,12 +59,12 @@ class Incumbents:
 
     @property
     def worst(self) -> float:
-        """Upper limit of the cost at which a new end state is kept; inf while fewer than
-        :data:`KEPT` are known."""
+        """Upper limit of the cost of a new end state; a more expensive end state is not kept. The
+        limit is inf while fewer than :data:`KEPT` end states are known."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
     def add(self, end: End) -> None:
-        """Keep an end state if it is among the best."""
+        """Keep an end state if its cost is among the lowest :data:`KEPT` costs."""
         moves = frozenset(end.plan)
         if end.cost < float('inf') and moves not in self._known:
             self._known.add(moves)
@@ -91,24 +95,27 @@ class SoftenedMax:
     change.
 
     If two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
-    exp(score / temperature)`` is close to the maximum, counts every host near it, and falls with
-    the first of the two moves. With the sign turned it gives the minimum. The log-sum-exp bound of
-    the maximum is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5.
+    exp(score / temperature)`` is close to the maximum, counts every host near the maximum, and
+    falls with the first of the two moves. With the signs turned, the same formula gives the
+    minimum. The log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex Optimization,
+    section 3.1.5.
 
     The sum has one contribution of each host. A swap of two instances changes only the
     contributions of two hosts. The new contribution of a host is a product of a factor for one
     instance and a factor for the other. So one matrix product rates all pairs at once. Single
-    precision is enough to choose.
+    precision is exact enough to choose a swap.
 
     Hosts that a policy leaves out of its imbalance contribute nothing. If a swap makes such a host
-    count, this rating is not exact; :class:`Trial` rates the swap exactly.
+    count, the softened value is not exact; :class:`Trial` then rates the swap exactly.
 
-    There are T terms: one for the top and one for the bottom of each policy.
+    The approximation has T terms: one for the highest score and one for the lowest score of each
+    policy.
 
     price : float32 (T,), weight of the logarithm of each term in the softened value
-    kind : intp (h,), number of the scale of each host
-    arriving, leaving : float32 (k, v + h, T), factor by which an item that arrives at a host of
-        each kind, or leaves it, changes the contribution of the host to each term
+    kind : intp (h,), number of the load scale of each host; hosts of equal size have the same
+        number
+    arriving, leaving : float32 (k, v + h, T), factors by which an item changes a host's
+        contribution to each term if the item arrives at, or leaves, a host of each of the k kinds
     """
 
     def __init__(self, space: SearchSpace, temperature: float):
@@ -120,8 +127,11 @@ class SoftenedMax:
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
     def evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for ``scores`` (n, P, h): the softened values, float64 (n,); the
-        imbalances (n, P); and the part of each term that each host contributes, (n, h, T)."""
+        """Return three arrays: the softened values, float64 (n,); the imbalances, float64 (n, P);
+        and the fraction of each term that each host contributes, float64 (n, h, T).
+
+        :param scores: float64 (n, P, h), scores of the hosts in each assignment
+        """
         left_out = self.space.problem.left_out
         top, bottom = ((scores.max(axis=2), scores.min(axis=2)) if left_out is None
                        else spans.ends(scores, left_out))
@@ -164,11 +174,12 @@ class Population:
     the v instances, and a dummy item for each of the h hosts.
 
     place : intp (n, v + h), the host of every item
-    scores : float64 (n, P, h)
-    free : float64 (n, c, h), room left
+    scores : float64 (n, P, h), scores of the hosts
+    free : float64 (n, c, h), room left on the hosts
     left : intp (n,), number of moves that each plan may still have
-    tried : bool (n, 2, h), hosts for which no better swap was found since the last change of the
-        assignment: [:, 0] if the host receives, [:, 1] if the host sends
+    tried : bool (n, 2, h), true for hosts for which no better swap was found since the last change
+        of the assignment: [:, 0] for swaps in which the host receives an instance, [:, 1] for swaps
+        in which the host sends an instance
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -181,7 +192,7 @@ class Population:
         self.restart(np.arange(count), plans)
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Replace the assignments ``rows`` by new ones, each made from one of ``plans``."""
+        """Replace the assignments ``rows`` by new assignments, each made from one of ``plans``."""
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
@@ -192,11 +203,11 @@ class Population:
 
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
-        """Draw one host in each assignment, and make the best swap of this host if it lowers the
-        softened value. The probability of a host is in proportion to its part of the softened
-        value.
+        """Draw one host in each assignment, and make the best swap of this host if the swap lowers
+        the softened value. The more a host contributes to the softened value, the more probably it
+        is drawn.
 
-        :param are_few: whether plans are short, see :meth:`Swaps._draw`
+        :param are_few: whether plans may have few moves, see :meth:`Swaps._draw`
         :returns: the assignments that are local optima now, and the number of rated pairs
         """
         swaps = Swaps(self, softened, chance, are_few)
@@ -210,8 +221,8 @@ class Population:
         return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Return the end states of the assignments ``rows``. Only end states are returned that are
-        legal and have a combined imbalance less than ``below``."""
+        """Return the end states of the assignments ``rows`` that violate no rule and have a
+        combined imbalance less than ``below``."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
@@ -226,14 +237,16 @@ class Population:
 
 
 class Swaps:
-    """The swaps of one drawn host with other hosts in each of n assignments, and their ratings.
+    """The swaps of one drawn host with other hosts in each of n assignments, and the ratings of
+    these swaps.
 
     here : intp (n, 1), the drawn host
     first, second : intp (n, a) and (n, b), items on the drawn host and on the hosts that it swaps
         with; rows are padded with the dummy item of the drawn host
-    there, goals : intp (n, b), present hosts of the second items, and their destinations
-    changes : float32 (n, a, b), change of the softened value by each swap, divided by the number of
-        moves that the swap takes
+    there, goals : intp (n, b), present hosts of the second items, and destinations of the second
+        items
+    changes : float32 (n, a, b), change of the softened value by each swap; in long plans, the
+        change of a swap that takes two more moves is halved
     drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive, [:, 1] to send;
         in long plans only the first weights are used
     back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
@@ -266,10 +279,11 @@ class Swaps:
         """Draw a host for each assignment. Return two arrays bool (n, v + h): the items of this
         host that may be swapped, and the items of other hosts that may be swapped.
 
-        :param are_few: whether plans are short. Swaps of two instances that are on their original
-            hosts are then left out, because they take two moves. The host then either only sends or
-            only receives. A host that sends is drawn by its part in the top terms, a host that
-            receives by its part in the bottom terms
+        :param are_few: whether plans may have few moves. Swaps of two instances that are on their
+            original hosts are then left out, because such swaps take two moves. The drawn host then
+            either only sends or only receives instances. A host that sends is drawn by its
+            contribution to the terms of the highest scores; a host that receives, by its
+            contribution to the terms of the lowest scores
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(self.share)], axis=1))
@@ -291,7 +305,7 @@ class Swaps:
         return first, second
 
     def _partners(self) -> np.ndarray:
-        """Return bool (n, h): the hosts whose items may be swapped with an item of the drawn
+        """Return bool (n, h): true for hosts whose items may be swapped with an item of the drawn
         host."""
         chosen = np.ones(self.share.shape, dtype=bool)
         if chosen.shape[1] > PARTNERS:
@@ -303,16 +317,19 @@ class Swaps:
 
     def _goals(self, homing: bool) -> np.ndarray:
         """Return intp (n, b): the destination of the second item of each swap, which is the drawn
-        host. With ``homing``, an instance that is not on its original host goes back there
-        instead."""
+        host.
+
+        :param homing: whether an instance that is not on its original host goes back to its
+            original host instead
+        """
         homes = self.owner.home.take(self.second)
         return np.where(homing & (homes != self.there) & (self.second < self.dummy),
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays: the instance of each assignment whose move costs least to undo, intp
-        (n,), and this cost, float32 (n, 1). If the budget is not used up, the instance is a dummy
-        item and the cost is 0."""
+        (n,), and the cost of undoing this move, float32 (n, 1). If the budget of moves is not used
+        up, the instance is a dummy item and the cost is 0."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.dummy)
@@ -331,10 +348,11 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the change of each term, as a part of the term, if each item
-        leaves or enters its host.
+        """Return float64 (..., T): the change of each term, as a fraction of the term, if an item
+        leaves or enters a host.
 
         :param way: ``leaving`` or ``arriving`` of the softened value
+        :param number: the assignments
         """
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
@@ -347,7 +365,7 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two factors of a matrix product, float32 (n, T, a, f) and (n, T, f, b). Their
+        """Return the two factors of a matrix product, float32 (n, T, a, f) and (n, T, f, b). The
         product is each term after a swap, relative to the same term before the swap. A term is the
         sum of the contributions of all hosts."""
         softened, first, second = self.softened, self.first, self.second
@@ -374,8 +392,8 @@ class Swaps:
 
     def _alone(self) -> np.ndarray:
         """Return float32 (n, a, b): the cost of the moves that each swap undoes. The cost is NEVER
-        for pairs of items that are no swap, and for swaps of two moves if the budget leaves only
-        one move."""
+        for pairs of items that cannot be swapped, and for swaps of two moves if the budget leaves
+        only one move."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -385,10 +403,9 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays about the change of a plan's number of moves by each swap: float32 (n,
-        a), the change if each first item leaves its host; and float32 (n, b), the change if each
-        second item arrives. A change is 1, 0, or -1 for an instance that returns to its original
-        host."""
+        """Return two arrays of changes of a plan's number of moves: float32 (n, a) if each first
+        item leaves its host, and float32 (n, b) if each second item arrives at its destination. A
+        change is 1, 0, or -1. It is -1 for an instance that returns to its original host."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)
@@ -396,9 +413,9 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add prices to the changes, and NEVER where room is lacking. In long plans, halve the
-        change of a swap that takes two more moves, so that swaps are compared by their change for
-        each move."""
+        """Add prices to the changes of the softened value, and NEVER where room is lacking. In long
+        plans, first halve the change of a swap that takes two more moves, so that swaps are
+        compared by their change for each move."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
@@ -415,8 +432,8 @@ class Swaps:
 
 
 class Trial:
-    """The best rated swap of each assignment, rated exactly. Assignments without a swap are left
-    out.
+    """The swap with the best rating in each assignment, rated exactly. Assignments in which no swap
+    lowers the softened value are left out.
 
     number : intp (m,), the assignments
     items : intp (3, m), the item that leaves, the item that comes back and the item whose move is
@@ -445,13 +462,13 @@ class Trial:
                          self.goals)
 
     def _moved(self, items: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (m,): 1 for each instance that is not on its original host; 0 for other
-        instances and for dummy items."""
+        """Return intp (m,): 1 for each instance that would not be on its original host if it were
+        on ``hosts``; 0 for other instances and for dummy items."""
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
-        """Return bool (m,): true for swaps that lower the softened value and violate neither
-        policies, room nor groups."""
+        """Return bool (m,): true for swaps that lower the softened value and do not violate
+        policies, room or server groups."""
         owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
         value, imbalances, _ = swaps.softened.evaluate(self.scores)
         value += np.sum(space.price_change(self.items, self.sources, self.goals), axis=0)
@@ -480,14 +497,14 @@ class Trial:
 
 
 def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return ``table[first, second]``, computed by one flat index, which is many times faster."""
+    """Return ``table[first, second]``, computed with one flat index, which is many times faster."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)
 
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
-    """Return intp (n, most): the columns that are true in each row of ``mask``. Each row is padded
-    with its filler."""
+    """Return intp (n, most): for each row of ``mask``, the columns in which the row is true.
+    Shorter rows are padded with their value in ``filler``."""
     count, rows = np.count_nonzero(mask, axis=1), np.arange(len(mask))
     most = max(1, int(count.max(initial=0)))
     filled = np.repeat(filler, most, axis=1)

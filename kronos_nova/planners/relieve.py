@@ -1,4 +1,4 @@
-"""The planner that relieves hosts whose load is above an absolute mark (a limit).
+"""The planner that relieves hosts whose load is above a limit that a policy sets.
 
 The choice of the instances that leave a host is a minimum knapsack problem with one constraint for
 each policy. This problem is solved by branch and bound, the most promising branch first. The bound
@@ -47,19 +47,22 @@ longer. Chosen small because the memory to copy is a small part of the value."""
 
 class Relieve:
     """A planner that relieves one hot host after the other, the hottest first. From each host it
-    moves the set of instances with the least memory that brings the host to its target. The
-    destinations stay at or below their targets.
+    moves the set of instances with the least memory that brings the host to its target load. The
+    destinations stay at or below their target loads.
 
-    If the target cannot be reached, the host is brought to its mark, the load above which it is
-    hot. If the mark cannot be reached either, as many of its instances are moved as other hosts can
-    take. In small clusters, a second plan relieves all hosts together and may move other instances
-    to make room. The better of the two plans is returned.
+    If the target load cannot be reached, the host is brought to the limit above which it is hot. If
+    this limit cannot be reached either, as many of its instances are moved as other hosts can take.
+    In small clusters, a second plan relieves all hot hosts together and may move other instances to
+    make room. The better of the two plans is returned.
     """
 
     phase = RELIEVE
 
     def __init__(self, marks: Marks, least_part: float = 0.0):
-        """:param least_part: least part of a host's excess that each move must remove"""
+        """:param marks: the limits and target loads of the policies
+        :param least_part: smallest fraction of a host's load above its target that each move must
+            remove
+        """
         self._marks, self._least_part = marks, least_part
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
@@ -92,12 +95,9 @@ class Relieve:
         return moves
 
     def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
-        """Return the rating of a plan; a smaller rating is better. Only hosts that are hot before
-        the plan count.
-
-        :returns: (number of hosts above their targets, number of hosts above their marks, excess
-            over the marks, memory to copy)
-        """
+        """Return the rating of a plan: (number of hosts above their targets, number of hosts above
+        their limits, load above the limits, memory to copy). Only hosts that are hot before the
+        plan count. A smaller rating is better."""
         hot = self._hottest_first(state)
         scores = state.after(moves).scores[hot]
         over = np.maximum(scores - self._marks.high, 0.0)
@@ -108,9 +108,12 @@ class Relieve:
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
         """Return the moves of a plan that relieves all hot hosts together. The plan brings the most
-        hosts to their targets. Of equal plans, the one with the most hosts at or below their marks
+        hosts to their targets. Of equal plans, the one with the most hosts at or below their limits
         is chosen, then the one that copies the least memory. Return None if the cluster is too
-        large, or if the moves cannot be made one after the other."""
+        large, or if the moves cannot be made one after the other.
+
+        :param hot: {host: search for the instances that leave the host} for each hot host
+        """
         problem, places = state.problem, np.flatnonzero(state.problem.available)
         others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
                                 & ~np.isin(state.vm_host, list(hot)))
@@ -143,9 +146,12 @@ class Relieve:
         return ordering.done if ordering.do_all(moves) else None
 
     def _hottest_first(self, state: State) -> list[int]:
-        """Return the hosts that are above a mark before any move, the hottest first. Hosts that
-        only moves bring above a mark are left out. Otherwise a server that is too large for every
-        host would be moved again and again."""
+        """Return the hosts that are hot in ``state``, the hottest first.
+
+        The callers pass the state before any move. So a host that becomes hot by the moves of a
+        plan is not relieved by the same plan. Otherwise a server that is too large for every host
+        would be moved again and again.
+        """
         hot = self._marks.hot(state)
         over = np.where(hot, state.scores - self._marks.target, -np.inf)
         over = over.max(axis=1, initial=-np.inf)
@@ -163,8 +169,11 @@ class _Host:
     """The search for the instances that leave one hot host.
 
     hot : intp (n,), policies in which the host is to be relieved
-    vms : instances that have enough load in the policies ``hot`` and a possible destination
-    sore : instances whose own load is above the mark for instances
+    why : text about the reason of the moves
+    sore : instances whose own load is above the limit for instances
+    is_by_server : whether the host is hot only because of the load of a single instance
+    useful : instances that have enough load in the policies ``hot``
+    vms : instances of ``useful`` that have a possible destination
     """
 
     def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int,
@@ -190,8 +199,7 @@ class _Host:
         return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
 
     def moves(self) -> list[tuple[int, int]]:
-        """Return the moves [(instance, destination)] that relieve the host, in an order in which
-        they may be made."""
+        """Return the moves [(instance, destination)] that relieve the host, in a possible order."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
         if self.is_by_server:    # a single instance makes the host hot
@@ -203,8 +211,12 @@ class _Host:
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
         """Return the moves with the least memory that remove the excess; None if no set of moves
-        removes it. The search decides for one instance after the other whether it leaves or stays.
-        The search continues with the branch that has the smallest lower bound of the memory."""
+        was found that removes it. The search decides for one instance after the other whether the
+        instance leaves or stays. The search continues with the branch that has the smallest lower
+        bound of the memory.
+
+        :param excess: float64 (n,), load to remove in each policy of ``hot``
+        """
         memory = self.state.problem.memory_mb
         order = np.array(self._by_use(excess), dtype=np.intp)
         gain = self.share[np.ix_(order, self.hot)]
@@ -231,14 +243,20 @@ class _Host:
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
         """Return the instances in order. Instances that remove the most load for their memory come
-        first."""
+        first.
+
+        :param excess: float64 (n,), load to remove in each policy of ``hot``
+        """
         memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
         return sorted(self.vms, key=lambda vm: (
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Return moves of single instances. The moves end when the host is at its target or no
-        further instance finds a destination."""
+        """Return moves of single instances. The moves end when the excess is removed or no further
+        instance has a possible destination.
+
+        :param excess: float64 (n,), load to remove in each policy of ``hot``
+        """
         moves: list[tuple[int, int]] = []
         left = excess
         is_by_server = (excess <= TOLERANCE).all()
@@ -254,9 +272,9 @@ class _Host:
         return moves
 
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
-        """Return a move [(instance, destination)] for each of some instances, the heaviest first;
-        None if an instance finds no destination. The destination is the host that is furthest below
-        its targets after the move."""
+        """Return a move (instance, destination) for each of the instances, the heaviest instance
+        first; None if an instance has no possible destination. The destination is the host that is
+        furthest below its targets after the move."""
         moves = []
         for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
             place = self._place(vm)
@@ -272,8 +290,8 @@ class _Host:
             self.state.move(vm, self.host)
 
     def _place(self, vm: int) -> int | None:
-        """Return the possible destination that is furthest below its targets after the move; None
-        if there is none."""
+        """Return the possible destination that is furthest below its targets after the move of the
+        instance; None if there is no possible destination."""
         state, problem, target = self.state, self.state.problem, self.marks.target
         hosts = np.arange(len(problem.hosts))
         after = state.scores + problem.weights[vm] * problem.host_scale
@@ -285,12 +303,17 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function of (first instance, wanted relief) that returns a lower bound of the memory
-    to copy. The bound treats the first instance and all later instances as if they could be
-    divided."""
+    """Return a function of (first instance, load to remove) that returns a lower bound of the
+    memory to copy. The bound treats the first instance and all later instances as if they could be
+    divided.
+
+    :param gain: float64 (n, P), load that each instance removes
+    :param cost: float64 (n,), memory of each instance
+    """
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Return the cumulative sums of gains and of costs, the cheapest instance first."""
+        """Return the cumulative sums of gains and of costs. The instance with the least cost for
+        its gain comes first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
         return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]

@@ -1,16 +1,17 @@
 """The planner that makes hosts less likely to become full: steepest descent on the expected number
 of full hosts.
 
-Loads change quickly, and a host that is full for five minutes is noticed too late. The likely load
-``μ`` of each host and the variance ``V`` of its load are known; both are sums over its instances. A
-load of any distribution is above a mark ``m``, at which the host is full, for at most the part ``V
-/ (V + (m - μ)²)`` of the time (Cantelli's inequality). Only a load with two values reaches this
-bound. The square of the bound fits real servers to a factor of two, on days of PlanetLab, although
-their bursts are not normally distributed.
+Loads change quickly. A measured load shows too late that a host is full for five minutes. The
+likely load ``μ`` of each host and the variance ``V`` of its load are known; both are sums over its
+instances. A load of any distribution is above a limit ``m`` for at most the fraction ``V / (V + (m
+- μ)²)`` of the time (Cantelli's inequality). Only a load with two values reaches this bound. The
+square of the bound fits real servers to a factor of two, on days of PlanetLab, although their
+bursts are not normally distributed. The planner uses the square as the probability that a host is
+full.
 
-If ``μ`` is above the mark, the part is 1 plus the excess, so that less load is better there as
-well. No move makes its destination full and fuller than its source. Otherwise, if all hosts are
-nearly full, the plan with the least risk would leave a few very full hosts.
+If ``μ`` is above the limit, 1 plus the excess is used instead, so that less load is better above
+the limit as well. No move makes its destination full and fuller than its source. Otherwise, if all
+hosts are nearly full, the plan with the least risk would leave a few very full hosts.
 """
 
 from collections.abc import Callable
@@ -50,16 +51,20 @@ call takes longer; lowered, more calls are made. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (...): the expected part of the time for which a host is full, that is, above
-    :data:`HOT_SCORE`. If the likely load is above this mark, the result is 1 plus the excess."""
+    """Return float64 (...): the expected fraction of the time for which a host is above
+    :data:`HOT_SCORE`. If the likely load is above this limit, the result is 1 plus the excess.
+
+    :param scores: likely loads
+    :param variances: variances of the loads
+    """
     room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)
 
 
 def risk(state: State) -> float:
-    """Return the expected number of full hosts, weighted by policy; 0 where the variances of loads
-    are not known."""
+    """Return the expected number of full hosts, weighted by policy; 0 if the variances of loads are
+    not known."""
     problem = state.problem
     if problem.variances is None:
         return 0.0
@@ -70,7 +75,7 @@ def risk(state: State) -> float:
 def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
     """Return float64 (H, P): the variance of each host's load.
 
-    :param of_instances: float64 (V, P)
+    :param of_instances: float64 (V, P), variance of each instance's load
     """
     problem = state.problem
     variances = np.zeros(state.scores.shape)
@@ -80,14 +85,13 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """A planner that lowers the risk, the expected number of full hosts, by one move after the
-    other. Each move is the one that lowers the risk most relative to the price of the move. The
-    planner ends when no move lowers the risk by more than the price of the move. Each instance is
+    """A planner that lowers the risk by one move after the other. The risk is the expected number
+    of full hosts. Each move is the one that lowers the risk most relative to the price of the move.
+    The plan ends when no move lowers the risk by more than the price of the move. Each instance is
     moved at most once.
 
     Gains are compared relative to prices, so that the few moves that gain far more than they cost
-    come first. Of two instances that relieve a host about equally, the smaller instance is then
-    moved.
+    come first. If two instances relieve a host about equally, the smaller instance is moved.
 
     :param copy_prices: function of instances (n,) that returns float64 (n,), the least decrease of
         the risk for which each instance is moved. If the model has a higher price for a move, the
@@ -111,7 +115,8 @@ class LowerRisk:
 
 
 class _Round:
-    """The search for one move that lowers the risk."""
+    """The search for the one move that lowers the risk most relative to the price of the move. The
+    risk is the expected number of full hosts."""
 
     def __init__(self, state: State, model: Model,
                  copy_prices: Callable[[np.ndarray], np.ndarray]):
@@ -131,7 +136,8 @@ class _Round:
         self.copy_prices = copy_prices(self.vms)
 
     def best(self) -> tuple[int, int] | None:
-        """Return (instance, destination) of the best move; None if no move lowers the risk."""
+        """Return (instance, destination) of the best move; None if no move lowers the risk by more
+        than the price of the move."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
         rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
         ratings = gains / np.maximum(self._prices(rows, columns), FREE)
@@ -151,9 +157,9 @@ class _Round:
         return None
 
     def _makes_full(self) -> np.ndarray:
-        """Return bool (instances, destinations): true where the destination would be full, and
-        fuller than the source is now. A move to such a destination would make the cloud less
-        even."""
+        """Return bool (instances, destinations, in this order): true where the destination would be
+        full after the move, and fuller than the source is now. Such a move would make the loads
+        less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)
@@ -161,8 +167,8 @@ class _Round:
 
     def _gains(self) -> np.ndarray:
         """Return float64 (instances, destinations): the decrease of the risk by the move of each
-        instance to each destination, less the price of the move. Risk and price are in expected
-        full hosts."""
+        instance to each destination, minus the price of the move. The unit of risk and price is one
+        expected full host."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
@@ -171,23 +177,32 @@ class _Round:
         return relieved[:, None] - burdened - self._prices(rows, columns)
 
     def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return float64 (...): the price of each move in expected full hosts. The effect of the
-        move on soft groups is not included."""
+        """Return float64 (...): the price of each move, in expected full hosts. The effect of the
+        move on soft groups is not included.
+
+        :param rows, columns: positions of the instances and of the destinations
+        """
         vms, hosts = self.vms[rows], self.destinations[columns]
         return np.maximum(self.model.prices.of_moves(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])
 
     def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
         """Return float64 (..., P): the probability that each host is full after an instance has
-        arrived (``sign`` 1) or left (-1)."""
+        arrived or left.
+
+        :param sign: 1 if the instance arrives, -1 if the instance leaves
+        """
         scale = self.problem.host_scale[hosts]
         return chance(
             self._loads(vms, hosts, sign),
             self.variances[hosts] + sign * self.vm_variances[vms] * scale ** 2)
 
     def _loads(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the likely load of each host after an instance has arrived
-        (``sign`` 1) or left (-1)."""
+        """Return float64 (..., P): the likely load of each host after an instance has arrived or
+        left.
+
+        :param sign: 1 if the instance arrives, -1 if the instance leaves
+        """
         return (self.state.scores[hosts]
                 + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])
 

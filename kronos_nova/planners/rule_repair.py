@@ -1,7 +1,8 @@
 """The planner that repairs violations of operators' rules.
 
-The method is heuristic repair, as in :mod:`kronos_nova.planners.affinity`. If violations remain in
-a small cluster, an integer program also moves other instances to make room.
+The method is heuristic repair: each move reduces the violations, as in
+:mod:`kronos_nova.planners.affinity`. If violations remain in a small cluster, an integer program
+also moves other instances to make room.
 """
 
 import dataclasses
@@ -53,11 +54,11 @@ GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 class RuleRepair:
     """A planner that repairs violations of operators' rules. Violations of rules that must hold are
-    repaired first. Violations of rules that should hold (preferences) are repaired where this pays.
-    A repair pays if the rule's cost of the violation is more than the prices of the moves plus the
+    repaired first. Violations of rules that should hold (preferences) are repaired if the repair
+    pays. A repair pays if the cost of the violation is more than the prices of the moves plus the
     increase of the combined imbalance.
 
-    :param should: whether rules that only should hold are repaired
+    :param should: whether violations of preferences are repaired
     :param most: maximum number of moves; 0 for as many as the limits permit
     """
 
@@ -94,9 +95,13 @@ class RuleRepair:
 
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
-    """Return the better of two plans: the plan after which fewer rules are violated, or else the
-    plan with the lower cost. If ``others`` is only cheaper, it is returned only if it lifts no
-    imbalance above both its threshold and its present value."""
+    """Return the better of two plans: the plan after which fewer rules are violated. If equally
+    many rules are violated, return the plan with the lower cost. If ``others`` only has the lower
+    cost, ``others`` is returned only if it lifts no imbalance above both its threshold and its
+    present value.
+
+    :param should: whether costs are compared
+    """
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
                      for plan in (moves, others))
@@ -119,7 +124,10 @@ def _cost(state: State) -> float:
 
 def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
     """Choose the destinations of all instances together by an integer program, and return the
-    moves. Return no moves if the cluster is too large or no solution is found."""
+    moves. Return no moves if the cluster is too large or no solution is found.
+
+    :param should: whether preferences count
+    """
     problem = state.problem
     hosts = np.flatnonzero(problem.available)
     vms = np.flatnonzero(problem.movable & problem.available[state.vm_host])
@@ -147,8 +155,11 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
 
 
 def _why(state: State, vm: int, should: bool) -> str:
-    """Return a text about the reason to move an instance. ``state`` is the state before any
-    move."""
+    """Return a text about the reason to move an instance.
+
+    :param state: the state before any move
+    :param should: whether preferences count
+    """
     home, model = int(state.vm_host[vm]), state.model
     against = model.rules_against(vm, home)
     if against:
@@ -160,8 +171,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Return True if a movable instance violates a rule that must hold, or a preference that costs
-    less on another host. Return False otherwise.
+    """Return True if a movable instance violates a rule that must hold, or a preference whose cost
+    would be lower on another host. Return False otherwise.
 
     :param should: whether preferences count
     """
@@ -169,8 +180,9 @@ def is_due(state: State, should: bool) -> bool:
 
 
 def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays: the movable instances that violate a rule, intp; the instances on
-    forbidden hosts, bool (V,); and the broken rules about several servers, bool (G,)."""
+    """Return three arrays: the movable instances that violate a rule, intp; true for instances on
+    hosts that rules forbid, bool (V,); and true for broken rules about several servers, bool
+    (G,)."""
     model = state.model
     broken, astray = model.broken_rules(state), model.astray(state)
     members = model.movable_members(broken)

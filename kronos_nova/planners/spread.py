@@ -1,5 +1,5 @@
 """The planner ``spread``, which searches the lowest combined imbalance that the budget of moves
-permits. The planner solves a min-max version of machine reassignment (Google, ROADEF/EURO challenge
+permits. The problem is a min-max version of machine reassignment (Google, ROADEF/EURO challenge
 2012)."""
 
 import dataclasses
@@ -95,9 +95,9 @@ plan. Not measured."""
 
 
 class Spread:
-    """A planner that searches the best end states, and returns the moves to the best one that can
-    be reached. Every rule has to hold after each move. The search begins with the plan of
-    ``greedy``."""
+    """A planner that searches the best end states, and returns the moves to the best end state that
+    can be reached. An end state can be reached if every rule holds after each move. The search also
+    uses the plan of the planner ``greedy``."""
 
     phase = SPREAD
 
@@ -118,8 +118,8 @@ class Spread:
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     """Return (moves, whether a better end state was found that moves one after the other cannot
-    reach). The moves (instance, destination) lead to the best end state that can be reached, in
-    this order."""
+    reach). The moves (instance, destination) lead, in this order, to the best end state that can be
+    reached."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
@@ -157,8 +157,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 
 
 def is_tight(space: SearchSpace) -> bool:
-    """Return True if the cluster is small and most of its moves are impossible before any other
-    move; False otherwise."""
+    """Return True if the cluster is small and many of its moves are impossible as the first move of
+    a plan; False otherwise."""
     if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
@@ -167,9 +167,9 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves can be made one after the other. The result is ``known``, or
-    a plan of an integer program with stages of moves if ``known`` is far from the best end
-    state."""
+    """Return the best plan whose moves can be made one after the other. The plan is one of the
+    found plans or ``known``. If its end state is much worse than the best end state, a plan of an
+    integer program with stages of moves may be returned instead."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -183,13 +183,13 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
-    """Return True if some end state found is better than the end state of ``moves`` by more than
-    :data:`STUCK`; False otherwise."""
+    """Return True if an end state in ``found`` is better than the end state of ``moves`` by more
+    than :data:`STUCK`; False otherwise."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
 def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
-    """Add the best of all plans with exactly ``moves`` moves to the known plans."""
+    """Rate all plans with exactly ``moves`` moves, and add the best of these plans to ``found``."""
     single = [(vm, host) for vm, host in np.ndindex(len(space.vms), len(space.hosts))
               if host != space.home[vm]]
     plans = [plan for plan in itertools.combinations(single, moves) if len(dict(plan)) == moves]
@@ -204,13 +204,13 @@ def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
 
 
 def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int = 1) -> float:
-    """Compute the best end state by an integer program, and add it to the known end states. Nothing
-    is added if the cluster is too large.
+    """Compute the best end state by an integer program, and add it to ``found``. Nothing is added
+    if the cluster is too large.
 
     :param rounds: number of stages of moves. With 1, the moves to the end state may have no
-        possible order; with more, they have one
-    :returns: the largest part of its cost by which another end state may be better; inf if no end
-        state was found
+        possible order; with more, the moves have a possible order
+    :returns: upper bound of the fraction of its cost by which another end state may be better; inf
+        if no end state was found
     """
     state, problem = space.state, space.problem
     if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
@@ -234,8 +234,9 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Return the available hosts that a plan could touch, sorted. In each policy, the most and the
-    least loaded hosts are returned, about as many as the moves of a plan need."""
+    """Return the available hosts, sorted, to and from which a plan may move instances. The result
+    has the most and the least loaded hosts of each policy, about as many as the moves of a plan
+    need."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
     if state.problem.left_out is not None:
@@ -252,8 +253,11 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Return the best plan whose moves can be made one after the other. The result is one of the
-    found plans, the part of a found plan that can be made, or one of the ``known`` plans, all of
-    which can be made."""
+    plans in ``found``, the first part of such a plan that can be made, or one of the plans
+    ``known``.
+
+    :param known: plans whose moves can be made one after the other
+    """
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]
@@ -273,8 +277,8 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
-    """Return (objective in units of the tolerance, number of moves, their memory). A smaller rating
-    is better."""
+    """Return (objective in units of the tolerance, number of moves, memory of the moved instances).
+    A smaller rating is better."""
     memory = sum(int(state.problem.memory_mb[vm]) for vm, _host in moves)
     return round(state.after(moves).objective() / TOLERANCE), len(moves), memory
 
@@ -282,11 +286,11 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, i
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
     """Return a plan that is as good as ``plan``, without needless moves and with less memory to
-    copy. In scheduling this is called the compaction of a solution.
+    copy. In scheduling, this step is called the compaction of a solution.
 
     :param state: the state before the plan
     :param plan: (instance, destination), each instance once
-    :param worst: float64 (P,), the imbalance above which no policy may end
+    :param worst: float64 (P,), highest permitted imbalance of each policy after the plan
     """
     home, memory, after = state.vm_host, state.problem.memory_mb, state.after(plan)
     most = after.objective() + TOLERANCE
