@@ -1,4 +1,5 @@
-"""Types of arguments about moves: indexes of instances and hosts, one or many at once."""
+"""Types of arguments about moves. Instances and hosts are given by their indexes, one or many at
+once."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
-"""The choice of hosts for instances, as the input and the result of an integer program.
+"""The choice of hosts for instances: the input and the result of an integer program.
 
 Instances are of one *kind* if they need the same room, may go to the same hosts and are kept apart
 by the same groups. The program decides only how many instances of each kind arrive at a host or
-leave it. So its size does not depend on the number of instances. The order of the moves is found
-later (:mod:`kronos_nova.planners.order`).
+leave the host. So the size of the program does not depend on the number of instances. The order of
+the moves is found later (:mod:`kronos_nova.planners.order`).
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ from kronos_nova.model.state import State
 class Ended:
     """The end state that an integer program finds for instances that leave their hosts.
 
-    moves : (instance, destination), in no order
-    stays : intp, instances that have to leave and find no host
+    moves : (instance, destination), in the order of the program's rounds (stages of moves)
+    stays : intp, instances that have to leave and for which no host is found
     is_proven : True if it is proven that no end state leaves fewer instances; False otherwise
-    parts : {instance: its intended NUMA cells on its new host}
+    parts : {instance: NUMA cells on its new host that the program chose}
     """
 
     moves: list[tuple[int, int]]
@@ -52,22 +52,22 @@ class Assignment:
     cells, load and groups that are kept apart. All other rules are evaluated in the present state.
 
     kind : intp (v,), kind of each instance
-    allowed : bool (k, h), hosts that instances of a kind may go to
-    emptied : use of NUMA cells without the instances; None if NUMA cells forbid nothing
+    allowed : bool (k, h), true for hosts that instances of a kind may go to
+    emptied : use of NUMA cells without the instances; None if no rule about NUMA cells applies
     places : the distinct sets of NUMA cells that instances use now, each a tuple of Place
     lies : intp (v,), position in ``places`` of the NUMA cells of each instance
-    is_exact : False if a rule forbids a host that it may permit once other instances have moved
+    is_exact : False if a rule forbids a host that the rule may permit once other instances have
+        moved
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
                  hosts: np.ndarray, by_weight: bool = False,
                  closed: np.ndarray | None = None):
-        """
-        :param leaving: intp, instances that have to leave
+        """:param leaving: intp, instances that have to leave
         :param others: intp, instances that may move but do not have to
         :param hosts: intp, possible destinations, sorted
-        :param by_weight: whether instances of one kind must have the same weights
-        :param closed: bool (h,), true for hosts of ``hosts`` that are no destinations; None if all
+        :param by_weight: whether only instances with equal loads are of one kind
+        :param closed: bool (h,), true for hosts of ``hosts`` that are not destinations; None if all
             are destinations
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
@@ -121,24 +121,21 @@ class Assignment:
         return kind, allowed[np.unique(kind, return_index=True)[1]]
 
     def _emptied(self) -> CellUse | None:
-        """Return the use of NUMA cells by all instances that are not in the assignment; None if
-        NUMA cells forbid nothing."""
+        """Return the use of NUMA cells by all instances that are not in the assignment; None if no
+        rule about NUMA cells applies."""
         if self.state.cells is None or not any(
                 isinstance(rule, CellRoom) for rule in self.model.rules):
             return None
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """Return arrays intp (v,) that number the needs of NUMA cells. Instances with different
-        needs have different numbers."""
+        """Return arrays intp (v,) that give each instance a number by its needs of NUMA cells.
+        Instances with different needs have different numbers."""
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """Return the NUMA cells that instances use now.
-
-        :returns: intp (v,), position of each instance's set of cells in the list; and the list of
-            the distinct sets
-        """
+        """Return two results: intp (v,), for each instance the position of its set of NUMA cells in
+        a list; and this list, which has the distinct sets."""
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
             return np.zeros(len(self.vms), dtype=np.intp), [()]
@@ -147,17 +144,17 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """Return intp (v, C): the row of ``limits`` of the shared provider that each resource class
-        of an instance is allocated from. The result is -1 if the host of the instance provides the
+        """Return intp (v, C): the row of ``limits`` of the shared provider from which each resource
+        class of an instance is allocated. The result is -1 if the host of the instance provides the
         class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """Return intp (v, n): the present failure domain of each instance that has to leave, for
-        each group that is kept apart by failure domains. The result is -1 for instances that are
-        not in the group or need not leave."""
+        """Return intp (v, n): the present failure domain of each instance that has to leave, in
+        each of the n groups that are kept apart by failure domains. The result is -1 for instances
+        that are not in the group or need not leave."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]
@@ -170,14 +167,15 @@ class Assignment:
         return tuple(sorted(groups[self.apart[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
-        """Forbid ``host`` to all instances of the kind of ``vm`` in later programs."""
+        """Forbid ``host`` to all instances of the kind of ``vm`` in the programs that are made
+        later."""
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Return a text about the reason why no host could hold an instance. Return '' if a host
-        could hold it once all instances that may make room have left the host.
+        """Return a text that explains why no host could hold an instance. Return '' if a host could
+        hold the instance once all instances that may make room have left this host.
 
         :param others: intp, instances that may make room
         """
@@ -195,8 +193,8 @@ class Assignment:
 
     @property
     def why_too_little(self) -> str:
-        """Return a text about the reason why the instances that have to leave do not all fit on the
-        hosts. Return '' if the sums of needed and free room do not prove this."""
+        """A text that explains why the instances that have to leave do not all fit on the hosts.
+        The text is '' if the sums of room do not prove this."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -208,14 +206,14 @@ class Assignment:
                 f'that may take them have {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true where a host provides a resource class itself; false where a
-        shared provider does."""
+        """Return bool (h, C): true where the host itself provides a resource class; false where a
+        shared provider provides the class."""
         classes = np.arange(self.problem.demands.shape[1])
         return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
     def here(self) -> np.ndarray:
-        """Return intp (k, h): the number of instances of each kind on each host that may move but
-        do not have to."""
+        """Return intp (k, h): the number of instances of each kind on each host. Only instances
+        that may move but do not have to are counted."""
         pairs, _lies, counts = self.leaving_pairs()
         here = np.zeros((len(self.sample), len(self.hosts)), dtype=np.intp)
         np.add.at(here, tuple(pairs.T), counts)
@@ -224,9 +222,9 @@ class Assignment:
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays about the instances that may move but do not have to.
 
-        Each row stands for instances of one kind, on one host, in one set of NUMA cells. The arrays
-        are the pairs of kind and host, intp (n, 2); the positions of the sets in ``places``, (n,);
-        and the numbers of instances, (n,).
+        Each row stands for the instances of one kind on one host in one set of NUMA cells. The
+        arrays are (kind, host), intp (n, 2); the position of the set in ``places``, (n,); and the
+        number of instances, (n,).
         """
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
@@ -238,8 +236,8 @@ class Assignment:
         return rows[:, :2], rows[:, 2], counts
 
     def permitted(self) -> np.ndarray:
-        """Return bool (k, h): true for hosts that instances of a kind may go to. Pairs that
-        :meth:`forbid` has excluded are false."""
+        """Return bool (k, h): true for hosts that instances of a kind may go to. The result is
+        false for hosts that :meth:`forbid` has forbidden to the kind."""
         allowed = self.allowed.copy()
         for pair in self.forbidden:
             allowed[pair] = False
@@ -247,17 +245,18 @@ class Assignment:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """float64 (k, P): the mean weight of the instances of each kind."""
+        """float64 (k, P): the mean load of the instances of each kind."""
         weights = np.zeros((len(self.sample), len(self.problem.policies)))
         np.add.at(weights, self.kind, self.problem.weights[self.vms])
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Return the end state of a solution, with the moves in the order of the rounds of the
-        program.
+        """Return the end state of a solution, with the moves in the order of the program's rounds
+        (stages of moves).
 
         A solution only says how many instances of each kind move. This method chooses the
-        instances: the heaviest instance of a kind goes to the host with the least load.
+        instances. Of the instances of a kind that move, the heaviest goes to the host with the
+        least load.
         """
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
@@ -290,10 +289,11 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of a kind that move in a round. If they have
-        to leave, the heaviest are chosen. Otherwise the lightest on each host are chosen.
+        """Return intp: the positions of the instances of a kind that move in a round. If instances
+        of the kind have to leave, the heaviest are chosen. Otherwise the lightest on each host are
+        chosen.
 
-        :param is_left: bool (v,), instances that have not moved yet
+        :param is_left: bool (v,), true for instances that have not moved yet
         :param count: number of instances that move, if they have to leave
         :param leave: intp (h,), number of instances that leave each host, if they do not have to
         :param lies: {host: {position in ``places``: number of instances in these NUMA cells that
@@ -317,8 +317,8 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the part of all free room of the cluster that each instance needs. Of
-    all resource classes, the one with the largest part counts."""
+    """Return float64 (n,): the fraction of all free room of the cluster that each instance needs.
+    Of all resource classes, the class with the largest fraction counts."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
@@ -344,7 +344,7 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first of ``vms``: as many instances as would fit if all free room of ``hosts``
+    """Return the first instances of ``vms``: as many as would fit if all free room of ``hosts``
     were on one host. At least one instance is returned.
 
     :param hosts: bool (H,)
@@ -359,6 +359,6 @@ def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]
 
 
 def _free(state: State) -> np.ndarray:
-    """Return float64 (H, C): the free amounts that hosts provide themselves, without shared
-    providers."""
+    """Return float64 (H, C): the free amount of each resource class on each host. Free amounts of
+    shared providers are not included."""
     return np.maximum(state.problem.limits - state.used, 0.0)[:len(state.guests)]

@@ -29,9 +29,9 @@ class Model:
 
     rules : rules that forbid moves, in the order in which they are evaluated; callback rules come
         last
-    prices : costs of moves
+    prices : prices of moves
     memberships : members of server groups
-    breakable : bool (G,), soft groups whose policy may be violated for a price
+    breakable : bool (G,), true for soft groups whose policy may be violated for a price
     guests : intp (H,), number of instances on each host before any move, including instances that
         are migrating to the host
     """
@@ -48,7 +48,7 @@ class Model:
                                   minlength=len(problem.hosts))
 
     def with_rules(self, *rules: Rule) -> 'Model':
-        """Return a copy with further rules."""
+        """Return a copy with ``rules`` as additional rules."""
         other = copy.copy(self)
         other.__dict__.pop('for_emptying', None)
         other.rules = _callbacks_last((*self.rules, *rules))
@@ -64,40 +64,43 @@ class Model:
         return other
 
     def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
-        """Return a copy in which no host exceeds the ceiling in any policy after any move. A host
-        that is above the ceiling in ``state`` may not exceed its present score."""
+        """Return a copy with the rule that no host exceeds ``ceiling`` in any policy after any
+        move. A host that is above the ceiling in ``state`` may not exceed its score in ``state``.
+
+        :param ceiling: the overload ceiling, a score
+        """
         return self.with_rules(LoadLimit(
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """Return a copy with the rule that no host ends above the mark (a limit of load) in any
-        policy. A host that is above the mark in ``state`` may not end above its present score.
+        """Return a copy with the rule that no host ends above ``mark`` in any policy. A host that
+        is above this limit in ``state`` may not end above its score in ``state``.
 
-        :param mark: one figure for all policies, or float64 (P,)
+        :param mark: limit of the score, one for all policies, or float64 (P,)
         """
         return self.with_rules(LoadLimit(
             most=np.maximum(mark, state.scores), by_capacity=False,
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return the keys of an instance; instances that share a key must not be moved at the same
-        time. The keys are the positions of its server groups, because Nova does not count a group
-        member that is migrating."""
+        """Return the keys of an instance. Instances that share a key must not be moved at the same
+        time. The keys are the positions of the instance's server groups, because Nova does not
+        count a group member that is migrating."""
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
-        """Return the host and all hosts that share a resource provider with it, such as the
+        """Return the host and all hosts that share a resource provider with this host, such as the
         provider of a shared disk."""
         hosts, classes = np.indices((len(self.guests), len(self.problem.resource_classes)))
         rows = np.asarray(self.problem.row(hosts, classes))
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
     def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): true for chains of moves in which two instances are members of one of
-        the wanted groups.
+        """Return bool (...): true for chains of moves in which two instances are members of the
+        same wanted group.
 
-        :param wanted: bool (G,)
+        :param wanted: bool (G,), true for the wanted groups
         """
         chains = [vms.reshape(-1) for vms, _hosts in moves]
         shared = np.zeros(len(chains[0]), dtype=bool)
@@ -118,8 +121,8 @@ class Model:
             self.memberships.hard, hard, soft)
 
     def broken_rules(self, state: 'State') -> np.ndarray:
-        """Return bool (G,): true for operators' rules about several servers that the present hosts
-        of the servers violate."""
+        """Return bool (G,): true for operators' rules about several servers that the hosts of the
+        servers violate in ``state``."""
         return (state.groups.misplaced > 0) & self.memberships.by_rule
 
     def astray(self, state: 'State') -> np.ndarray:
@@ -133,22 +136,23 @@ class Model:
         return int(self.astray(state).sum() + misplaced)
 
     def is_astray(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true where an operator's rule forbids the instance to be on the
-        host."""
+        """Return bool (n,): true where an operator's rule forbids the instance to be on the host at
+        the same position."""
         wrong = np.zeros(len(vms), dtype=bool)
         for rule in self._placement_rules:
             wrong |= ~rule.allowed[rule.kind[vms], hosts]
         return wrong
 
     def rules_against(self, vm: int, host: int) -> str:
-        """Return a text with the operators' rules that forbid an instance a host; '' if no rule
-        does."""
+        """Return a text with the names of the operators' rules that forbid the host to the
+        instance; '' if no rule forbids it."""
         found = [rule.names(vm, host) for rule in self._placement_rules
                  if not rule.allowed[rule.kind[vm], host]]
         return ' and '.join(found)
 
     def rules_of(self, vm: int) -> str:
-        """Return a text with the operators' rules that apply to an instance; '' if no rule does."""
+        """Return a text with the names of the operators' rules that apply to an instance; '' if no
+        rule applies."""
         found = [rule.names(vm) for rule in self._placement_rules if rule.kind[vm]]
         found += [f'rule {self.memberships.groups[group].rule}'
                   for group in self.memberships.groups_of(vm) if self.memberships.by_rule[group]]
@@ -156,8 +160,8 @@ class Model:
 
     @property
     def kinds_by_rules(self) -> list[np.ndarray]:
-        """Arrays intp (V,) that number the instances by operators' rules. Instances to which
-        different rules apply have different numbers."""
+        """Arrays intp (V,) that give each instance a number by operators' rules. Instances to which
+        different rules apply have different numbers in at least one array."""
         preferences = self.prices.preferences
         return [rule.kind for rule in self._placement_rules] + (
             [] if preferences is None else [preferences.kind])
@@ -167,17 +171,17 @@ class Model:
         return [rule for rule in self.rules if isinstance(rule, PlacementRule)]
 
     def movable_members(self, groups: np.ndarray) -> np.ndarray:
-        """Return intp: the movable instances that are members of one of the groups, sorted.
+        """Return intp: the movable instances that are members of a wanted group, sorted.
 
-        :param groups: bool (G,)
+        :param groups: bool (G,), true for the wanted groups
         """
         members = self.memberships.members[groups[self.memberships.member_of]]
         return np.unique(members[self.problem.movable[members]])
 
     def names_of(self, groups: np.ndarray, vm: int) -> str:
-        """Return a text with the names of those of ``groups`` that an instance is a member of.
+        """Return a text with the names of the wanted groups that an instance is a member of.
 
-        :param groups: bool (G,)
+        :param groups: bool (G,), true for the wanted groups
         """
         return ', '.join(self.memberships.groups[group].name
                          for group in self.memberships.groups_of(vm) if groups[group])

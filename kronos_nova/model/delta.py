@@ -1,4 +1,4 @@
-"""The effect of moves on a state, and the decision whether rules allow them."""
+"""The effect of moves on a state, and the decision whether the rules allow the moves."""
 
 import functools
 from typing import TYPE_CHECKING
@@ -29,8 +29,8 @@ class Delta:
     the state changes.
 
     Every move of a chain is evaluated as if the other moves of the chain were already made. If the
-    moves of a chain affect each other by more than load and room, the chain is tried on a copy of
-    the state.
+    moves of a chain affect each other by more than load and room, the chain is evaluated on a copy
+    of the state.
     """
 
     def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
@@ -43,8 +43,8 @@ class Delta:
 
     @functools.cached_property
     def moves(self) -> Chains:
-        """(instances, destinations) of the first, second ... move of all chains, intp (...)
-        each."""
+        """The moves of all chains, as a tuple with one pair of arrays intp (...) for each position
+        in a chain. A pair is (instances, destinations)."""
         return tuple((np.broadcast_to(vms, self.shape), np.broadcast_to(hosts, self.shape))
                      for vms, hosts in self._moves)
 
@@ -62,7 +62,7 @@ class Delta:
     @functools.cached_property
     def against(self) -> np.ndarray:
         """intp (...): the position of the first rule that forbids a move of the chain. The value is
-        -1 if no rule forbids a move, and -2 if an instance would move to its own host."""
+        -1 if no rule forbids a move, and -2 if the destination of an instance is its own host."""
         against = np.where(self._itself(), ITSELF, NONE)
         for number, rule in enumerate(self.model.rules):
             open_ = np.asarray(against == NONE)
@@ -84,13 +84,13 @@ class Delta:
     @functools.cached_property
     def accepted(self) -> np.ndarray:
         """bool (...): true for chains that every policy accepts. A policy does not accept a chain
-        after which its imbalance is both larger than before and above its threshold."""
+        if its imbalance is both larger after the moves than before and above its threshold."""
         return self._extremes.accepts(self.imbalances)
 
     @functools.cached_property
     def price(self) -> np.ndarray:
-        """float64 (...): the increase, by the moves, of the price of all moves since
-        :meth:`State.settle`."""
+        """float64 (...): the price that the moves add to the price of all moves made since
+        :meth:`State.settle`. The value is negative for moves back to earlier hosts."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:
@@ -105,10 +105,10 @@ class Delta:
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...) for single moves: true if the move lowers the number of members that
-        violate the policy of a wanted group.
+        """Return bool (...): true if a move lowers the number of members that violate the policy of
+        a wanted group. The chains must have one move each.
 
-        :param wanted: bool (G,)
+        :param wanted: bool (G,), true for the wanted groups
         """
         position, groups, change = self._misplaced_more(*self.moves[0])
         result = np.zeros(self.moves[0][0].size, dtype=bool)
@@ -128,13 +128,13 @@ class Delta:
     def _some(self, rows: np.ndarray) -> 'Delta':
         """Return the Delta of some of the chains.
 
-        :param rows: bool (...), true for the chains to keep
+        :param rows: bool (...), true for the chains in the result
         """
         return Delta(self.state, tuple((vms[rows], hosts[rows]) for vms, hosts in self.moves),
                      self.model)
 
     def _allows(self, rule: Rule) -> np.ndarray:
-        """Return bool, broadcasts to (...): true for chains of which one rule allows all moves."""
+        """Return bool, broadcasts to (...): true for chains in which the rule allows every move."""
         if len(self._moves) == 1:
             return rule.allows(self.state, *self._moves[0])
         allows = functools.reduce(np.logical_and, (self._allows_move(rule, n)
@@ -146,13 +146,14 @@ class Delta:
         return allows
 
     def _allows_move(self, rule: Rule, n: int) -> np.ndarray:
-        """Return bool (...): true for chains of which one rule allows move ``n``. The effects of
-        the other moves of the chain on load and room are included."""
+        """Return bool (...): true for chains in which the rule allows the move at position ``n``.
+        The effects of the other moves of the chain on load and room are included."""
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
-        """Return bool (...): true for chains of which the additive rules (about room and load)
-        allow move ``n``. Other rules are not evaluated, so that this method is fast."""
+        """Return bool (...): true for chains in which all additive rules (rules about room and
+        load) allow the move at position ``n``. Other rules are not evaluated, so that this method
+        is fast."""
         return functools.reduce(np.logical_and, (
             self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
@@ -169,8 +170,8 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """Return float64 (...): the change of the cost of members that violate the policy of a soft
-        group."""
+        """Return float64 (...): the change of the price of members that violate the policies of
+        soft groups."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
@@ -190,7 +191,8 @@ class Delta:
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (positions of moves, groups, changes) with an entry for every group of every moved
-        instance. A change is that of the number of members that violate the policy of the group."""
+        instance. The change is the change of the number of members that violate the policy of the
+        group."""
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)
         return position, groups, self.state.groups.change(

@@ -1,4 +1,5 @@
-"""The imbalances after each of many moves, computed only from the hosts with extreme scores."""
+"""The imbalances after each of many moves, computed only from the hosts with the highest and lowest
+scores."""
 
 from collections.abc import Sequence
 
@@ -18,17 +19,18 @@ Shift = tuple[Index, np.ndarray]
 
 
 class Extremes:
-    """The hosts at both ends of each policy's scores.
+    """The most and the least loaded hosts of each policy.
 
     A move changes the scores of two hosts. The highest score after the move is the score of one of
-    the two hosts, or of the highest other host. So the three highest and the three lowest hosts of
-    a policy are enough; for k moves made together, 2k + 1 hosts. Hosts that are left out of
-    imbalances come in addition.
+    these two hosts, or the highest score of the other hosts. So the three highest and the three
+    lowest hosts of a policy are enough to compute its imbalance after a move. For k moves made
+    together, 2k + 1 hosts at each end are enough. If policies leave hosts out of imbalances, the
+    left-out hosts are included in addition.
 
     imbalances : float64 (P,), imbalance of each policy before any move
     left_out : number of hosts that each policy leaves out at each end
-    tops, bottoms : for each policy intp (count + its left_out,), the hosts with the highest
-        (lowest) scores, the most extreme first; fewer hosts in small aggregates
+    tops, bottoms : for each policy intp (n,), the hosts with the highest (lowest) scores, the most
+        extreme first
     """
 
     def __init__(self, problem: Problem, scores: np.ndarray, vm_host: np.ndarray, count: int):
@@ -49,21 +51,22 @@ class Extremes:
 
     @property
     def is_balanced(self) -> bool:
-        """Return True if every policy is at or below its threshold; False otherwise."""
+        """Return whether every policy is at or below its threshold."""
         return bool((self.imbalances <= self.problem.thresholds + TOLERANCE).all())
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts at the lower end of some policy, now or after one other host has moved
-        away from this end. A host is at the lower end if it has the lowest score or is left out
-        there."""
+        """intp: the hosts that decide the lower end of some policy's scores, or do so once one
+        other host there gets a higher score. The host with the lowest score that counts decides the
+        lower end, together with the hosts that the policy leaves out there."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the hosts that decide the imbalance at one end. They
-        are the hosts that the policy leaves out at this end, and the first host that counts.
+        """Return intp (n,) for each policy: the hosts that decide the imbalance at one end of the
+        scores. These hosts are the hosts that the policy leaves out at this end, and the first host
+        that counts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
@@ -75,8 +78,8 @@ class Extremes:
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
 
     def at_best(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n, P): a lower bound of the imbalances after moves of instances to any
-        host that is not in :attr:`low_ends`."""
+        """Return float64 (n, P): for each instance, a lower bound of the imbalances after a move of
+        the instance to any host that is not in :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:
@@ -109,7 +112,10 @@ class Extremes:
 
     def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
         """Return float64 (...): the imbalance after changes of scores, for a policy that leaves
-        some hosts out of its imbalance."""
+        some hosts out of its imbalance.
+
+        :param shifts: (hosts, changes of their scores) of each change
+        """
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
             return np.zeros(())
@@ -131,7 +137,10 @@ class Extremes:
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
         """Return the score of the most extreme host of ``ends`` whose score the moves do not
-        change. Return ``default`` if the moves change the scores of all these hosts."""
+        change; ``default`` if the moves change the scores of all these hosts.
+
+        :param touched: the hosts whose scores the moves change
+        """
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host
@@ -141,13 +150,19 @@ class Extremes:
         return result
 
     def accepts(self, after: np.ndarray) -> np.ndarray:
-        """Return bool (...): true if every policy either gets no worse or ends at or below its
-        threshold."""
+        """Return bool (...): true if the imbalance of every policy either does not rise or ends at
+        or below the threshold.
+
+        :param after: float64 (..., P), the imbalances after moves
+        """
         worse = after > self.imbalances + TOLERANCE
         return ~np.any(worse & (after > self.problem.thresholds + TOLERANCE), axis=-1)
 
     def decrease(self, after: np.ndarray) -> np.ndarray:
-        """Return float64 (...): the decrease of the combined imbalance."""
+        """Return float64 (...): the decrease of the combined imbalance by moves.
+
+        :param after: float64 (..., P), the imbalances after the moves
+        """
         return self.combined - after @ self.problem.policy_weights
 
 
@@ -157,9 +172,10 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
     """Return float64 (...): the score at position ``beyond`` (from 0) in descending order, after
     some hosts have new scores.
 
-    Let x be the new scores, and r the scores of all other hosts, both in descending order. If j of
-    x are among the ``beyond`` + 1 highest scores, the wanted score is the lower one of x[j] and
-    r[``beyond`` + 1 - j]. The result is the highest of these scores over all j.
+    Let x be the new scores, and r the scores of all other hosts, both in descending order with
+    positions from 0. If j of x are among the ``beyond`` + 1 highest scores, the wanted score is the
+    lower one of x[j - 1] and r[``beyond`` - j]. The result is the highest of these scores over all
+    j.
 
     :param ends: the hosts with the highest scores, in descending order
     :param touched: (hosts, whether they count) of each change
@@ -185,8 +201,8 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
 
 
 def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Return arrays of one shape after broadcasting: the smallest of all values at each position,
-    then the second smallest, and so on."""
+    """Return arrays of one shape, after the arrays are broadcast. The first array has the smallest
+    value at each position, the second array the second smallest value, and so on."""
     for last in range(len(parts) - 1, 0, -1):
         for n in range(last):
             parts[n:n + 2] = np.minimum(*parts[n:n + 2]), np.maximum(*parts[n:n + 2])
@@ -194,8 +210,8 @@ def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def smallest(keys: np.ndarray, count: int) -> np.ndarray:
-    """Return the indexes of the ``count`` smallest keys, the smallest key first. Equal keys keep
-    their order."""
+    """Return the indexes of the ``count`` smallest keys, the smallest key first. Of equal keys, the
+    first comes first."""
     few = np.arange(len(keys))
     if count < len(keys):
         few = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])

@@ -1,4 +1,4 @@
-"""An upper bound of the load that instances can bring to hosts within the hosts' room."""
+"""An upper bound of the load that instances can bring to a host, given the room of the host."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ def most_added(problem: Problem) -> np.ndarray:
     """Return float64 (H, P): an upper bound of the score that movable instances can add to each
     host.
 
-    For each resource class, the room that a host has without movable instances is filled with the
-    instances that have most load for their amount of the class. The class with the lowest result
-    gives the bound.
+    For each resource class, the room that a host has without movable instances is filled. The
+    instances with most load for their amount of the class come first. The class with the lowest
+    result gives the bound.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

@@ -13,10 +13,12 @@ from kronos_nova.model.problem import Problem
 
 
 class Memberships:
-    """The members of each of G groups, which never change. A place is a host or a failure domain.
+    """The members of each of G groups. The members never change. A place is a host or a failure
+    domain.
 
-    anti, hard : bool (G,), whether members are kept apart, and whether the policy must hold
-    by_rule : bool (G,), groups that are rules of operators
+    anti : bool (G,), true for groups whose members are kept apart
+    hard : bool (G,), true for groups whose policy must hold
+    by_rule : bool (G,), true for groups that stand for rules of operators
     most : intp (G,), maximum number of members in one place, for groups whose members are kept
         apart
     most_places : intp (G,), maximum number of places, for all other groups
@@ -43,8 +45,8 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the place (host or failure domain) in which each host is for the group
-        at the same position. The place is -1 for host -1, which is no host."""
+        """Return intp (n,): the place (host or failure domain) of each host, as the group at the
+        same position defines places. The place is -1 for host -1, which stands for no host."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
@@ -68,12 +70,9 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places (hosts or failure domains) of hosts at each level of failure domains. At
-    the first level each host is a place of its own.
-
-    :returns: intp (L, H + 1), the place of each host at each level, with a last column of -1 for no
-        host; and intp (G,), the level of each group
-    """
+    """Return two arrays: intp (L, H + 1), the place of each host at each level of failure domains;
+    and intp (G,), the level of each group. At the first level, every host is a separate place. The
+    last column of the first array is -1 and stands for no host."""
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(
@@ -83,20 +82,20 @@ def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the elements of all lists one after the other, and the number of the list
-    of each element."""
+    """Return two arrays: the elements of all lists one after the other, and for each element the
+    position of its list."""
     row = np.concatenate([np.zeros(0, dtype=np.intp), *lists]).astype(np.intp)
     return row, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 
 
 class GroupCounts:
-    """The number of members of each group in each place (host or failure domain), updated with
-    every move.
+    """The number of members of each group in each place, updated with every move. A place is a host
+    or a failure domain.
 
     A member is *misplaced* if it violates the policy of its group. In a group whose members are
-    kept apart, the members beyond ``most`` in a place are misplaced. In other groups, the members
-    outside of the ``most_places`` places with most members are misplaced. Memory is used only for
-    pairs of group and place that have or had a member.
+    kept apart, the members beyond ``most`` in a place are misplaced. A group whose members are kept
+    together may use the ``most_places`` places with most members; its members in all other places
+    are misplaced. Memory is used only for pairs of group and place that have or had a member.
 
     misplaced : intp (G,), number of misplaced members
     """
@@ -119,12 +118,12 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """Update three figures of each of ``groups``. The places of a group are sorted by their
-        number of members, the largest first, and the group may use the first ``most_places`` of
-        them. The figures are the number of members in the last place that the group may use, the
-        number of members in the next place, and the number of misplaced members.
+        """Update three numbers for each of ``groups``. For this, the places of a group are sorted
+        by their number of members, the largest first. The group may use the first ``most_places``
+        of these places. The three numbers are the members in the last place that the group may use,
+        the members in the next place, and the misplaced members.
 
-        :param of: intp, the groups of ``counts``, sorted
+        :param of: intp, the group of each entry of ``counts``, sorted
         :param counts: intp, number of members in each place
         """
         begin = np.searchsorted(of, groups)
@@ -142,7 +141,8 @@ class GroupCounts:
             self.memberships.anti[groups], np.add.reduceat(over, begin), total(rank >= places))
 
     def add(self, vm: int, host: int, amount: int) -> None:
-        """Count an instance on a host for all its groups.
+        """Add an instance to the counts of its groups at a host, or remove the instance from these
+        counts.
 
         :param amount: 1 to add the instance, -1 to remove it
         """
@@ -161,7 +161,7 @@ class GroupCounts:
 
     def on(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return intp (n,): the number of members of each group in the place (host or failure
-        domain) of each host."""
+        domain) of the host at the same position."""
         if not len(self._keys):
             return np.zeros(np.shape(groups), dtype=np.intp)
         members = self.memberships
@@ -169,22 +169,23 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true if the place of the host is the last place that the group may use,
-        and has more members than all further places. Places are in the order of their number of
-        members."""
+        """Return bool (n,): true if the group may use one place less after one member has left the
+        host. For this, the places of the group are sorted by their number of members. The result is
+        true if the place of the host has as many members as the last place that the group may use,
+        and the next place has fewer."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return intp (n,): the number of members in the last place that the group may use, after
-        one member has left the host. A member that moves to a place with at least that number of
+        one member has left the host. A member that moves to a place with at least this number of
         members is not misplaced."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
         """Return intp (n,): the change of the number of misplaced members if one member of each
-        group moves."""
+        group moves from its source to its destination."""
         members, most = self.memberships, self.memberships.most[groups]
         there, here = self.on(groups, destinations), self.on(groups, sources)
         apart = (there >= most).astype(np.intp) - (here > most)

@@ -1,27 +1,28 @@
-"""Look-up of integers in sorted arrays, and numbers for equal rows."""
+"""Search of integers in sorted arrays, and numbers that identify equal rows."""
 
 import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Return two arrays (...):
-    the position of each value, intp, and true where the value is found, bool. The position of a
-    value that is not found is arbitrary but valid."""
+    """Search each of ``wanted`` in ``keys``, which are sorted and not empty. Return two arrays: the
+    position of each number, intp (...), and true if the number is found, bool (...). The position
+    of a number that is not found has no meaning, but is a valid index of ``keys``."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 
 
 def contains(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return bool (...): true for each of ``wanted`` that is among sorted ``keys``."""
+    """Return bool (...): true for each of ``wanted`` that is in ``keys``. The ``keys`` are
+    sorted."""
     if not len(keys):
         return np.zeros(np.shape(wanted), dtype=bool)
     return find(keys, wanted)[1]
 
 
 def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """Return intp (n,): a number for each row, which is equal for equal rows. The numbers begin at
-    0, in the order of the sorted rows. ``np.unique`` is not used, because it would copy the
-    rows."""
+    """Return intp (n,): a number for each row. Equal rows have equal numbers, and different rows
+    have different numbers. The numbers begin at 0, in the order of the sorted rows. ``np.unique``
+    is not used, because it would copy the rows."""
     sequence = np.lexsort((np.arange(len(rows)), *rows.T[::-1]))
     is_new = np.zeros(len(rows), dtype=bool)
     for column in rows.T:

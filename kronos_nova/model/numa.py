@@ -1,10 +1,11 @@
 """NUMA cells in a model: whether servers fit into the cells of hosts, and the amounts that servers
-take there.
+use there.
 
 The rules are those of ``nova.virt.hardware.numa_fit_instance_to_host`` with the limits of Nova's
-NUMATopologyFilter. A part of a server is one cell of the server's NUMA topology, and needs a cell
-of the host that no other part of the server uses. The cells are chosen as Nova chooses them. Nova's
-rules about threads of one core, devices near a cell and networks are left to the scheduler.
+NUMATopologyFilter. A part of a server is one cell of the server's NUMA topology. Each part needs a
+cell of the host that no other part of the server uses. The cells are chosen as Nova chooses them.
+Nova's rules about threads of one core, devices near a cell and networks are not modelled; Nova's
+scheduler checks them.
 
 Shapes: H hosts, C cells of the host with most cells, S page sizes, V instances, K kinds of
 instances. Instances are of one kind if they have equal parts. Kind 0 has no parts.
@@ -33,10 +34,11 @@ of a page size. Fixed: no index is negative."""
 
 
 class Place(NamedTuple):
-    """The cell and the page size of one part of an instance.
+    """The cell and the page size of one part of an instance. A part is one cell of the instance's
+    NUMA topology.
 
     cell : position of the NUMA cell on the host
-    page : position of the page size
+    page : position of the page size in the list of page sizes
     """
 
     cell: int
@@ -45,11 +47,11 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Amounts:
-    """The inventory of NUMA cells, or the use of it, float64.
+    """Amounts of resources in NUMA cells: the inventory of the cells, or the part in use.
 
-    cpus, pinned : (H, C), shared CPUs and pinned CPUs
-    memory : (H, C), in MiB
-    pages : (H, C, S), number of pages
+    cpus, pinned : float64 (H, C), shared CPUs and pinned CPUs
+    memory : float64 (H, C), MiB of memory
+    pages : float64 (H, C, S), number of pages
     """
 
     cpus: np.ndarray
@@ -69,14 +71,14 @@ def _make_amounts(shape: tuple[int, int], sizes: int) -> Amounts:
 class Cells:
     """The NUMA cells of a problem.
 
-    known : bool (H,), hosts whose cells are known
-    exists : bool (H, C), whether a host has this cell
+    known : bool (H,), true for hosts whose cells are known
+    exists : bool (H, C), true for cells that the host has
     ids : intp (H, C), Nova's numbers of the cells
     has, used : Amounts that the cells have, and Amounts that are used before any move
     cpu_ratio, memory_ratio : float64 (H,), allocation ratios of shared CPUs and of memory
-    page_kb : float64 (S,), page sizes, the smallest first
-    has_size : bool (H, C, S), page sizes of each cell
-    reserved : float64 (H, C, S), pages that no server gets
+    page_kb : float64 (S,), page sizes in KiB, the smallest first
+    has_size : bool (H, C, S), true for page sizes that a cell has
+    reserved : float64 (H, C, S), number of pages that no server may use
     kind : intp (V,), kind of each instance
     parts : the parts of each kind
     home_host : intp (V,), host of each instance before any move
@@ -105,11 +107,12 @@ class Cells:
 
 def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           packs: bool = False, arrived: Iterable[int] = ()) -> Cells | None:
-    """Return the cells of a problem's hosts and instances. Return None if no instance has parts
-    (cells of a NUMA topology), or no host reports its cells.
+    """Return the NUMA cells of a problem's hosts and instances. Return None if no instance has a
+    NUMA topology, or no host reports its cells.
 
-    :param arrived: instances that planned moves have brought to their hosts; the used amounts of
-        these hosts do not include the instances yet
+    :param vm_host: intp (V,), host of each instance
+    :param arrived: instances that planned moves have brought to their hosts. The used amounts that
+        these hosts report do not include the instances yet
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -155,8 +158,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
     """Place instances one after the other in the NUMA cells that Nova would choose. Return the
-    hosts and the instances with these cells. The given hosts must not count any of the instances
-    yet."""
+    hosts and the instances with these cells. The use that ``hosts`` report must not include any of
+    the instances."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -167,8 +170,8 @@ def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.nd
 def moved(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           moves: Iterable[tuple[int, int]],
           packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Return the hosts and instances after moves (instance, destination). The use of cells and the
-    cells of instances are updated."""
+    """Return the hosts and instances after moves (instance, destination). The used amounts of NUMA
+    cells and the cells of instances are updated."""
     found, place = cells(hosts, instances, vm_host, packs), vm_host.copy()
     if found is None:
         return list(hosts), list(instances)
@@ -203,7 +206,10 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Return the Place of each part of an instance on its host; None if a place is not known."""
+    """Return the Place of each part of an instance on its host; None if a place is not known.
+
+    :param sizes: page sizes in KiB
+    """
     cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
     places = []
     for number, (need, on) in enumerate(zip(instance.cells, instance.on_cells or (),
@@ -221,7 +227,7 @@ def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, 
 
 
 class CellUse:
-    """The use of NUMA cells in one state of the model. Only :meth:`add` changes it.
+    """The use of NUMA cells in one state of the model. Only :meth:`add` changes the use.
 
     places : {instance: the Place of each of its parts}
     """
@@ -240,15 +246,17 @@ class CellUse:
         return other
 
     def of_empty_hosts(self) -> 'CellUse':
-        """Return the use of cells by no instance at all."""
+        """Return the use of the same cells when there are no instances."""
         used = self.cells.used
         return CellUse(dataclasses.replace(self.cells, home={}, used=_make_amounts(
             used.cpus.shape, used.pages.shape[-1])))
 
     def add(self, vm: int, host: int, sign: int) -> None:
-        """Add an instance to the use of a host's cells (``sign`` 1), or remove it (-1). An added
-        instance uses the cells that Nova would choose. An instance that does not fit uses
-        nothing."""
+        """Add an instance to the use of a host's cells, or remove the instance. An added instance
+        uses the cells that Nova would choose. An instance that does not fit uses nothing.
+
+        :param sign: 1 to add the instance, -1 to remove it
+        """
         kind = int(self.cells.kind[vm])
         if not kind or not self.cells.known[host]:
             return
@@ -283,8 +291,8 @@ class CellUse:
                 sign * need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
-        """Return bool (n, H): true where a host has room, in distinct cells, for all parts of a
-        kind. The result is true for hosts that do not report their cells."""
+        """Return bool (n, H): true where a host has room for all parts of a kind, each part in a
+        separate cell. The result is true for hosts that do not report their cells."""
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -302,8 +310,8 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): true where a host has room, in distinct cells, for all of ``parts``.
-        The result is true for hosts that do not report their cells."""
+        """Return bool (h,): true where a host has room for all of ``parts``, each part in a
+        separate cell. The result is true for hosts that do not report their cells."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -314,7 +322,10 @@ class CellUse:
 
     def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
         """Return bool (h, C): true for cells with room for one part, as
-        ``nova.virt.hardware._numa_fit_instance_cell`` decides."""
+        ``nova.virt.hardware._numa_fit_instance_cell`` decides.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         fits = self._is_free(need, hosts)
         if need.pinned and need.shared_cpus is None:
             return fits
@@ -327,7 +338,10 @@ class CellUse:
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
         """Return bool (h, C): true for cells with room for one part in the resources that cannot be
-        overcommitted. :meth:`fits_part` checks the other resources in addition."""
+        overcommitted. :meth:`fits_part` checks the other resources in addition.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         has = self.cells.has
         pinned, shared = _cpus(need)
         fits = self.cells.exists[hosts] & self._has_memory(need, hosts)
@@ -338,7 +352,10 @@ class CellUse:
 
     def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
         """Return bool (h, C): true for cells with memory for a part, in pages of a size that the
-        part permits."""
+        part permits.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         cells, used = self.cells, self.used
         if need.page_kb is not None:
             return (self._fitting_pages(need, hosts) & self._sizes(need, hosts)).any(axis=2)
@@ -356,6 +373,7 @@ class CellUse:
         """Return bool (h, C, S): true for page sizes of which a cell has enough pages for the
         memory of a part.
 
+        :param need: the part, a cell of a server's NUMA topology
         :param only_free: whether only free pages count
         """
         cells, memory = self.cells, need.memory_mb * KIB_PER_MIB
@@ -366,7 +384,10 @@ class CellUse:
                 & (memory % cells.page_kb == 0))
 
     def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): true for page sizes of a cell that a part permits."""
+        """Return bool (h, C, S): true for page sizes that a cell has and a part permits.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         has_size = self.cells.has_size[hosts]
         if need.page_kb == numa.ANY:
             return has_size
@@ -377,18 +398,19 @@ class CellUse:
         return has_size & (self.cells.page_kb == need.page_kb)
 
     def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
-        """Return the Place that Nova chooses for each part of a kind on a host; None if Nova finds
-        no places."""
+        """Return the Place that Nova chooses on a host for each part of an instance of the kind;
+        None if Nova finds no places."""
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
-        """Return the Place that Nova chooses for each part of a server on a host; None if Nova
+        """Return the Place that Nova chooses on a host for each part of a server; None if Nova
         finds no places.
 
-        Nova tries the permutations of cells. Nova numbers each part by the cell into which the part
-        fitted last, keeps the page size that was last found for the part, and caches by these
-        numbers whether a part fits. So Nova finds no places for some servers with unequal parts
-        although there are places. This function does the same.
+        Nova tries the permutations of the host's cells. In each try, Nova numbers a part by the
+        cell into which the part fitted last, and keeps the page size that was last found for the
+        part. Nova stores under these numbers whether a part fits into a cell. Two unequal parts can
+        get the same number. So Nova finds no places for some servers with unequal parts although
+        there are places. This method gives the same results as Nova.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -413,9 +435,12 @@ class CellUse:
         return None
 
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
-        """Return a part with a definite page size. If the part asks for a size such as
-        :data:`~kronos_nova.objects.numa.LARGE`, the largest size that fits into the cell replaces
-        it. If no size fits, the part is returned unchanged."""
+        """Return the part with a definite page size. If the part asks for a kind of page size such
+        as :data:`~kronos_nova.objects.numa.LARGE`, the largest page size that fits into the cell is
+        set instead. If no page size fits, the part is returned unchanged.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         if need.page_kb is None or need.page_kb > 0:
             return need
         at = np.array([host])
@@ -425,7 +450,7 @@ class CellUse:
         return dataclasses.replace(need, page_kb=int(self.cells.page_kb[fitting][-1]))
 
     def without(self, vms: Iterable[int], vm_host: np.ndarray) -> 'CellUse':
-        """Return a copy without some instances.
+        """Return a copy without the instances ``vms``.
 
         :param vm_host: intp (V,), host of each instance
         """
@@ -435,8 +460,9 @@ class CellUse:
         return other
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
-        """Return the ways in which an instance of a kind can be placed in the cells of a host. Of
-        ways that differ only in the order of equal parts, one is returned."""
+        """Return the ways in which an instance of a kind can be placed in the cells of a host. A
+        way is the Place of each part. Of ways that differ only in the order of equal parts, one is
+        returned."""
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -453,7 +479,10 @@ class CellUse:
         return list(found.values())
 
     def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
-        """Return {name of a resource: amount that a part takes in a cell}."""
+        """Return {name of a resource: amount that a part uses in its cell}.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         pinned, shared = _cpus(need)
         found = {'pinned': pinned, 'cpus': shared,
                  'memory': 0 if need.pinned and place.page != NO_PAGE else need.memory_mb}
@@ -479,7 +508,7 @@ class CellUse:
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
         """Return float64 (h,): the number of further instances of a kind for which the cells of
-        each host have room. The number is inf if the cells are not known."""
+        each host have room. The number is inf if the cells of the host are not known."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])
@@ -488,8 +517,8 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return bool (H, C) for each part of a kind: true for cells that can hold fewer parts of
-        the kind ``slot`` once they hold this part."""
+        """Return bool (H, C) for each part of ``kind``: true for cells that can hold fewer parts of
+        the kind ``slot`` after this part was added."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
@@ -499,7 +528,7 @@ class CellUse:
         return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (h, C): the number of parts like ``need`` that fit into each cell."""
+        """Return intp (h, C): the number of parts equal to ``need`` that fit into each cell."""
         other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
         while (fits := other.fits_part(need, hosts)).any():
             count += fits
@@ -507,8 +536,9 @@ class CellUse:
         return count
 
     def _fill(self, need: InstanceCell, hosts: np.ndarray, cells: np.ndarray) -> None:
-        """Add a part to the use of each of some cells.
+        """Add a part to the use of each cell that is true in ``cells``.
 
+        :param need: the part, a cell of a server's NUMA topology
         :param cells: bool (h, C)
         """
         used, (pinned, shared) = self.used, _cpus(need)
@@ -520,8 +550,10 @@ class CellUse:
         used.memory[hosts] += need.memory_mb * cells
 
     def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): true for the size of the pages that a part would take in each
-        cell."""
+        """Return bool (h, C, S): true for the page size that a part would use in each cell.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         if need.page_kb is None:
             return _smallest(self.cells.has_size[hosts])
         found = self._fitting_pages(need, hosts) & self._sizes(need, hosts)
@@ -540,13 +572,10 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of room over all NUMA cells of a host. The columns are CPUs
-        to pin, shared CPUs, and pages of each size. Hosts whose cells are not known have more than
-        enough room.
-
-        :returns: float64 (h, k), the free room; float64 (h, k), the total room; and float64 (v, k),
-            the needs of instances
-        """
+        """Return three arrays about sums over all cells of a host: the free room and the total room
+        of each host, float64 (h, k) each, and the needs of each instance, float64 (v, k). The
+        columns are CPUs to pin, shared CPUs, and pages of each size. For hosts whose cells are not
+        known, room for all instances is returned."""
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
                           for kind in cells.kind[vms].tolist()])
@@ -561,7 +590,10 @@ class CellUse:
         return room - taken + enough, room + enough, needs
 
     def _order(self, parts: Sequence[InstanceCell], host: int) -> list[int]:
-        """Return the cells of a host in the order in which Nova tries them."""
+        """Return the cells of a host in the order in which Nova tries them for a server.
+
+        :param parts: the parts of the server
+        """
         cells, used = self.cells, self.used
         order = np.flatnonzero(cells.exists[host]).tolist()
         if len(order) <= len(parts):
@@ -577,7 +609,10 @@ class CellUse:
 
     def _page(self, need: InstanceCell, host: int, cell: int) -> int:
         """Return the position of the page size that a part uses in a cell; NO_PAGE for a cell
-        without page sizes."""
+        without page sizes.
+
+        :param need: the part, a cell of a server's NUMA topology
+        """
         has_size = self.cells.has_size[host, cell]
         if not has_size.any():
             return NO_PAGE
@@ -587,7 +622,7 @@ class CellUse:
 
 def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
     """Return intp (h,): the number of servers for which each host has room, if a server has
-    ``each`` equal parts. Each part of a server needs a cell of its own.
+    ``each`` equal parts. Each part of a server needs a separate cell.
 
     :param parts: intp (h, C), number of parts that each cell can hold
     """
@@ -598,7 +633,10 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
-    """Return the needs of all parts together: CPUs to pin, shared CPUs, and pages of each size."""
+    """Return the sums of the needs of all parts: CPUs to pin, shared CPUs, and pages of each size.
+
+    :param page_kb: page sizes in KiB
+    """
     pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
     return [pinned, shared, *(
         sum(need.memory_mb * KIB_PER_MIB / size for need in parts if need.page_kb == size)
@@ -611,7 +649,7 @@ PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
 
 def wish(need: InstanceCell) -> str:
     """Return a text about the needs of a part of a server, such as "2 CPUs and 512 MiB in large
-    pages"."""
+    pages". A part is a cell of the server's NUMA topology."""
     pinned, shared = _cpus(need)
     cpus = ' and '.join(f'{count} {noun}' for count, noun in (
         (pinned, 'CPUs to pin'), (shared, 'shared CPUs')) if count)
@@ -620,10 +658,13 @@ def wish(need: InstanceCell) -> str:
 
 
 def _smallest(has_size: np.ndarray) -> np.ndarray:
-    """Return bool (..., S): true only for the smallest page size of each cell."""
+    """Return bool (..., S): true only for the smallest page size of each cell.
+
+    :param has_size: bool (..., S), true for the page sizes of each cell
+    """
     return has_size & (np.cumsum(has_size, axis=-1) == 1)
 
 
 def _cpus(need: InstanceCell) -> tuple[int, int]:
-    """Return the numbers (pinned, shared) of the CPUs of a part."""
+    """Return (number of pinned CPUs, number of shared CPUs) of a part."""
     return (need.cpus, need.shared_cpus or 0) if need.pinned else (0, need.cpus)

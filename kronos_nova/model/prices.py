@@ -12,12 +12,12 @@ from kronos_nova.model.keys import find
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """Costs of instances on hosts where operators' rules do not want the instances.
+    """Costs of instances on hosts that violate operators' preferences for these instances.
 
     kind : intp (V,), row of ``cost`` for each instance
     cost : float64 (K, H), cost of the instances of each kind on each host
-    names : function of (instance, host) that returns a text with the rules that want the instance
-        on another host. Without a host, the text has all rules that apply to the instance
+    names : function of (instance, host) that returns a text with the rules that prefer another host
+        for the instance. Without a host, the text has all rules that apply to the instance
     """
 
     kind: np.ndarray
@@ -25,8 +25,8 @@ class Preferences:
     names: Callable[..., str]
 
     def at(self, vms: Index, hosts: Index) -> np.ndarray:
-        """Return float64 (...): the costs of instances on hosts. ``vms`` and ``hosts``
-        broadcast."""
+        """Return float64 (...): the cost of each instance on the host at the same position. ``vms``
+        and ``hosts`` are broadcast to one shape."""
         return self.cost[self.kind[vms], hosts]
 
     def charges(self, hosts: np.ndarray) -> np.ndarray:
@@ -43,12 +43,13 @@ class Prices:
     """Prices of moves. A price is the decrease of the combined imbalance that a move must reach to
     be worth it.
 
-    vms : float64 (V,), price of moving each instance; None for 0
+    vms : float64 (V,), price of moving each instance; None if the price is 0
     pairs : {(source, destination): additional price of a move between these hosts}
     soft_group_cost : price of each additional member that violates the policy of a soft server
-        group; None for 0
-    preferences : costs of instances on hosts; None for no costs. The price of a move to a host with
-        a higher cost is the difference. A move to a host with a lower cost has no negative price
+        group; None if the price is 0
+    preferences : costs of instances on hosts; None for no costs. If the destination has a higher
+        cost than the source, the difference is added to the price of the move. A lower cost does
+        not reduce the price
     """
 
     vms: np.ndarray | None = None
@@ -63,7 +64,7 @@ class Prices:
                 and self.preferences is None)
 
     def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): true for instances whose moves among ``hosts`` may have a price.
+        """Return bool (v,): true for instances whose moves between ``hosts`` may have a price.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -76,21 +77,21 @@ class Prices:
         return charged
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64, broadcasts to (...): the price of moving instances between two hosts; 0
-        if both hosts are the same."""
+        """Return float64, broadcasts to (...): the price of moving each instance from its source to
+        its destination; 0 if both hosts are the same."""
         price = self.of_copies(vms, sources, destinations)
         if self.preferences is not None:
             price = price + self.of_wishes(vms, sources, destinations)
         return np.where(sources == destinations, 0.0, price)
 
     def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64, broadcasts to (...): the price of moving instances between two hosts. The
-        preferences of rules are not included."""
+        """Return float64, broadcasts to (...): the price of moving each instance from its source to
+        its destination, without the costs of preferences."""
         price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64 (...): the increase of the cost of preferences by a move; 0 if the cost
+        """Return float64 (...): the increase of the cost of preferences by each move; 0 if the cost
         falls."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))

@@ -1,4 +1,4 @@
-"""One aggregate as arrays: the input of planning."""
+"""The data of one aggregate as arrays, which are the input of planning."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -33,10 +33,11 @@ class Group:
     anti : True if members are kept apart; False if members are kept together
     hard : False for the two soft policies
     max_per_host : maximum number of members of an ``anti`` group in one place
-    arriving : intp (n_arriving,), hosts that count one member more: the destination of each member
-        that is migrating, and one host in the place of each member that is outside of the problem
+    arriving : intp (n_arriving,), hosts on which one further member is counted. These are the
+        destination of each member that is migrating, and one host in the place of each member that
+        is outside of the problem
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
-        None if every host is a place of its own
+        None if every host is a separate place
     most_places : maximum number of places of a group whose members are kept together
     rule : name of the operator's rule; '' for a server group
     yields : whether the rule may be relaxed if a host cannot be emptied otherwise
@@ -61,45 +62,46 @@ class Problem:
     policies, C resource classes, and S providers that hosts share.
 
     Hosts are sorted by name and instances by uuid, so that arrays do not depend on the order in
-    which the cloud is read. Inputs are already checked. There is no NaN except where stated.
+    which the cloud is read. The values were checked before. NaN occurs only in the fields that
+    mention NaN.
 
     hosts, vms, policies, resource_classes : names
-    policy_weights, thresholds : float64 (P,)
+    policy_weights, thresholds : float64 (P,), weight and threshold of each policy
     scores : float64 (H, P), fraction of each host in use, by each policy, before any move
-    weights : float64 (V, P), load of each instance. Multiplied by ``host_scale`` of its host, it is
-        the part of the host's score that the instance causes
+    weights : float64 (V, P), load of each instance. The load multiplied by ``host_scale`` of its
+        host is the part of the host's score that the instance causes
     host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller
         scale
     capacity_scores : float64 (H, P), scores by ``capacity_query``; NaN for a policy without this
         query
     capacity_thresholds : float64 (P,), inf for a policy without this threshold
     vm_host : intp (V,), host of each instance before any move
-    memory_mb : int64 (V,)
-    movable : bool (V,), instances that planners other than the evacuator may move
-    available : bool (H,), hosts that count in imbalances and may be destinations: up, enabled, not
-        forced down, with known load
+    memory_mb : int64 (V,), MiB of memory of each instance
+    movable : bool (V,), true for instances that planners other than the evacuator may move
+    available : bool (H,), true for hosts that count in imbalances and may be destinations. These
+        hosts are up, enabled and not forced down, and their load is known
     used : float64 (H + S, C), allocated amount of each provider, the hosts before the shared
         providers
     limits : float64 (H + S, C), allocatable amount of each provider, (total - reserved) * ratio; 0
         if the provider does not have the class
     demands : float64 (V, C), allocation of each instance
-    groups : server groups with a member in the problem
-    evacuable : bool (V,), instances that the evacuator may move; by default as ``movable``
-    draining : bool (H,), hosts that the evacuator empties; by default none
-    min_unit, max_unit, step_size : float64 (H + S, C), placement's limits of one consumer's amount;
-        None for no limits
-    provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
-        class. None if every host has all classes itself
+    groups : server groups with a member in the problem, and operators' rules about several servers
+    evacuable : bool (V,), true for instances that the evacuator may move; by default as ``movable``
+    draining : bool (H,), true for hosts that the evacuator empties; by default none
+    min_unit, max_unit, step_size : float64 (H + S, C), placement's limits of the amount of one
+        consumer; None for no limits
+    provider : intp (H, C), the row of ``limits`` from which each class is allocated for the
+        instances of each host. None if every host has all classes itself
     shared : uuids (S,) of the providers that hosts share
     arriving : intp (n,), destination of each instance that is migrating
-    unweighed : bool (V,), instances whose weight is not known in every policy (``weights`` is 0
-        there); by default none
-    leaving : bool (V,), instances that are migrating, whose load counts at their destination; by
-        default none
-    doubtful : bool (V,), instances whose next move is likely to fail; by default none
+    unweighed : bool (V,), true for instances whose load is not known in every policy; ``weights``
+        is 0 where the load is not known. By default none
+    leaving : bool (V,), true for instances that are migrating, whose load counts at their
+        destination; by default none
+    doubtful : bool (V,), true for instances whose next move is likely to fail; by default none
     variances : float64 (V, P), variance of each instance's load around ``weights``; None if not
         known
-    cells : NUMA cells of hosts and parts of instances; None if none is known
+    cells : NUMA cells of hosts and NUMA topologies of instances; None if none is known
     left_out : intp (P,), number n of hosts that each policy leaves out of its imbalance at each
         end: the n available hosts with the highest scores, and the n with the lowest scores. None
         if all hosts count
@@ -148,15 +150,16 @@ class Problem:
                 object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
-        """Return float64 (V, P): the weights of instances; NaN for an instance whose weight is not
+        """Return float64 (V, P): the loads of instances; NaN for an instance whose load is not
         known in every policy.
 
-        :param of_leaving: whether instances that are migrating have their weights; otherwise NaN
+        :param of_leaving: whether instances that are migrating have their loads in the result; if
+            False, NaN is returned for these instances
         """
         unknown = self.unweighed if of_leaving else self.unweighed | self.leaving
         return np.where(unknown[:, None], np.nan, self.weights)
 
     def row(self, hosts: Index, classes: Index) -> Index:
-        """Return intp (...): the row of ``limits`` from which the instances of each host are
-        allocated each resource class. ``hosts`` and ``classes`` broadcast."""
+        """Return intp (...): the row of ``limits`` from which a resource class is allocated for the
+        instances of a host. ``hosts`` and ``classes`` are broadcast to one shape."""
         return hosts if self.provider is None else self.provider[hosts, classes]

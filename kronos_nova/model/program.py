@@ -57,12 +57,12 @@ class Solution:
     """A solution of the integer program. A kind is a set of equal instances; a round is a stage of
     moves.
 
-    arrive, leave : intp (r, k, h), number of instances of each kind that arrive at each host, and
-        that leave it, in each round
+    arrive, leave : intp (r, k, h), number of instances of each kind that arrive at each host in
+        each round, and number that leave each host
     stay : intp (k,), number of instances of each kind that have to leave but stay
     cost : cost of the solution
     bound : lower bound of the cost of any solution
-    ways : {(round, kind, host): NUMA cells of each instance that arrives there}
+    ways : {(round, kind, host): NUMA cells of each instance that arrives at the host}
     lies : {(round, kind, host): {position in ``places`` of the assignment: number of instances in
         these NUMA cells that leave}}
     """
@@ -83,9 +83,14 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """The use of a resource of a NUMA cell by a column of the program. A column counts instances of
-    one kind that arrive or leave in one round. The amount is the amount of one instance; it is
-    negative for instances that leave."""
+    """The use of a resource of a NUMA cell by a column of the program. A column is a variable of
+    the program: it counts instances of one kind that arrive or leave in one round.
+
+    column : number of the column
+    round : the round, a stage of moves
+    arrives : True if the instances arrive; False if the instances leave
+    amount : amount of one instance; negative for instances that leave
+    """
 
     column: int
     round: int
@@ -94,7 +99,7 @@ class _Taken(NamedTuple):
 
 
 class Program:
-    """The integer program. The variables are the numbers of instances of each kind that arrive at
+    """The integer program. Its variables are the numbers of instances of each kind that arrive at
     each host, leave each host, and stay. A kind is a set of equal instances.
 
     As many instances of each kind arrive as leave. In the end state, the rules about room, NUMA
@@ -102,20 +107,21 @@ class Program:
 
     A round is a stage of moves that can use the room that earlier rounds freed. All instances that
     arrive in a round fit before any instance leaves in this round. So the moves of a round are
-    possible in any order, and with several rounds the moves of each solution have a possible order.
+    possible in any order. If there are several rounds, the moves of every solution have a possible
+    order.
     """
 
     def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1,
                  slot: int | None = None):
-        """
-        :param move: MiB that a move costs in addition to the memory that it copies; None for the
-            mean memory
+        """:param assignment: the instances and hosts
+        :param move: cost of a move in MiB, in addition to the memory that the move copies; None for
+            the mean memory of the instances
         :param rounds: number of rounds of moves; with 1, the moves of a solution may have no
             possible order
         :param slot: an instance that stands for the new servers for which room is made; None if
-            there are none. Instances of other kinds are kept off NUMA cells that could then hold
-            fewer of these servers. The restriction halves the program and rarely makes its result
-            worse
+            there are none. Instances of other kinds do not use NUMA cells that could then hold
+            fewer of the new servers. This restriction halves the program and rarely makes the
+            result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -152,7 +158,8 @@ class Program:
         self._high.append(high)
 
     def _variable(self, cost: float, most: float) -> int:
-        """Add a column (a variable) with the given cost and upper bound, and return its number."""
+        """Add a column (a variable) with the given cost and upper bound, and return the number of
+        the column."""
         self._costs.append(np.array([cost]))
         self._most.append(np.array([most]))
         self.columns += 1
@@ -180,8 +187,8 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(kinds, hosts, signs) of the columns. The sign is 1.0 for arrivals and -1.0 for
-        departures."""
+        """(kinds, hosts, signs) of the columns (variables) of arrivals and departures. The sign is
+        1.0 for arrivals and -1.0 for departures."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
@@ -205,12 +212,12 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """Yield bool (n,): the columns of arrivals and departures that one constraint counts
-        together.
+        """Yield one array bool (n,) for each constraint that is needed: true for the columns
+        (variables) of arrivals and departures that the constraint counts.
 
-        With one round, the only constraint counts all columns. With more rounds, each round has a
-        constraint. This constraint counts the arrivals until the end of the round, and the
-        departures before the round.
+        With one round, one constraint counts all columns. With more rounds, there is a constraint
+        for each round. This constraint counts the arrivals in this round and earlier rounds, and
+        the departures in earlier rounds.
         """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
@@ -220,7 +227,10 @@ class Program:
             yield np.concatenate([arrives <= number, leaves < number])
 
     def _round_of(self, pairs: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the round of each column of arrivals or departures."""
+        """Return intp (n,): the round of each column of arrivals or departures.
+
+        :param pairs: the (kind, host) pairs of the columns
+        """
         return np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
 
     def _room(self) -> None:
@@ -255,11 +265,11 @@ class Program:
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
-        """Add constraints about NUMA cells: in each cell, arrivals minus departures take no more
+        """Add constraints about NUMA cells: in each cell, arrivals minus departures use no more
         than is free.
 
-        Each arriving instance uses the cells of the host in one of the possible ways. Nova may
-        choose another way; this is noticed when the moves are ordered.
+        An arriving instance uses the cells of the host in one of the possible ways. Nova may choose
+        another way. The order of the moves is searched with the choice that Nova would make.
         """
         use, now = self.of.emptied, self.of.state.cells
         if use is None or now is None:
@@ -292,9 +302,12 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints: a kind does not both arrive at a host and leave it. A solution in which
-        both happens would stand for a move of an instance between two cells of the host, which is
-        not possible."""
+        """Add constraints by which no kind both arrives at a host and leaves the host. A solution
+        with both would stand for a move of an instance between two cells of the host. Such a move
+        is not possible.
+
+        :param use: use of NUMA cells without the instances of the assignment
+        """
         arrives, leaves = (collections.defaultdict[tuple[int, int], list[int]](list)
                            for _each in range(2))
         for n, (kind, at) in enumerate(self.arrive.tolist()):
@@ -315,7 +328,7 @@ class Program:
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
         """Return (columns, ways). A way is a set of NUMA cells of the host that an arriving
-        instance of the kind can use. Each way has a column of the program.
+        instance of the kind can use. Each way has a column (a variable) of the program.
 
         :param column: the column of the arrivals of the kind at the host
         :param need: kind of the instances by their needs of NUMA cells
@@ -356,8 +369,9 @@ class Program:
                     taken._replace(amount=taken.amount * amount))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
-        """Add constraints: no host ends with a load above ``most``. The load of an instance is the
-        mean weight of its kind. With a price, load above ``most`` is permitted at this cost.
+        """Add constraints by which no host ends with a load above ``most``. The load of an instance
+        is the mean load of its kind. If ``price`` is given, load above ``most`` is permitted at
+        this cost.
 
         :param most: float64 (h, P), highest load of each host; inf for no limit
         :param price: cost of a load that is above ``most`` by 1; None if no load may be above
@@ -390,9 +404,9 @@ class Program:
                 self.keep_loads(rule.most[hosts] - rule.load(self.of.state, hosts) + scores, price)
 
     def even_out(self, worst: np.ndarray) -> None:
-        """Make the objective the combined imbalance plus the prices of moves.
+        """Set the objective to the combined imbalance plus the prices of moves.
 
-        :param worst: float64 (P,), the imbalance above which no policy may end
+        :param worst: float64 (P,), highest permitted imbalance of each policy after the moves
         """
         of, problem = self.of, self.of.problem
         prices = of.state.delta((of.sample[:, None], of.hosts), model=of.model).price
@@ -410,8 +424,8 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints: the moves leave the reserved room free on the available hosts. All
-        available hosts count, whether in use or not."""
+        """Add constraints by which the moves leave the reserved room free on the available hosts.
+        All available hosts count, whether in use or not."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
@@ -428,7 +442,7 @@ class Program:
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def keep_wishes(self, should: bool) -> None:
-        """Make the objective the costs of operators' preferences and of copying. An instance that
+        """Set the objective to the costs of operators' preferences and of copying. An instance that
         stays on a host that a rule forbids costs more than all preferences and copies.
 
         :param should: whether preferences count
@@ -446,16 +460,16 @@ class Program:
                           - (cost + STAYS * astray)[tuple(self.leave.T)])
 
     def limit_moves(self, most: int) -> None:
-        """Add a constraint: at most ``most`` instances move. Instances that have to leave are not
-        counted."""
+        """Add a constraint by which at most ``most`` instances move. Instances that have to leave
+        are not counted."""
         columns = len(self.arrive) + np.arange(len(self.leave))
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
     def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
-        """Lower the objective by a reward for each host that becomes empty.
+        """Lower the objective by a reward for each host that becomes empty, and add a constraint by
+        which at least ``least`` hosts become empty.
 
-        :param hosts: bool (h,), hosts whose instances are all in the assignment
-        :param least: minimum number of ``hosts`` that become empty
+        :param hosts: bool (h,), true for hosts whose instances are all in the assignment
         """
         first, begin = len(self.arrive), self.columns
         for host in np.flatnonzero(hosts):
@@ -476,7 +490,7 @@ class Program:
 
         :param host: position in the hosts of the assignment
         :param excess: float64 (P,), load that has to leave; policies with 0 or less do not count
-        :param in_part: whether the part of the excess that stays has a cost in addition
+        :param in_part: whether excess load that stays has a cost in proportion to its amount
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -491,13 +505,16 @@ class Program:
                           float(excess[p]), np.inf)
 
     def _whole(self, cost: float) -> int:
-        """Add a column (a variable) that is 0 or 1, and return its number."""
+        """Add a column (a variable) that is 0 or 1, and return the number of the column."""
         self._is_whole.append(self.columns)
         return self._variable(cost, 1.0)
 
     def _integer(self, most: float) -> int:
-        """Add a column (a variable) that is a whole number and costs nothing, and return its
-        number."""
+        """Add a column (a variable) that is a whole number and costs nothing, and return the number
+        of the column.
+
+        :param most: upper bound of the variable
+        """
         self._is_whole.append(self.columns)
         return self._variable(0.0, most)
 
@@ -505,7 +522,7 @@ class Program:
         """Return the cheapest solution found; None if none is found.
 
         :param seconds: processor time that is left
-        :param gap: relative gap: the part of the cost by which a solution may be more expensive
+        :param gap: relative gap: the fraction of the cost by which a solution may be more expensive
             than the cheapest
         :param nodes: maximum number of nodes of the branch and bound, after which the best solution
             so far is returned

@@ -33,12 +33,12 @@ T = TypeVar('T')
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
-    """Return the fields of a :class:`~kronos_nova.model.Problem` about allocations and capacity,
-    and bool (H,), true for hosts whose use is reported.
+    """Return two results: the fields of a :class:`~kronos_nova.model.Problem` about allocations and
+    capacity; and bool (H,), true for hosts that report the amounts in use.
 
-    The use of other hosts is the sum of the allocations of their instances and of the instances
-    that arrive. Devices count like resource classes, one class for each alias. The NUMA cell of a
-    device does not matter.
+    For a host that does not report the amounts in use, the sum of the allocations is used instead.
+    The sum includes the instances on the host and the instances that are migrating to it. Devices
+    count like resource classes. Each alias is one class, whatever the NUMA cell of the device.
     """
     hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (
@@ -69,7 +69,7 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
 def _with_devices(hosts: tuple[Host, ...], instances: tuple[Instance, ...]
                   ) -> tuple[tuple[Host, ...], tuple[Instance, ...]]:
     """Return hosts and instances with their devices as additional resources. A host that does not
-    report its devices gets more devices than are needed."""
+    report its devices gets more devices than any servers need."""
     held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for instance in instances:
         if instance.devices:
@@ -120,10 +120,10 @@ def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
 
 def _table(rows: Sequence[Mapping[str, T]], classes: Sequence[str], missing: T,
            of: Callable[[T], float]) -> np.ndarray:
-    """Return float64 (n, C): the figure of each resource class in each of n mappings.
+    """Return float64 (n, C): the number for each resource class in each of n mappings.
 
     :param missing: value of a class that a mapping does not have
-    :param of: function that returns the figure of a value
+    :param of: function that returns the number for a value of a mapping
     """
     return np.array([[of(row.get(name, missing)) for name in classes] for row in rows],
                     dtype=float).reshape(len(rows), len(classes))
@@ -140,8 +140,8 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
     """Return intp (H, C): the row of the provider of each resource class for each host. The result
-    is the host's own row if the host has the class itself; otherwise the row of a provider that it
-    shares."""
+    is the host's own row if the host provides the class itself, or if no provider that it shares
+    has the class. Otherwise the result is the row of the shared provider."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
     return np.array([[number.get(pools.get(name, ''), host) for name in classes]
                      for host, pools in enumerate(pools_of(hosts, shared).values())],
@@ -150,10 +150,11 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
     """Return the server groups that can affect moves. A group can affect moves if it has at least
-    two members among ``vms`` and the instances that are migrating to ``hosts``.
+    two members among ``vms`` and the instances that are migrating to ``hosts``, and one of them is
+    among ``vms``.
 
-    A group whose members are kept apart is repeated for each level of failure domains that the
-    metadata of a member names.
+    If the metadata of a member asks for a level of failure domains, and the members of the group
+    are kept apart, a copy of the group for this level is added.
     """
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)
@@ -180,9 +181,9 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
 
 
 def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
-    """Return {uuid of an instance: (level, whether it is required)}. The level is the level of
-    failure domains by which the instance is kept apart from other members of its group, as its
-    metadata requests."""
+    """Return {uuid of an instance: (level, whether the level is required)}. The metadata of the
+    instance requests that the instance is kept apart from other members of its group by failure
+    domains of this level."""
     levels = {level for host in snapshot.hosts for level in host.domains}
     found = {}
     for instance in snapshot.instances if levels else ():
@@ -195,9 +196,12 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Return a copy of a group that keeps the members in different failure domains. The copy may be
-    relaxed if a host cannot be emptied otherwise, because owners of servers request it, and not an
-    operator."""
+    """Return a copy of a group that keeps the members in different failure domains of a level. The
+    copy may be relaxed if a host cannot be emptied otherwise, because owners of servers, and not
+    operators, request the failure domains.
+
+    :param hard: whether the copy must hold
+    """
     place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}
     first: dict[domains.Place, int] = {}
     places = [first.setdefault(place_of[host], number) for number, host in enumerate(hosts)]
@@ -207,7 +211,8 @@ def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: st
 
 
 def _arriving_members(snapshot: Snapshot, hosts: Sequence[str]) -> dict[str, int]:
-    """Return {uuid of an instance that arrives at one of the hosts: index of the host}."""
+    """Return {uuid of an instance: index of the host} for the instances that are migrating to one
+    of ``hosts``."""
     index = {name: number for number, name in enumerate(hosts)}
     return {move.instance_uuid: index[move.destination] for move in snapshot.moves_under_way
             if move.destination in index}

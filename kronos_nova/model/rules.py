@@ -1,9 +1,10 @@
 """The kinds of rules into which constraints are compiled.
 
-A rule is evaluated for many moves at once and has a reason. A chain is several moves that are made
-together. A rule is additive (``is_additive``) if only sums over the moves of a chain matter; it
-then gets the other moves of the chain as an argument. A rule that is not additive reports the
-chains whose moves affect each other (``couples``). These chains are tried on a copy of the state.
+A rule is evaluated for many moves at once. Each rule has a reason that is reported. A chain is
+several moves that are made together. A rule is additive (``is_additive``) if only sums over the
+moves of a chain matter. An additive rule gets the other moves of the chain as an argument. A rule
+that is not additive reports the chains whose moves affect each other (``couples``). These chains
+are evaluated on a copy of the state.
 """
 
 import dataclasses
@@ -38,12 +39,12 @@ method ``why`` instead."""
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Rule:
-    """A reason for which some instances may not go to some hosts.
+    """A rule by which some instances may not go to some hosts.
 
+    is_additive : whether only sums over the moves of a chain matter
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
-    yields : whether the rule, such as a limit of load, may be relaxed if a host cannot be emptied
-        otherwise
+    yields : whether the rule may be relaxed if a host cannot be emptied otherwise
     """
 
     is_additive: ClassVar[bool] = True
@@ -52,16 +53,16 @@ class Rule:
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
-        """Return bool (...): true where the instance may go to the host. ``vms`` and ``hosts``
-        broadcast. The value for an instance's own host has no meaning.
+        """Return bool (...): true where the instance may go to the host. ``vms`` and ``hosts`` are
+        broadcast to one shape. The value for an instance's own host has no meaning.
 
         :param others: other moves of the same chains; only passed to additive rules
         """
         raise NotImplementedError
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): true for instances for which the rule forbids at least one of the hosts
-        in some state. Other instances need not be checked against the rule.
+        """Return bool (v,): true for instances for which the rule may forbid at least one of the
+        hosts. Other instances need not be checked against the rule.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -80,7 +81,7 @@ class AllowedHosts(Rule):
     hosts are of one kind.
 
     kind : intp (V,), row of ``allowed`` for each instance
-    allowed : bool (K, H), permitted hosts of each kind
+    allowed : bool (K, H), true for the hosts that are permitted to each kind
     """
 
     why: Why
@@ -97,8 +98,8 @@ class AllowedHosts(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class PlacementRule(AllowedHosts):
-    """The hosts that operators' rules permit to instances. An instance on another host has to be
-    moved.
+    """A rule that lists the hosts that operators' rules permit to instances. An instance on another
+    host has to be moved.
 
     names : function of (instance, host) that returns a text with the rules that forbid the host.
         Without a host, the text has all rules that apply to the instance
@@ -112,9 +113,8 @@ class ForbiddenPairs(Rule):
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
                  yields: bool = False):
-        """
-        :param pairs: uuids of instances and names of hosts; pairs outside of the problem are
-            ignored
+        """:param pairs: (uuid of an instance, name of a host); pairs with an instance or a host
+            outside of the problem are ignored
         """
         super().__init__(reason=reason, yields=yields)
         self.why, self._hosts = why, len(problem.hosts)
@@ -137,8 +137,8 @@ class ForbiddenPairs(Rule):
 
 
 class Room(Rule):
-    """A rule that requires room for an instance's allocation at its destination, in every resource
-    class. A class may come from the host or from a provider that the host shares."""
+    """A rule that a destination has room for an instance's allocation in every resource class. The
+    class may be allocated from the host or from a provider that the host shares."""
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -168,13 +168,10 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of room, one column for each resource class. Resources of
-        shared providers do not limit a host here: the host has more of them than all instances
-        need.
-
-        :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
-            host; and float64 (v, k), the needs of instances
-        """
+        """Return three arrays for sums of room: the free room and the total room of each host,
+        float64 (h, k) each, and the needs of each instance, float64 (v, k). Resources of shared
+        providers do not limit a host here: the arrays give the host more of these resources than
+        all instances need."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -184,15 +181,15 @@ class Room(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ArrivalLimit(Rule):
-    """A limit of a host's load after arrivals, for a policy in which the loads of instances are not
-    known.
+    """A limit of a host's load after instances arrive, for a policy in which the loads of instances
+    are not known.
 
     Each arriving instance counts with the most load that it may cause, and each leaving instance
     with 0.
 
     scores : float64 (H,), scores before any move; NaN if not measured
     weights : float64 (V,), the most load that each instance may cause
-    host_scale : float64 (H,), the score of a weight of 1
+    host_scale : float64 (H,), the score that a load of 1 causes on each host
     most : float64 (H,), the limit of each host
     """
 
@@ -214,7 +211,7 @@ class ArrivalLimit(Rule):
             hosts == home[vms])
 
     def _free(self, state: 'State') -> np.ndarray:
-        """Return float64 (H,): the load that may still arrive at each host."""
+        """Return float64 (H,): the load that may still be added to each host."""
         moved = np.flatnonzero(state.vm_host != state.problem.vm_host)
         places = state.vm_host[moved]
         return self.most - self.scores - np.bincount(
@@ -232,11 +229,10 @@ class LoadLimit(Rule):
 
     most : float64 (H, P), the limits; inf for no limit
     what : name of the limit in texts
-    is_passing : True if the limit only applies after single moves of a plan, so that searches may
-        ignore it
+    is_passing : whether searches for an end state may ignore the limit. The limit is then checked
+        after each single move, when the order of moves is searched
     by_capacity : True if the limit applies to the higher one of score and capacity score; False if
-        the limit applies to the score. A capacity score that is not measured is NaN and does not
-        count
+        the limit applies to the score. A capacity score that is NaN (not measured) does not count
     """
 
     reason: str = 'threshold'
@@ -247,14 +243,20 @@ class LoadLimit(Rule):
     is_passing: bool = False
 
     def load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return float64 (..., P): the load of hosts to which the limit applies."""
+        """Return float64 (..., P): the load of hosts to which the limit applies.
+
+        :param at: index of the hosts, or of pairs of hosts and policies
+        """
         scores = state.scores[at]
         return np.fmax(scores, state.capacity_scores[at]) if self.by_capacity else scores
 
     def projected(self, state: 'State', vms: Index, hosts: Index,
                   others: Chains = ()) -> np.ndarray:
-        """Return float64 (..., P): the load of each host to which the limit applies, after the
-        instance has arrived."""
+        """Return float64 (..., P): the load of each host after the instance has arrived. This is
+        the load to which the limit applies.
+
+        :param others: other moves of the same chains, whose loads count as well
+        """
         problem, scale = state.problem, state.problem.host_scale[hosts]
         load = self.load(state, hosts) + problem.weights[vms] * scale
         for other, there in others:
@@ -279,12 +281,9 @@ class LoadLimit(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of load, as :meth:`Room.linear` does for room. The unit is
-        the unit of the instances' weights.
-
-        :returns: the free load of each host, the total load of each host, and the loads of
-            instances
-        """
+        """Return three arrays for sums of load: the free load and the total load of each host, and
+        the loads of instances. Shapes are as in :meth:`Room.linear`. The unit is the unit of the
+        instances' loads."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
         return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
@@ -293,14 +292,15 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """A rule that forbids moves that violate server groups or rules about several servers. A place
-    is a host or a failure domain.
+    """A rule that moves do not violate server groups and operators' rules about several servers. A
+    place is a host or a failure domain.
 
     If members are kept apart, a place may have at most a given number of members. If members are
     kept together, a member may move only to a place that has most of the other members.
 
-    forbids : bool (G,), the groups to which the rule applies
-    firm : bool (G,), groups that are not relaxed even if a host cannot be emptied otherwise
+    forbids : bool (G,), true for groups to which the rule applies
+    firm : bool (G,), true for groups that are never relaxed, even if a host cannot be emptied
+        otherwise
     """
 
     is_additive: ClassVar[bool] = False
@@ -313,8 +313,8 @@ class GroupPolicy(Rule):
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
         """Return a copy of the rule that only applies to groups whose members are kept together.
-        The copy is used to evaluate moves alone: whether members are apart depends on the other
-        moves of a plan."""
+        The copy is used where moves are evaluated one at a time. The other groups are left out,
+        because the other moves of a plan decide whether their members are apart."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
@@ -349,9 +349,9 @@ class GroupPolicy(Rule):
 
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
-        """Return bool (n,): true where the group allows its member on the host. For groups that are
-        kept together, ``others`` are not counted, because the rule about such groups is not
-        additive.
+        """Return bool (n,): true where the group allows its member on the host. All arguments
+        except ``state`` and ``others`` have one entry for each member. ``others`` count only for
+        groups whose members are kept apart, because only for these groups the rule is additive.
 
         :param others: other moves of the same chains
         """
@@ -369,8 +369,8 @@ class GroupPolicy(Rule):
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
         """Return intp (n,): the number of further members of a group that the place (host or
-        failure domain) of each host may take. Return None if the rule does not keep the members
-        apart."""
+        failure domain) of each host may take. Return None if the rule does not keep the members of
+        the group apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)
@@ -381,7 +381,7 @@ class GroupPolicy(Rule):
 
 
 def _wish(group: Group) -> str:
-    """Return a text about the placement that an operator's rule requires of its servers."""
+    """Return a text about the placement that an operator's rule requires for its servers."""
     kind = 'hosts' if group.places is None else 'domains'
     if group.anti:
         return f'keeps servers apart by {kind}'
@@ -392,14 +392,14 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """A rule that requires moves to leave free room on the available hosts in use: at least
-    ``needed`` in every resource class. If less room is free before a move, the move must not reduce
-    the free room further.
-
-    needed : float64 (C,)
+    """A rule that moves leave room free on the available hosts in use: at least ``needed`` in every
+    resource class. If less room is free before a move, the move must not reduce the free room
+    further.
 
     Only three kinds of moves change the free room: moves that empty a host, moves to an empty host,
     and moves from a host that is not available.
+
+    needed : float64 (C,), room that has to stay free
     """
 
     is_additive: ClassVar[bool] = False
@@ -478,7 +478,7 @@ def _cells(state: 'State') -> 'CellUse':
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CallbackRule(Rule):
     """A rule that calls a function for each move. The calls are slow, so the rule is evaluated
-    last."""
+    after all other rules."""
 
     is_additive: ClassVar[bool] = False
     why: Why

@@ -1,9 +1,9 @@
-"""The part of a model that a search works on. This part consists of small arrays, so that a few
+"""The part of a model on which a search works. This part consists of small arrays, so that a few
 array operations rate many assignments.
 
 The arrays have the prices and effects of single moves, and room as sums. Shared providers, rules
-that are not additive and the order of moves are not included; :meth:`State.delta` checks them when
-a plan is ordered.
+that are not additive and the order of moves are not included. :meth:`State.delta` checks these when
+the order of a plan's moves is searched.
 """
 
 import functools
@@ -35,20 +35,21 @@ so that differences and products of such prices are numbers."""
 
 
 class SearchSpace:
-    """The available hosts that a search may use, and their movable instances. There are h hosts, v
-    instances, and c kinds of room that could run out within the budget.
+    """The available hosts that a search may use, and the movable instances on these hosts. There
+    are h hosts, v instances, and c kinds of room that could run out within the budget of moves.
 
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
     has no load and stands for no instance.
 
-    hosts, vms : intp, indexes in the problem. Rows of arrays by host may be followed by rows that
-        stand for all hosts that the search does not use
+    hosts, vms : intp, indexes in the problem. Arrays with a row for each host may have further rows
+        at the end; these rows stand for all hosts that the search does not use
     home : intp (v,), present host of each instance
-    scores, scale : float64 (h, P)
-    weights : float64 (v + h, P), weights of the items
+    scores, scale : float64 (h, P), score of each host, and score that a load of 1 causes on the
+        host
+    weights : float64 (v + h, P), loads of the items
     worst : float64 (P,), highest imbalance that each policy may have after a plan
     is_free : whether every instance may go to every host without a price
-    room, free : float64 (h, c), total and free room
+    room, free : float64 (h, c), total and free room of each host
     sizes : float64 (v + h, c), sizes of the items
     unit : float64 (c,), room of the largest host
     """
@@ -57,8 +58,7 @@ class SearchSpace:
     sizes: np.ndarray
 
     def __init__(self, state: State, budget: int, hosts: np.ndarray | None = None):
-        """
-        :param budget: maximum number of moves of a plan
+        """:param budget: maximum number of moves of a plan
         :param hosts: the available hosts that the search may use, sorted; None for all. The scores
             of other hosts still count
         """
@@ -89,12 +89,10 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set the arrays about the room that the additive rules limit. A kind of room that no host
-        can run out of within the budget of moves is left out.
-
-        The arrays are ``room``, the total of each host; ``free``, the part that is unused; and
-        ``sizes``, the part that each instance needs.
-        """
+        """Set the arrays about the room that the additive rules limit. ``room`` is the total room
+        of each host, ``free`` the room that is not in use, and ``sizes`` the room that each
+        instance needs. A kind of room that cannot run out on any host within the budget of moves is
+        left out."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -108,11 +106,11 @@ class SearchSpace:
 
     def _add_untouched(self) -> int:
         """Add rows that stand for all available hosts outside of the search, and return the number
-        of rows.
+        of added rows.
 
-        One row has the highest score of each policy among these hosts, another row the lowest. If
-        policies leave hosts out of imbalances, two more rows are added for each host left out. The
-        rows have no instances and take none.
+        One row has the highest score of each policy among these hosts, another row has the lowest
+        scores. If policies leave hosts out of imbalances, two more rows are added for each host
+        that is left out. The rows have no instances and take no instances.
         """
         others = self.problem.available.copy()
         others[self.hosts] = False
@@ -132,15 +130,19 @@ class SearchSpace:
         return more
 
     def imbalances(self, scores: np.ndarray) -> np.ndarray:
-        """Return float64 (n, P): the imbalance of each policy for scores (n, P, h)."""
+        """Return float64 (n, P): the imbalance of each policy in each of n assignments.
+
+        :param scores: float64 (n, P, h), scores of the hosts in each assignment
+        """
         return spans.imbalances(scores, self.problem.left_out)
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The different scales of hosts, (k, P), and the number of each host's scale, (h,).
+        """The different scales of hosts, (k, P), and the number of each host's scale, (h,). A scale
+        is the score that a load of 1 causes on the host.
 
-        There are at most :data:`KINDS` scales. If hosts have more scales, similar scales count as
-        equal, which only makes the first rating of swaps less exact.
+        There are at most :data:`KINDS` scales. If hosts have more, similar scales count as equal.
+        This only makes the first rating of swaps less exact.
         """
         digits = 6
         while True:
@@ -160,9 +162,9 @@ class SearchSpace:
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """float32 (v + h, h): the prices of all items on all hosts. The price is :data:`NEVER` if
-        an instance may not go to a host, and 0 for dummy items. None if all moves are allowed and
-        free."""
+        """The prices of all items on all hosts, float32 (v + h, h); None if all moves are allowed
+        and free. The price is :data:`NEVER` if an instance may not go to a host, and 0 for dummy
+        items."""
         if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
@@ -196,7 +198,7 @@ class SearchSpace:
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """Return float32 (...): the price of items on ``hosts`` minus their price on
+        """Return float32 (...): the price of each item on ``hosts`` minus its price on
         ``sources``."""
         if self.prices_at is None:
             return np.float32(0)
@@ -214,14 +216,14 @@ class SearchSpace:
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
     def price_of(self, plan: Sequence[tuple[int, int]]) -> float:
-        """Return the price of all moves of a plan together."""
+        """Return the sum of the prices of all moves of a plan."""
         if self.model.prices.are_free:
             return 0.0
         vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T
         return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true for end states that violate neither policies nor room.
+        """Return bool (n,): true for end states that do not violate policies or room.
 
         :param imbalances: float64 (n, P)
         :param free: float64 (n, c, h), free room
@@ -230,18 +232,18 @@ class SearchSpace:
         return legal & (free >= self.floor.T).all(axis=(1, 2))
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
-        """Return True if all groups that keep an instance apart from other instances allow the
-        instance on ``host``; False otherwise.
+        """Return True if every group that keeps an instance apart from other instances allows the
+        instance on a host; False otherwise.
 
         :param place: intp (v or more,), host of every instance, -1 for no host
         """
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
-        """Return bool (h,): true for hosts that may hold an instance by all rules except those
-        about room. The present host of the instance is included.
+        """Return bool (h,): true for hosts on which all rules except the rules about room allow an
+        instance. The present host of the instance is always included.
 
-        :param place: as in :meth:`keeps_apart`
+        :param place: intp (v or more,), host of every instance, -1 for no host
         """
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
                    else np.isfinite(self.row(vm)))
@@ -261,23 +263,22 @@ class SearchSpace:
         """Return True if all groups that keep instances apart allow the moved instances on their
         hosts; False otherwise.
 
-        :param place: as in :meth:`keeps_apart`
+        :param place: intp (v or more,), host of every instance, -1 for no host
         """
         return all(self.keeps_apart(int(vm), int(place[vm]), place)
                    for vm in np.flatnonzero(place[:len(self.vms)] != self.home))
 
     def conflicts(self, vm: int) -> frozenset[int]:
-        """Return the other instances of the space from which some group keeps an instance apart."""
+        """Return the other instances of the space from which some group keeps the instance
+        apart."""
         return frozenset(other for members, _room, _where in self._spacings(vm)
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return one tuple for each group that keeps an instance apart from other instances. A
-        place is a host or a failure domain.
-
-        :returns: (members in the space, maximum number of members in each place, place of each
-            host); the last array has one entry more, -1, for an instance on no host
-        """
+        """Return one tuple for each group that keeps an instance apart from other instances:
+        (members in the space, maximum number of members in each place, place of each host). A place
+        is a host or a failure domain. The last array of the tuple has one further entry, -1, at the
+        end; it is the place of an instance on no host."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
@@ -314,8 +315,10 @@ class SearchSpace:
 
     def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, items: np.ndarray,
               sources: np.ndarray, hosts: np.ndarray) -> None:
-        """Move items from ``sources`` to ``hosts`` by changing ``scores`` and ``free``. Each item
-        is moved in the end state at position ``number``."""
+        """Update ``scores`` and ``free`` for moves of items from ``sources`` to ``hosts``.
+
+        :param number: position of the end state in which each item is moved
+        """
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),
                       way * self.weights[items] * self.scale[place])
@@ -325,14 +328,13 @@ class SearchSpace:
 class PriceRows:
     """Prices of instances on hosts, stored only for the instances that may have a price.
 
-    row : intp (v,), row of each instance; the last row has no prices
+    row : intp (v,), row of each instance; the last row is for instances without prices
     rows : float32 (r, h), the prices
     columns : float32 (h, r), the same prices by host
     """
 
     def __init__(self, rows: np.ndarray, priced: np.ndarray, count: int):
-        """
-        :param rows: float32 (n, h), prices of the instances that may have a price
+        """:param rows: float32 (n, h), prices of the instances that may have a price
         :param priced: intp (n,), the instances of ``rows``
         :param count: number of all instances, v
         """
@@ -350,7 +352,7 @@ class PriceRows:
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
         """Add the prices of moves to ``total``, float64 (..., m).
 
-        :param vms: intp (m,) with one host, or (n, 1) with several
+        :param vms: intp (m,) if ``hosts`` is one host, or (n, 1) if ``hosts`` is an array
         :param hosts: one host, or intp (m,)
         """
         if isinstance(hosts, int):

@@ -1,4 +1,4 @@
-"""The imbalance of policies that leave the hosts with the highest and lowest scores out."""
+"""Imbalances of policies that leave out the hosts with the highest and lowest scores."""
 
 import numpy as np
 
@@ -9,7 +9,8 @@ def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
     If fewer than two hosts count, both scores are equal.
 
     :param scores: float64 (..., P, n), n at least 1
-    :param left_out: intp (P,), number of hosts that each policy leaves out at each end
+    :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the
+        scores
     """
     count = scores.shape[-1]
     lowest = np.where(count - 2 * left_out < 2, count // 2, left_out)
@@ -20,11 +21,12 @@ def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def imbalances(scores: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
-    """Return float64 (..., P): the highest minus the lowest score that count; 0 if fewer than two
-    hosts count.
+    """Return float64 (..., P): the highest score that counts minus the lowest score that counts; 0
+    if fewer than two hosts count.
 
     :param scores: float64 (..., P, n)
-    :param left_out: as in :func:`ends`; None for no host
+    :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the
+        scores; None if all hosts count
     """
     if not scores.shape[-1]:
         return np.zeros(scores.shape[:-1])

@@ -1,5 +1,5 @@
-"""The state that planning changes: the hosts of instances, and the loads, room and groups that
-result."""
+"""The state that planning changes: the hosts of instances, and the loads, room and counts of group
+members that follow from these hosts."""
 
 import copy
 from collections.abc import Iterable
@@ -17,17 +17,17 @@ from kronos_nova.model.problem import TOLERANCE
 
 
 class State:
-    """A :class:`Model` after some moves. Only :meth:`move` and :meth:`arrive` change a state.
-    Moving an instance back undoes its move.
+    """A :class:`Model` after some moves. Only :meth:`move` and :meth:`arrive` change the hosts of
+    instances. A move back to the earlier host undoes a move.
 
-    scores, capacity_scores : float64 (H, P)
-    used : float64 (H + S, C)
-    vm_host : intp (V,)
+    scores, capacity_scores : float64 (H, P), scores of the hosts, and scores by ``capacity_query``
+    used : float64 (H + S, C), allocated amount of each provider
+    vm_host : intp (V,), host of each instance
     guests : intp (H,), number of instances on each host, including instances that are migrating to
-        it
-    groups : counters of the server groups' members on hosts
+        the host
+    groups : counts of the server groups' members in places
     cells : use of NUMA cells; None if the problem has no NUMA cells
-    origin : intp (V,), host of each instance at the last :meth:`settle`; prices are those of moves
+    origin : intp (V,), host of each instance at the last :meth:`settle`; prices are prices of moves
         from this host
     """
 
@@ -45,7 +45,8 @@ class State:
         self.settle()
 
     def copy(self) -> 'State':
-        """Return a state of the same model that changes independently of this state."""
+        """Return a copy that can be changed independently of this state. Both have the same
+        model."""
         other = copy.copy(self)
         for name in ('scores', 'capacity_scores', 'used', 'vm_host', 'guests', 'groups'):
             setattr(other, name, getattr(self, name).copy())
@@ -61,20 +62,20 @@ class State:
         return other
 
     def under(self, model: Model) -> 'State':
-        """Return a copy of the state with another model of its problem. The model has other
-        rules."""
+        """Return a copy of the state with another model. The other model has the same problem with
+        other rules."""
         other = self.copy()
         other.model = model
         return other
 
     def settle(self) -> None:
-        """Make the present state the one from which prices are counted. The moves made so far, and
-        the members that violate group policies now, have no price from then on."""
+        """Count prices from the present state on. The moves made so far have no price afterwards,
+        and neither have the present violations of group policies."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
-        """Move an instance to another host. Return the host that it leaves; a move to this host
-        undoes the move."""
+        """Move an instance to another host. Return the host that the instance leaves; a second
+        move, to this host, undoes the first move."""
         source = int(self.vm_host[vm])
         self._shift(vm, source, -1)
         self._shift(vm, destination, 1)
@@ -83,16 +84,16 @@ class State:
 
     def chosen_parts(self, vm: int, host: int) -> tuple[int, ...]:
         """Return the NUMA cells of a host that Nova would choose for an instance. The result is
-        empty if the instance needs none or does not fit."""
+        empty if the instance needs no NUMA cells or does not fit."""
         if self.cells is None:
             return ()
         places = self.cells.choose(int(self.cells.cells.kind[vm]), host) or ()
         return tuple(place.cell for place in places)
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of instances like ``vm`` for which each host has free
-        room. Other rules are ignored. The room of a shared provider counts for each of its
-        hosts."""
+        """Return float64 (h,): the number of further instances like ``vm`` for which each host has
+        free room. Other rules are ignored. The room of a shared provider counts for each host that
+        shares the provider."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
         rows = problem.row(hosts[:, None], needed)
@@ -102,8 +103,8 @@ class State:
         return np.minimum(found, self.cells.slots(kind, hosts)) if self.cells and kind else found
 
     def arrive(self, vm: int, destination: int) -> None:
-        """Add an instance to its destination without removing it from its source. While an instance
-        migrates, both hosts hold it."""
+        """Add an instance to its destination without removing it from its source. This is the worst
+        case during a migration, when both hosts have the instance."""
         self._shift(vm, destination, 1)
         self.vm_host[vm] = destination
 
@@ -122,15 +123,16 @@ class State:
 
     def imbalances(self) -> np.ndarray:
         """Return float64 (P,): the highest minus the lowest score of the available hosts in each
-        policy. Hosts that the policy leaves out do not count. The result is 0 without hosts."""
+        policy. Hosts that the policy leaves out do not count. The result is 0 if no host is
+        available."""
         counted = self.scores[self.problem.available]
         if self.problem.left_out is not None:
             return spans.imbalances(counted.T, self.problem.left_out)
         return np.ptp(counted, axis=0) if len(counted) else np.zeros(counted.shape[1])
 
     def combined(self) -> float:
-        """Return the combined imbalance: the sum of the imbalances, weighted by the policies'
-        weights."""
+        """Return the combined imbalance: the sum of the imbalances of all policies, weighted by the
+        policies' weights."""
         return self.extremes().combined
 
     def price(self) -> float:
@@ -140,14 +142,14 @@ class State:
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """Return the price of the additional members that violate the policies of soft groups since
-        :meth:`settle`."""
+        """Return the price of the members that violate the policies of soft groups. Only violations
+        that were added since :meth:`settle` count."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
     def objective(self) -> float:
         """Return the objective that planners minimise: the combined imbalance plus the price of the
-        moves."""
+        moves since :meth:`settle`."""
         return self.combined() + self.price()
 
     @property
@@ -156,14 +158,15 @@ class State:
 
     @property
     def fill(self) -> np.ndarray:
-        """float64 (H,): the used part of each host's capacity, in the resource class with the
-        largest used part."""
+        """float64 (H,): the fraction of each host's capacity that is used. Of all resource classes,
+        the class with the largest fraction counts."""
         hosts = len(self.guests)
         limits = np.maximum(self.problem.limits[:hosts], TOLERANCE)
         return (self.used[:hosts] / limits).max(axis=1, initial=0.0)
 
     def extremes(self, count: int = 3) -> Extremes:
-        """Return the most and least loaded hosts of each policy, cached until the next move.
+        """Return the most and the least loaded hosts of each policy. The result is cached until the
+        next move.
 
         :param count: number of hosts at each end
         """
@@ -172,11 +175,12 @@ class State:
         return self._extremes[count]
 
     def delta(self, *moves: Move, model: Model | None = None) -> Delta:
-        """Return the effect of moves and whether they are allowed.
+        """Return the effect of moves, and whether the moves are allowed.
 
-        :param moves: pairs of instances and destinations, intp arrays that broadcast to one common
-            shape. One pair stands for single moves. Several pairs stand for chains, whose moves are
-            made together, such as two for a swap. An instance is at most once in each chain
+        :param moves: pairs (instances, destinations) of intp arrays that are broadcast to one
+            common shape. One pair stands for single moves. Several pairs stand for chains, whose
+            moves are made together, such as two for a swap. An instance is at most once in each
+            chain
         :param model: the model whose rules apply; by default the model of the state
         """
         return Delta(self, moves, model)
