@@ -22,18 +22,21 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : whether moves between availability zones are forbidden
-    reserve_hosts : number of hosts whose whole room has to stay free
-    soft_group_cost : price of violating a soft server group; None if soft groups are as strict as
-        hard groups
+    reserve_hosts : number of hosts; as much room as these hosts have must stay free on the hosts in
+        use
+    soft_group_cost : price of a violation of a soft server group; None if soft groups are as strict
+        as hard groups
     soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise
     vetoes : {(instance uuid, host name): reason}, moves that Nova's own scheduler refuses
-    returns : pairs (instance uuid, host name); the instance left the host not long ago and may not
+    returns : pairs (instance uuid, host name). The instance left the host recently and may not
         return to it yet
-    closed_hosts : names of hosts that take no instance, even if Nova reports them as available
-    host_checks : the checks of servers against hosts that apply, some of
+    closed_hosts : names of hosts that take no instance, even if Nova reports these hosts as
+        available
+    host_checks : names of the checks that compare servers with hosts; a subset of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
     selections : the rules of operators, with the servers that each rule selects
-    packs_numa_cells : whether Nova fills the NUMA cells of a host one after the other
+    packs_numa_cells : whether Nova fills NUMA cells in use first, instead of the cells with most
+        room
     """
 
     restrict_to_az: bool = False
@@ -58,7 +61,8 @@ class Constraint(Protocol):
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
-        """Return the rules of this constraint; no rules if it forbids no move in this problem."""
+        """Return the rules of this constraint. Return no rules if the constraint forbids no move in
+        this problem."""
 
 
 NAMESPACE = 'kronos_nova.constraints'
@@ -72,7 +76,7 @@ def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,
                   prices: Prices = FREE) -> Model:
     """Return the model of an aggregate, with the rules of every installed constraint.
 
-    :raises ConfigurationError: a constraint cannot be imported
+    :raises ConfigurationError: the code of a constraint cannot be imported
     """
     found = extensions.installed(NAMESPACE)
     names = sorted(found.names(), key=lambda name: (

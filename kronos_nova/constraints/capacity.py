@@ -1,8 +1,9 @@
-"""The rules that keep instances off hosts without room for them, as placement and Nova count room.
+"""The rules that keep instances off hosts without enough room. Room is counted as in placement and
+Nova.
 
-Placement requires capacity in every resource class, and limits the amount of one consumer
-(``min_unit``, ``max_unit`` and ``step_size``). Nova requires NUMA cells with room for the cells of
-the instance, if the instance has any.
+Placement requires capacity in every resource class, and limits the amount that one consumer may
+allocate (``min_unit``, ``max_unit`` and ``step_size``). For an instance with a NUMA topology, Nova
+requires NUMA cells of the host with room for the cells of the instance.
 """
 
 import numpy as np
@@ -36,8 +37,8 @@ class NumaCells:
 
 def _units(problem: Problem) -> tuple[AllowedHosts, ...]:
     """Return the rule that keeps instances off hosts whose ``min_unit``, ``max_unit`` or
-    ``step_size`` do not allow the instances' amounts, as in placement. Return no rule if all
-    amounts are allowed."""
+    ``step_size`` do not allow the amounts that the instances allocate, as in placement. Return no
+    rule if all amounts are allowed."""
     if problem.min_unit is None or problem.max_unit is None or problem.step_size is None:
         return ()
     kind = equal_rows(problem.demands)

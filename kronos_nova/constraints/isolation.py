@@ -32,17 +32,17 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
-    """A constraint that applies two filters of Nova, so that they refuse no planned move. Both
-    filters read the metadata of aggregates.
+    """A constraint that applies two filters of Nova, so that no move is planned that these filters
+    refuse. Both filters read the metadata of aggregates.
 
-    AggregateMultiTenancyIsolation: if a host's aggregates name projects in ``filter_tenant_id`` (or
+    AggregateMultiTenancyIsolation: if a host's aggregates list projects in ``filter_tenant_id`` (or
     in keys that begin with this word), instances of other projects may not use the host.
     AggregateInstanceExtraSpecsFilter: the value of every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
-    A filter that forbids no pair of an instance and a host gives no rule.
 
-    Equal cases are compared once: projects that no host names, flavors with equal extra specs,
-    hosts with equal metadata. So the cost does not grow with projects times hosts.
+    A filter that forbids no pair of an instance and a host gives no rule. Equal cases are compared
+    once. Cases are equal for projects that no host lists, for flavors with equal extra specs, and
+    for hosts with equal metadata. So the cost does not grow with projects times hosts.
     """
 
     @staticmethod
@@ -73,7 +73,7 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
     :param wanted: requirements of each instance; hashable, so that equal requirements are compared
         once
-    :param offers: properties of each host, hashable as well
+    :param offers: properties of each host, also hashable
     :param admits: function of (requirements, properties) that returns whether the host meets the
         requirements
     """
@@ -89,8 +89,8 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
 def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
     """Return two lists with an entry for each host: the projects for which the host is reserved,
-    and the metadata of its aggregates. Entries are hashable, and hosts in the same aggregates share
-    them."""
+    and the metadata of the host's aggregates. Entries are hashable. Hosts in the same aggregates
+    have the same entry objects."""
     inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
@@ -124,7 +124,7 @@ def _required(instance: Instance) -> Specs:
 
 
 def _admits(specs: Specs, properties: Properties) -> bool:
-    """Return True if a host's aggregates have every wanted value; False otherwise.
+    """Return True if a host's aggregates have every value in ``specs``; False otherwise.
 
     Of the operators in Nova's extra specs, only ``<or>`` is supported. With any other operator the
     result is False, because planning no move is better than planning a move that Nova refuses.

@@ -2,8 +2,8 @@
 apart. Some rules only set a price for servers on unwanted hosts.
 
 Rules that name hosts are compiled into sets of hosts. Rules about several servers are compiled into
-groups. A rule may be relaxed if a host cannot be emptied otherwise, provided that owners of servers
-can select the rule's servers, such as by tags.
+groups. A rule may be relaxed if a host cannot be emptied otherwise. This applies only to rules
+whose servers can be selected by the owners of servers, for example by tags.
 """
 
 import functools
@@ -88,7 +88,7 @@ def preferences(problem: Problem, selections: Selections) -> Preferences | None:
 class _Subjects:
     """The rules that name hosts, with the instances to which each rule applies.
 
-    hosts : names of the hosts
+    hosts : names of the problem's hosts
     """
 
     def __init__(self, problem: Problem, selections: Selections):
@@ -98,13 +98,13 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return the rules that apply to each instance.
+        """Return (intp (V,), sets). ``sets`` has the distinct sets of rules that apply to
+        instances. Each set is a tuple of positions of rules; the first set is empty. The array has
+        the position in ``sets`` of the set that applies to each instance.
 
         :param relations: relations of the rules to include
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
-            otherwise, False to include only the other rules, None to include all rules
-        :returns: intp (V,), position of each instance's set of rules in the list; and the list of
-            the distinct sets, each a tuple of positions of rules. The first set is empty
+            otherwise; False to include only the other rules; None to include all rules
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -115,8 +115,8 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): true where a rule requires or prefers its servers on a host, or does not
-        keep them off it."""
+        """bool (n, H): true where a rule requires or prefers the host for its servers, or has no
+        objection to the host."""
         # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}
@@ -126,7 +126,7 @@ class _Subjects:
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
         """Return a text with the names of the rules in ``numbers`` that keep their servers off
-        ``host``. If ``host`` is None, the text names all rules in ``numbers``."""
+        ``host``. If ``host`` is None, the text has the names of all rules in ``numbers``."""
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 
@@ -142,13 +142,16 @@ def _positions(names: Sequence[str]) -> dict[str, int]:
 
 def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str],
                 moved: Mapping[str, str]) -> tuple[Group, ...]:
-    """Return the groups of a problem's instances that rules about several servers define.
+    """Return the groups that rules about several servers define, with instances of a problem as
+    members.
 
     A server that is migrating to a host of the problem counts on this host and is not movable. A
-    server on a host outside of the problem counts as well, if its host is in the same failure
-    domain, such as a rack, as a host of the problem.
+    server on a host outside of the problem counts if its host is in the same failure domain, such
+    as a rack, as a host of the problem.
 
-    :param moved: {uuid of an instance that has left its host in the snapshot: present host}
+    :param vms, hosts: uuids of the instances and names of the hosts of the problem
+    :param moved: {uuid of an instance: present host}, for instances that are no longer on their
+        host in the snapshot
     """
     here, index = _positions(vms), _positions(hosts)
     arriving = selections.arriving
@@ -178,11 +181,12 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
 
 def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
-    """Return the failure domains of a level, such as racks, and the domain in which each host is.
+    """Return the failure domains of a level, such as racks, and the failure domain in which each
+    host is.
 
-    :returns: {domain: index of its first host}; and intp (H,), for each host the index of the first
-        host in the same domain. The second result is None at the level of hosts, at which every
-        host is a domain
+    :returns: {failure domain: index of its first host}; and intp (H,), for each host the index of
+        the first host in the same failure domain. The second result is None at the level of hosts,
+        at which every host is a failure domain of its own
     """
     if level == HOST:
         return {}, None

@@ -1,4 +1,5 @@
-"""The rules that keep each instance in its cell and, if configured, in its availability zone."""
+"""The rules that keep each instance in its Nova cell and, if configured, in its availability
+zone."""
 
 from collections.abc import Sequence
 
@@ -16,8 +17,8 @@ class Cell:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
-        """Return the rule that keeps each instance in its cell. A live migration cannot cross
-        cells."""
+        """Return the rule that keeps each instance in its Nova cell. A live migration cannot go to
+        another cell."""
         cells = {host.name: host.cell for host in snapshot.hosts}
         return _partition(problem, 'cell', [cells[host] for host in problem.hosts])
 

@@ -45,19 +45,19 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class HostRequirements:
-    """A constraint that forbids moves to hosts that lack something that the server requires. Nova
-    would refuse such moves. Each check gives a separate rule.
+    """A constraint that forbids moves to hosts that do not meet the requirements of the server.
+    Nova would refuse such moves. Each check gives a separate rule:
 
     traits : required and forbidden traits of the flavor and the image
-    aggregates : aggregates that the server's ``member_of`` names, and aggregates that are isolated
+    aggregates : aggregates that the server's ``member_of`` lists, and aggregates that are isolated
         by a trait
     image : architecture, hypervisor and hypervisor version that the image requires
-    hypervisor : a live migration goes to the same hypervisor, and to no older version
+    hypervisor : a live migration goes to the same hypervisor, in the same or a newer version
     cpu : the destination's processors have the features of the source's processors
 
     Servers with equal requirements are compared once, and so are hosts with equal properties. So
     the cost does not grow with servers times hosts. A requirement or a property that is not known
-    forbids nothing.
+    forbids no host.
     """
 
     @staticmethod
@@ -110,11 +110,11 @@ class _Question:
         return self._rule(kind, wanted, offers, _lacks_trait)
 
     def aggregates(self, snapshot: Snapshot) -> tuple[AllowedHosts, ...]:
-        """Return the rule that keeps a server in the aggregates that it requests, and out of
-        isolated aggregates.
+        """Return the rule that keeps a server in the aggregates that the server requests, and out
+        of isolated aggregates.
 
-        An aggregate may be isolated by a trait; then only servers that require the trait may use it
-        (``[scheduler] enable_isolated_aggregate_filtering``).
+        An aggregate may be isolated by a trait. Only servers that require the trait may then use
+        the aggregate (``[scheduler] enable_isolated_aggregate_filtering``).
         """
         known = {aggregate.uuid: aggregate for aggregate in snapshot.aggregates}
         isolating = {aggregate.uuid: traits for aggregate in snapshot.aggregates
@@ -169,13 +169,14 @@ class _Question:
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
         """Adapt the requirements that depend on the properties of the server's own host. Return the
-        position of each instance's requirement, intp (V,), and the list of requirements.
+        position of each instance's requirement, intp (V,), and the list of requirements with the
+        adapted ones.
 
         :param wanted: requirements, at the positions of ``kind``
-        :param depends: whether each requirement depends on the properties of the own host
+        :param depends: whether each requirement depends on the properties of the server's own host
         :param offers: properties of each host
-        :param narrowed: function of (requirement, properties of the server's host) that returns the
-            adapted requirement
+        :param narrowed: function of (requirement, properties of the server's own host) that returns
+            the adapted requirement
         """
         kind, more = self._kind.copy(), list(wanted)
         for vm in np.flatnonzero(np.array(depends, dtype=bool)[kind]).tolist():
@@ -185,13 +186,14 @@ class _Question:
 
     def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
               lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
-        """Return a rule that forbids hosts that lack something that an instance requires. Return no
-        rule if no host lacks anything.
+        """Return a rule that forbids hosts that do not meet an instance's requirement. Return no
+        rule if every host meets the requirement of every instance.
 
-        :param kind: intp (V,), a position in ``wanted``
+        :param kind: intp (V,), position in ``wanted`` of each instance's requirement
+        :param wanted: requirements
         :param offers: properties of each host
-        :param lack: function of (requirement, properties) that returns a text about the missing
-            thing; '' if the host lacks nothing
+        :param lack: function of (requirement, properties) that returns a text about the unmet
+            requirement; '' if the host meets the requirement
         """
         present, kind = np.unique(kind, return_inverse=True)
         needs = [wanted[position] for position in present.tolist()]
@@ -232,8 +234,8 @@ def _isolating(aggregate: Aggregate) -> frozenset[str]:
 
 
 def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
-    """Return the architectures that a host runs and the version of its hypervisor. A value that is
-    not known is None."""
+    """Return the architectures that a host runs, and the version of the host's hypervisor. Each
+    result is None if it is not known."""
     emulated = {trait.removeprefix(ARCHITECTURE).lower() for trait in host.traits or ()
                 if trait.startswith(ARCHITECTURE)}
     own = host.cpu.arch if host.cpu else None
@@ -243,8 +245,9 @@ def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
 
 def _lacks_machine(image: tuple[tuple[str, str], ...],
                    machine: tuple[frozenset[str] | None, int | None]) -> str:
-    """Return a text about the first property of an image that a host does not support; '' if it
-    supports all. The host is compared as in Nova's ImagePropertiesFilter for libvirt's driver."""
+    """Return a text about the first property of an image that a host does not support; '' if the
+    host supports all properties. The comparison is that of Nova's ImagePropertiesFilter for the
+    libvirt driver."""
     (runs, version), wanted = machine, dict(image)
     arch = wanted.get('hw_architecture', '').lower()
     arch = OLD_ARCHITECTURES.get(arch, arch)
@@ -262,8 +265,11 @@ def _lacks_machine(image: tuple[tuple[str, str], ...],
 
 
 def _satisfies(version: int, needed: str) -> bool:
-    """Return True if a hypervisor's version fulfils every comparison in an image's property; False
-    otherwise. A property that Nova could not read permits every version."""
+    """Return True if a hypervisor's version meets every comparison in the version property of an
+    image; False otherwise. A property that Nova cannot parse permits every version.
+
+    :param needed: value of the property, such as ``>=2.6,<5``
+    """
     parts = [COMPARISON.fullmatch(part) for part in needed.split(',')]
     if not all(parts):
         return True
@@ -282,8 +288,12 @@ def _numbers(dotted: str) -> tuple[int, ...]:
 
 
 def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
-    """Return a text why Nova's conductor would refuse the destination because of its hypervisor; ''
-    if the conductor would accept it."""
+    """Return a text that explains why Nova's conductor would refuse the destination because of its
+    hypervisor; '' if the conductor would not refuse the destination.
+
+    :param home, there: (type, version) of the hypervisors of the server's host and of the
+        destination
+    """
     if home[0] != there[0]:
         return f'has the hypervisor {there[0]}, and the server runs on {home[0]}'
     if home[1] and there[1] and there[1] < home[1]:
@@ -292,9 +302,9 @@ def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> st
 
 
 def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
-    """Return a text about the CPU features of a server's host that the destination lacks; '' if it
-    lacks none. Features are compared as libvirt compares them for Nova. On Arm no feature is
-    compared."""
+    """Return a text about the CPU features of the server's host that the destination does not have;
+    '' if the destination has all features. Features are compared as libvirt compares features for
+    Nova. On Arm, no features are compared."""
     if home is None or there is None or home == there or home.arch == 'aarch64':
         return ''
     if home.arch != there.arch:

@@ -1,4 +1,4 @@
-"""The rule that the hosts in use keep the room of ``reserve_hosts`` hosts free."""
+"""The rule that keeps the room of ``reserve_hosts`` hosts free on the hosts in use."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from kronos_nova.objects.snapshot import Snapshot
 
 class Reserve:
     """A constraint that keeps as much room free as the ``reserve_hosts`` largest hosts have. Only
-    room on hosts in use counts. Otherwise packing would fill these hosts, and only empty hosts
-    would have the free room. Empty hosts may be switched off."""
+    free room on hosts in use counts, because empty hosts may be switched off. If free room on empty
+    hosts counted, packing could fill all hosts in use."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

@@ -11,7 +11,7 @@ class SchedulerVeto:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Return the rule that keeps instances off hosts that Nova's scheduler has refused in a dry
+        """Return the rule that keeps instances off hosts that Nova's scheduler refused in a dry
         run."""
         return _if_any(ForbiddenPairs(
             problem, rules.vetoes, 'refused',
@@ -22,8 +22,8 @@ class Returning:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Return the rule that keeps instances off hosts that they left recently. The rule prevents
-        that instances move back and forth."""
+        """Return the rule that keeps instances off hosts that the instances left recently. The rule
+        prevents instances from moving back and forth."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))
