@@ -1,13 +1,13 @@
 """Predicted durations of moves, learnt from past moves.
 
-Two figures are the same for all moves: the seconds before and after copying, and the bandwidth.
-Both figures are fitted to past moves by relative errors. The values that are assumed without past
-moves count as one more observation, and outliers have less weight (Huber). The dirty rate of a
-guest is estimated from the bytes that were copied beyond its memory.
+Two numbers are the same for all moves: the seconds before and after copying, and the bandwidth.
+Both numbers are fitted to past moves by relative errors. The values that are assumed if there are
+no past moves count as one further observation. Outliers have less weight (Huber). The dirty rate of
+a guest is estimated from the bytes that were copied in addition to its memory.
 
 Three factors explain the remaining difference between a duration and this model. The factors are
 learnt in this order: a factor of the memory size, of the pair of hosts, and of the instance. With
-*n* observations, the part *n* / (*n* + 2) of the observed difference is used (shrinkage as in
+*n* observations, the fraction *n* / (*n* + 2) of the observed difference is used (shrinkage as in
 empirical Bayes).
 """
 
@@ -28,8 +28,9 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return, for each move, the mean number of moves on the busier one of its two links. One link
-    is that of the source host, the other that of the destination host. The move itself counts.
+    """Return, for each move, the mean number of moves on the busier one of its two links during the
+    move. One link is the link of the source host, the other is the link of the destination host.
+    The move itself counts.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -45,10 +46,10 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
 
 
 class _ConcurrencyHistory:
-    """The number of migrations in progress on one link over time."""
+    """The number of migrations in progress on one link at each time."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]):
-        """:param spans: (begin, end) of each migration, in seconds; at least one"""
+        """:param spans: (begin, end) of each migration, in seconds; at least one migration"""
         changes = sorted([(begun, 1) for begun, _ended in spans]
                          + [(ended, -1) for _begun, ended in spans])
         self._times: list[float] = []
@@ -63,8 +64,8 @@ class _ConcurrencyHistory:
             self._sums.append(total)
 
     def during(self, begun: float, ended: float) -> float:
-        """Return the mean number of migrations in progress from ``begun`` to ``ended``; 0 unless
-        ``ended`` is later."""
+        """Return the mean number of migrations in progress from ``begun`` to ``ended``; 0 if
+        ``ended`` is not later than ``begun``."""
         if ended <= begun:
             return 0.0
         return (self._until(ended) - self._until(begun)) / (ended - begun)
@@ -127,7 +128,7 @@ Key = float | str | tuple[str, str]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """The figures of migrations that are assumed if no past moves are known.
+    """Values about migrations that are assumed if no past moves are known.
 
     bandwidth : configured MiB per second of one migration; None if the bandwidth is to be learnt
         from past moves
@@ -142,8 +143,8 @@ class Assumed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """The figures of an instance from which the duration of its migration is predicted, in addition
-    to its past moves. A figure that is not known is None.
+    """The data of an instance from which the duration of its migration is predicted, in addition to
+    its past moves. A value that is not known is None.
 
     memory_mb : MiB of memory of its flavor
     disk_mb : MiB of local disk to be copied
@@ -179,8 +180,8 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """Return the Copy of a live migration of an instance between two hosts, from which the
-        course of the migration can be predicted."""
+        """Return the amounts that a live migration of an instance between two hosts copies. The
+        course of the migration can be predicted from the result."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
@@ -194,22 +195,23 @@ class MigrationHistory:
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the learnt factor of the durations of moves between two hosts. The factor is above
-        1 if these moves take longer than other moves, and 1 if nothing is known."""
+        """Return the factor on the durations of moves between two hosts, learnt from past moves.
+        The factor is above 1 if moves between these hosts take longer than other moves, and 1 if no
+        past moves between them are known."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
-        """Return the uuids of the instances whose live migration would not converge. The result has
-        no instance whose write rate is not known."""
+        """Return the uuids of the instances whose live migration would not converge. Instances
+        whose write rate is not known are left out."""
         return frozenset(
             guest.uuid for guest in guests
             if (guest.dirty_mb_s is not None or guest.uuid in self._written)
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
     def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
-        """Return {uuid of an instance: (part of its memory that the first round copies, write rate
-        in MiB per second)}. Instances for which the hypervisor did not report the copied memory are
-        left out."""
+        """Return {uuid of an instance: (fraction of its memory that the first round copies, write
+        rate in MiB per second)}. Instances for which the hypervisor did not report the copied
+        memory are left out."""
         found = collections.defaultdict(list)
         for past in tries:
             lasted = past.seconds or past.lasted
@@ -223,8 +225,8 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Return {key: logarithm of a factor}, learnt from past moves. There is a factor for each
-        memory size, pair of hosts and instance.
+        """Return {key: logarithm of a factor}, learnt from past moves. There is one key for each
+        memory size, each pair of hosts and each instance.
 
         :param timed: moves with their durations in seconds
         """
@@ -257,8 +259,10 @@ def _keys(uuid: str, memory_mb: float, source: str,
 
 
 def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
-    """Return the pair (seconds before and after copying, MiB per second) that fits all moves
-    best."""
+    """Return the pair (seconds before and after copying, MiB per second) that fits all moves best.
+
+    :param timed: moves with their durations in seconds
+    """
     start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
     if not timed:
         return assumed.fixed, assumed.bandwidth or BANDWIDTH

@@ -2,9 +2,9 @@
 
 The first round copies the memory in use while the guest runs. Each later round copies the memory
 that the guest wrote during the round before. Once the remaining memory can be copied within the
-allowed downtime, the guest is stopped and this memory is copied (Clark et al., NSDI 2005). If the
-guest writes at a constant rate, each round takes *r* times as long as the round before. Here *r* is
-the write rate divided by the bandwidth (Akoush et al., MASCOTS 2010).
+allowed downtime, the guest is stopped and the remaining memory is copied (Clark et al., NSDI 2005).
+If the guest writes at a constant rate, each round takes *r* times as long as the round before. Here
+*r* is the write rate divided by the bandwidth (Akoush et al., MASCOTS 2010).
 """
 
 import dataclasses
@@ -24,8 +24,9 @@ migration makes."""
 class MigrationForecast:
     """The expected course of one live migration.
 
-    seconds : duration from the request to the end. For a migration that does not converge, it is
-        assumed that the guest is stopped after the first round and all memory is copied once more
+    seconds : duration from the request to the end. If the migration does not converge, the duration
+        is computed as if the guest is stopped after the first round and all memory is copied once
+        more
     downtime : seconds for which the guest is stopped
     rounds : number of rounds of copying before the guest is stopped
     converges : True if the remaining memory can be copied within the allowed downtime; False
@@ -40,7 +41,8 @@ class MigrationForecast:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """The amounts that a live migration of an instance copies, and its limits.
+    """The amounts that a live migration of an instance copies, and the other values from which the
+    duration of the migration is predicted.
 
     memory_mb : MiB of memory in use
     disk_mb : MiB of local disk, copied before the memory
@@ -60,10 +62,10 @@ class Copy:
     def forecast(self, bandwidth: float) -> MigrationForecast:
         """Return the expected course of the migration.
 
-        Let *M* be the memory, *b* the bandwidth, *d* the dirty rate, *D* the allowed downtime and
-        *r* = *d*/*b*. The number of rounds is the smallest *n* for which *M* *r*\\ :sup:`n` ≤ *b*
-        *D*. The time of these rounds and of the last copy is *M*/*b* · (1 − *r*\\ :sup:`n+1`) /
-        (1 − *r*).
+        Let ``M`` be the memory in use, ``b`` the bandwidth, ``D`` the allowed downtime, and ``r``
+        the write rate divided by the bandwidth. The number of rounds is the smallest ``n`` for
+        which ``M * r**n <= b * D``. The time of these rounds and of the last copy is ``M / b * (1 -
+        r**(n + 1)) / (1 - r)``.
 
         :param bandwidth: MiB per second, more than 0
         """

@@ -1,9 +1,10 @@
 """The schedule of a plan: the times at which its moves begin and end. The schedule is found by list
 scheduling on hosts and links.
 
-A list schedule never leaves a slot idle while a move could use it. So it is at most twice as long
-as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, among them
-the given order, are simulated with predicted durations. The shortest of these schedules is chosen.
+A list schedule never leaves a slot idle while a move could use the slot. So it is at most twice as
+long as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, among
+them the given order, are simulated with predicted durations. The function :func:`best` chooses one
+of these schedules.
 """
 
 import dataclasses
@@ -34,8 +35,8 @@ class Job:
     after : positions, in the list of jobs, of the moves that must end before this move begins
     heat : score of the host that the move relieves; 0 if load does not matter
     due : seconds from now within which the move has to end
-    is_running : whether the move has already begun; such moves may exceed the limits on concurrent
-        moves
+    is_running : whether the move has already begun. Moves that have begun may exceed the limits on
+        concurrent moves
     """
 
     instance: str
@@ -78,11 +79,12 @@ class Timeline:
 
 
 def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
-    """Return the best schedule of some moves.
+    """Return the best schedule of the moves.
 
-    If moves relieve hot hosts, the moves off the hottest host begin first, unless the schedule is
-    then longer than with the given order of moves. In all other cases the schedule with the least
-    delay after deadlines is chosen; of equal delays, the shortest schedule.
+    If moves relieve hot hosts, the moves off the hottest host begin first. If the schedule is then
+    longer than with the given order of moves, the given order is used. If no move relieves a hot
+    host, the schedule is chosen in which the longest delay of a move after its deadline is
+    shortest. Of equal schedules, the shortest schedule is chosen.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -113,7 +115,7 @@ def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
 
 class _Floor:
     """A simulation of moves on the slots and links of hosts. Arrays have one element for each of
-    the n moves, or one for each host."""
+    the n moves, or one element for each host."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
@@ -144,10 +146,10 @@ class _Floor:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
-        """Return float64 (hosts,): a lower bound of the seconds that some moves take on each host.
-        The slots and the link of the host limit the moves.
+        """Return float64 (hosts,): a lower bound of the seconds that the moves ``some`` take on
+        each host. The bound follows from the slots and from the link of the host.
 
-        :param some: bool (n,), True for the moves that count; True alone for all moves
+        :param some: bool (n,), True for the moves that count; the value True stands for all moves
         :param side: 0 for sources, 1 for destinations
         """
         slots = np.minimum(self.slots[side], np.maximum(self._on(side), 1))
@@ -155,16 +157,16 @@ class _Floor:
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """Return, for each host, the sum of a figure over the moves of the host. Without a figure,
-        return the number of moves of the host.
+        """Return, for each host, the sum of the values ``what`` over the moves of the host. If
+        ``what`` is None, return the number of moves of the host.
 
         :param side: 0 for sources, 1 for destinations
-        :param what: (n,), the figure of each move
+        :param what: (n,), the value of each move
         """
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
     def play(self, rule: 'Rule') -> Timeline:
-        """Simulate all moves and return their times.
+        """Simulate all moves and return the times at which they begin and end.
 
         :param rule: function that chooses the next move among the moves that may begin
         """
@@ -214,8 +216,8 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """Return float64: the bandwidth of each of some moves, in MiB per second. The moves on a
-        link share it equally. A move gets at most the maximum of one migration.
+        """Return float64: the bandwidth of each of ``moves``, in MiB per second. The moves on a
+        link share the link equally. A move gets at most the maximum bandwidth of one migration.
 
         :param moves: positions of the moves
         :param under_way: bool (n,), True for the moves in progress
@@ -229,8 +231,8 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the seconds that all copying of each move would take with its present
-        share of the links.
+        """Return float64: the seconds that copying takes in each move, if the move keeps its
+        present share of the links from begin to end.
 
         :param going: positions of the moves that copy
         :param under_way: bool (n,), True for the moves that copy
@@ -241,8 +243,8 @@ class _Floor:
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
         """Return float64: the urgency of each move that may begin, in seconds. The urgency is the
-        larger of two times: the remaining work on the busier one of the move's two hosts, and the
-        duration of the chain of moves that wait for this move.
+        larger of two times. One is the remaining work on the busier one of the move's two hosts.
+        The other is the duration of this move and of the longest chain of moves that wait for it.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun
@@ -253,9 +255,10 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the overload that each move that may begin would cause, as a part of a
-        link's bandwidth. The busier one of the move's two links counts; the result is 0 if neither
-        link is overloaded. The traffic of a move is its average in a cloud without other moves.
+        """Return float64: the overload that each move that may begin would cause, as a fraction of
+        a link's bandwidth. The busier one of the move's two links counts; the result is 0 if
+        neither link is overloaded. The traffic of a move is its mean rate when no other moves are
+        in progress.
 
         :param may: positions of the moves that may begin
         :param under_way: bool (n,), True for the moves in progress
@@ -272,7 +275,7 @@ def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
     """Return float64 (n,): the seconds of each move, plus the seconds of the longest chain of moves
     that wait for this move.
 
-    :param alone: seconds of each move without other moves
+    :param alone: seconds of each move when no other moves are in progress
     """
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):

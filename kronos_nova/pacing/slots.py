@@ -36,8 +36,9 @@ class ConcurrencySlots:
         return len(self.instances) >= self.caps.total
 
     def enter(self, move: Move) -> bool:
-        """Count a move as in progress if slots are free for it. Return True if the move was
-        counted; False if the limits or another move of the instance forbid the move."""
+        """Count a move as in progress if slots are free for the move. Return True if the move was
+        counted. Return False if all slots are in use, or another move of the instance is in
+        progress."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.sources.get(
                     move.source, self.caps.per_source) and
