@@ -1,9 +1,9 @@
 """Checks of metrics against each other and against Nova. Only metrics of hosts that pass the checks
-are believed.
+are used (believed).
 
-An exporter that stopped half way, or that is down while its query has ``or 0``, makes a full host
-look empty. Nova knows the servers of a host, and the profile has the load of each server. Figures
-of a host that contradict Nova or the profile are not believed.
+An exporter that stopped half way makes a full host look empty. So does an exporter that is down
+while its query has ``or 0``. Nova knows the servers of a host, and the profile has the load of each
+server. Measured values of a host that contradict Nova or the profile are not believed.
 """
 
 import dataclasses
@@ -46,12 +46,12 @@ AGAIN = 'it was not believed in the evaluation before; two in a row must be good
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefRules:
-    """Conditions under which the metrics of a host are believed.
+    """Conditions under which the metrics of a host are believed (used).
 
-    least_known : part (0 to 1) of a host's servers that must have a series in the answer to the
+    least_known : fraction (0 to 1) of a host's servers that must have a series in the answer to the
         profile query
-    tolerance : share of a host by which the sum of the loads of its servers may exceed the host's
-        own load
+    tolerance : fraction of a host by which the sum of the loads of its servers may exceed the
+        host's own load
     """
 
     least_known: float = 0.8
@@ -62,12 +62,12 @@ class BeliefRules:
 class Servers:
     """The samples of an aggregate's instances in the answer to one policy's profile query.
 
-    share : float64 (V,), part of its host that each instance uses; NaN = no sample, or an
-        impossible one
+    share : float64 (V,), fraction of its host that each instance uses; NaN if there is no sample or
+        an impossible sample
     seen : bool (V,), True if there is a sample, even an impossible one
-    counted : bool (V,), True if there must be a sample: the instance is active, not in a move, and
-        not too new for exporters and rates
-    repeated : bool (V,), True if there are several samples; None = for no instance
+    counted : bool (V,), True if there must be a sample, because the instance is active, is not in a
+        move, and is not too new for exporters and rates
+    repeated : bool (V,), True if there are several samples; None if no instance has several samples
     """
 
     share: np.ndarray
@@ -80,12 +80,12 @@ class Servers:
 class Belief:
     """The result of the checks of hosts for one policy.
 
-    scores, profiles : bool (H,), True if the load of a host (its score), or the loads of its
-        instances (their profiles), are used
+    scores : bool (H,), True if the load of the host (its score) is used
+    profiles : bool (H,), True if the loads of the host's instances (their profiles) are used
     factors : float64 (H,), factor by which the loads of each host's instances are multiplied, so
         that their sum does not exceed the host's load
     unbelieved : the hosts whose load, or whose instances' loads, are not used, with the reason
-    silence : the warning that no server has a series; empty where servers have series
+    silence : the warning that no server has a series; empty if servers have series
     """
 
     scores: np.ndarray
@@ -95,11 +95,11 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return the reason why a policy cannot be used in plans: the loads of too few hosts are
-        believed. Return '' if the loads of enough hosts are believed.
+        """Return a text that explains why a policy cannot be used in plans: too few hosts have a
+        load that is believed. Return '' if enough hosts have such a load.
 
         :param scores: float64 (H,), the measured scores
-        :param available: bool (H,)
+        :param available: bool (H,), true for available hosts
         """
         measured = available & ~np.isnan(scores)
         believed = int((measured & self.scores).sum())
@@ -116,8 +116,12 @@ class Belief:
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 
     def _said(self, what: str) -> Iterator[str]:
-        """Yield a text with the reason for each of the first unbelieved hosts of a kind, then a
-        text with the number of further hosts."""
+        """Yield a text with the reason for each of the first unbelieved hosts, then a text with the
+        number of further hosts.
+
+        :param what: SCORE for hosts whose load is not believed, PROFILE for hosts whose instances'
+            loads are not believed
+        """
         found = [each for each in self.unbelieved if each.what == what]
         yield from (f'{each.host}: {each.reason}' for each in found[:NAMED])
         if len(found) > NAMED:
@@ -126,12 +130,12 @@ class Belief:
 
 def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tuple[str, ...],
           rules: BeliefRules, doubted: frozenset[str] = frozenset()) -> Belief:
-    """Return for which hosts the metrics of a policy are believed. The answers to the policy's
-    queries are compared with each other and with Nova.
+    """Check the metrics of a policy, and return for which hosts the metrics are believed (used).
+    The answers to the policy's queries are compared with each other and with Nova.
 
-    A host whose score is not believed is no destination, and instances leave it only in drains. If
-    its score is believed but its profile (load per instance) is not, the score is used, and its
-    instances are not moved.
+    A host whose score is not believed is not a destination, and instances leave this host only in
+    drains. If the score of a host is believed and its profile (load per instance) is not, the score
+    is used, and the host's instances are not moved.
 
     :param names: names of the hosts
     :param doubted: hosts whose score failed a check in the evaluation before. Such a score is
@@ -161,12 +165,12 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text if the loads of servers are too small a part of the load of their hosts; '' if
-    they are large enough.
+    """Return a text if the loads of servers are too small a fraction of the load of their hosts; ''
+    if the loads are large enough.
 
-    If they are too small, the profile is probably in another unit than the scores, and the expected
-    gains of moves are wrong. Moves that relieve hot hosts need no such check, because they leave
-    hosts alone whose servers are a small part of their load.
+    If the loads of servers are too small, the profile is probably in another unit than the scores.
+    The expected gains of moves are then wrong. Moves that relieve hot hosts need no such check,
+    because no servers are moved off hosts whose load is mostly not caused by servers.
     """
     if policy.mode == 'relieve' or policy.vm_profile_query is None:
         return ''
@@ -192,8 +196,8 @@ def _queries(policy: Policy) -> str:
 
 
 def _reserved(policy: Policy) -> str:
-    """Return the additional text for policies about memory: huge pages make hosts fuller than their
-    servers."""
+    """Return the text that is added for policies about memory: huge pages make hosts fuller than
+    the loads of their servers. Return '' for other policies."""
     if host_sizes.resource(policy) != 'MEMORY_MB':
         return ''
     return ('. Memory in huge pages counts as used on the host also while it is free: add free '
@@ -201,7 +205,8 @@ def _reserved(policy: Policy) -> str:
 
 
 def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
-    """Yield the warning that no server has a series; nothing if no server must have one."""
+    """Yield the warning that no server has a series. Yield nothing if no server must have a
+    series."""
     count = int(servers.counted.sum())
     if policy.vm_profile_query is not None and count:
         consequence = ('none is moved' if policy.vm_profile_fallback == 'skip' else
@@ -212,15 +217,18 @@ def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
 
 
 def _sums(placed: PlacedInstances, values: np.ndarray) -> np.ndarray:
-    """Return float64 (H,): the sum of values (V,) on each host."""
+    """Return float64 (H,): the sum of the values on each host.
+
+    :param values: (V,), value of each instance
+    """
     return np.bincount(placed.vm_host, weights=values, minlength=len(placed.scores))
 
 
 def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: np.ndarray,
               rules: BeliefRules) -> Iterator[tuple[int, str, str]]:
-    """Yield (index of a host, SCORE or PROFILE, reason) of measurements that are not believed.
+    """Yield (index of a host, SCORE or PROFILE, reason) for each measurement that is not believed.
 
-    :param sums: float64 (H,), sums of the servers' shares
+    :param sums: float64 (H,), sum of the loads of each host's servers
     """
     scores = placed.scores
     expected = _sums(placed, servers.counted)
@@ -257,9 +265,14 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
 
 def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int,
                rules: BeliefRules) -> bool:
-    """Return True if too few of a host's servers have a series; False otherwise. If the policy has
-    a fallback, some servers without a series are expected. Then the result is True only if none of
-    the host's servers has a series, and most servers of other hosts have one."""
+    """Return True if too few of a host's servers have a series; False otherwise.
+
+    If the policy has a fallback, servers without a series are expected. The result is then True
+    only if none of the host's servers has a series, and most servers of other hosts have one.
+
+    :param seen: float64 (H,), number of servers that must have a series and have one
+    :param expected: float64 (H,), number of servers that must have a series
+    """
     if not expected[host]:
         return False
     if policy.vm_profile_fallback == 'skip':

@@ -1,19 +1,19 @@
 """Forecasts of loads for the next hours, from the same hours of yesterday and of last week.
 
 A load with a daily or weekly pattern is well forecast by its value a season (a day or a week) ago.
-This is the *seasonal naive* forecast, against which all others are measured (Hyndman &
-Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known beforehand
-which season a load follows, or whether it follows any. So five simple forecasts are made of each
-load: its present value; its value of yesterday, or of a week ago; and both of these shifted to its
-present value, which follows growth and changes. They are combined with weights inverse to the mean
-square of their errors during the last day (Bates & Granger, The Combination of Forecasts,
-Operational Research Quarterly 20, 1969). Each lead (hours ahead) has its own weights: for the next
-hour the present counts most, far ahead the season. The M-competitions found that combinations of
-simple forecasts are hard to beat (Makridakis et al., International Journal of Forecasting 36,
-2020).
+This is the *seasonal naive* forecast, with which all other forecasts are compared (Hyndman &
+Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
+which season a load follows, or whether it follows any. So five simple forecasts of each load are
+made. They are its present value; its value of yesterday; its value of a week ago; and the last two
+values shifted to the present value, which follows growth and changes. The five are combined with
+weights inverse to the mean square of their errors during the last day (Bates & Granger, The
+Combination of Forecasts, Operational Research Quarterly 20, 1969). Each lead (hours ahead) has its
+own weights. For the next hour, the present value counts most; for later hours, the values a season
+ago. The M-competitions found that combinations of simple forecasts are hard to beat (Makridakis et
+al., International Journal of Forecasting 36, 2020).
 
 To judge the forecast, it is repeated for each hour of the last day, with weights from other hours,
-and compared with the actual values. All figures are means of whole hours.
+and compared with the actual values. All loads are means of whole hours.
 """
 
 import dataclasses
@@ -69,7 +69,11 @@ because a step takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:
-    """Return the number of hours of last week that a forecast reads, from :data:`WEEK_AGO` on."""
+    """Return the number of hours whose loads a forecast from the week before reads. The first of
+    these hours is :data:`WEEK_AGO` hours ago.
+
+    :param horizon: number of hours that are forecast
+    """
     return ORIGINS + 1 + horizon
 
 
@@ -78,7 +82,7 @@ class PlacedLoads:
     """The hosts of N loads that are forecast.
 
     host : intp (N,), the host of each load
-    scale : float64 (N,), the score of one unit of the load on its host
+    scale : float64 (N,), the score that one unit of the load adds to its host
     hosts : number of hosts
     """
 
@@ -87,8 +91,11 @@ class PlacedLoads:
     hosts: int
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Return the scores of hosts, float64 (hosts, ...): for each host the sum of the loads (N,
-        ...) on it, with NaN as 0."""
+        """Return float64 (hosts, ...): the score of each host, which is the sum of the loads on the
+        host. NaN counts as 0.
+
+        :param values: (N, ...), the loads
+        """
         values = np.nan_to_num(values) * self.scale.reshape(-1, *[1] * (values.ndim - 1))
         found = np.zeros((self.hosts, *values.shape[1:]))
         np.add.at(found, self.host, values)
@@ -97,11 +104,11 @@ class PlacedLoads:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judgement:
-    """The quality of a forecast during the last day: mean absolute errors of hosts' scores, NaN
-    where too little of the day is known.
+    """The quality of a forecast during the last day, as mean absolute errors of hosts' scores. The
+    errors are NaN if too little of the day is known.
 
     error : error of the forecast
-    present_error : error of the present load as the forecast
+    present_error : error if the present load is used as the forecast
     """
 
     error: float
@@ -123,11 +130,11 @@ UNKNOWN = Judgement(np.nan, np.nan)
 class Seasonal:
     """The forecast of N loads for H hours, the current hour first.
 
-    ahead : float64 (N, H), the forecasts; NaN = only the present load is known
-    errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN =
+    ahead : float64 (N, H), the forecasts; NaN if only the present load is known
+    errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN if
         not known
-    present_errors : as ``errors``, for forecasts that repeat the load of the hour in which they are
-        made
+    present_errors : float32 (N, H, 24), as ``errors``, for forecasts that repeat the load of the
+        hour in which they are made
     """
 
     ahead: np.ndarray
@@ -135,9 +142,9 @@ class Seasonal:
     present_errors: np.ndarray
 
     def select(self, rows: np.ndarray) -> 'Seasonal':
-        """Return the forecast of some of the loads.
+        """Return the forecast of the loads ``rows``, in this order.
 
-        :param rows: intp (n,), -1 = an unknown load
+        :param rows: intp (n,), positions of the loads; -1 stands for an unknown load
         """
         picked = [np.take(each, rows, axis=0) for each in (
             self.ahead, self.errors, self.present_errors)] if len(self.ahead) else [
@@ -148,19 +155,19 @@ class Seasonal:
         return Seasonal(*picked)
 
     def judged(self, placed: PlacedLoads) -> Judgement:
-        """Return the quality of the forecast by the summed loads of hosts. All loads count as
-        having always been on their present hosts."""
+        """Return the quality of the forecast of hosts' loads, which are sums of loads. All loads
+        count as if they had always been on their present hosts."""
         return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """Return float64 (N, H): margins to add to the forecasts of loads. In the part ``quantile``
-        of the hours, the load of a host stays below its forecast plus its margin.
+        """Return float64 (N, H): margins to add to the forecasts of loads. In the fraction
+        ``quantile`` of the hours, the load of a host stays below its forecast plus its margin.
 
         The margin of a host is a quantile of the amounts by which the host exceeded its forecast in
-        the last day. Each load has a part of this margin, in proportion to the part of the load in
-        the errors of the host. So the parts add up to the margin, and move with their loads
-        (Euler's allocation; Tasche, arXiv:0708.2542).
+        the last day. This margin is divided among the loads on the host, in proportion to their
+        contributions to the errors of the host. So the margins of the loads add up to the margin of
+        the host, and move with their loads (Euler's allocation; Tasche, arXiv:0708.2542).
         """
         beyond, known = np.nan_to_num(-self.errors), ~np.isnan(self.errors).all(axis=0)
         of_host = placed.sums(beyond)
@@ -172,7 +179,8 @@ class Seasonal:
         return (beyond * of_host[placed.host]).sum(axis=2) * each[placed.host]
 
     def variances(self) -> np.ndarray:
-        """Return float64 (N, H): the mean square of the errors; 0 where they are not known."""
+        """Return float64 (N, H): the mean square of the errors of each load; 0 if the errors are
+        not known."""
         known = ~np.isnan(self.errors)
         return np.divide((np.nan_to_num(self.errors) ** 2).sum(axis=2), known.sum(axis=2),
                          out=np.zeros(self.ahead.shape), where=known.any(axis=2))
@@ -181,9 +189,9 @@ class Seasonal:
 def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
     """Return the forecast of loads from their past.
 
-    :param days: float (N, 49), loads of the last hours, ending with the last complete one; NaN =
-        not known
-    :param week: float (N, 25 + H), loads of the hours from 193 hours ago on
+    :param days: float (N, 49), loads of the last 49 hours, ending with the last complete hour; NaN
+        if not known
+    :param week: float (N, 25 + H), loads of 25 + H hours, of which the first is 193 hours ago
     """
     horizon = week.shape[1] - ORIGINS - 1
     made = Seasonal(np.empty((len(days), horizon)),
@@ -199,9 +207,10 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (forecasts, errors, present_errors). The forecasts (n,) are for the hour ``lead``
-    hours after the current hour. The errors (n, 24) are of forecasts with this lead in the last
-    day. The present_errors (n, 24) are of the present load in place of a forecast."""
+    """Return (forecasts, errors, present_errors) for one lead. The forecasts (n,) are for the hour
+    ``lead`` hours after the current hour. The errors (n, 24) are errors of forecasts with this lead
+    in the last day. The present_errors (n, 24) are the errors if the present load is used as the
+    forecast."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
@@ -221,7 +230,10 @@ def _lead(days: np.ndarray, week: np.ndarray,
 
 def _weights(off: np.ndarray) -> np.ndarray:
     """Return float64 (5, n): the weights of the five simple forecasts, inverse to the mean square
-    of their errors (5, n, t)."""
+    of their errors.
+
+    :param off: (5, n, t), errors of the five simple forecasts
+    """
     known = ~np.isnan(off)
     count = known.sum(axis=-1)
     square = (np.where(known, off, 0.0) ** 2).sum(axis=-1) / np.maximum(count, 1)
@@ -229,8 +241,11 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return float64 (n, t): the weighted mean of five forecasts (5, n, t) without NaN. The result
-    is NaN if only the forecast by the present load is known."""
+    """Return float64 (n, t): the weighted mean of the five forecasts, without NaN. The result is
+    NaN if only the first forecast, the present load, is known.
+
+    :param forecasts: (5, n, t), the five forecasts
+    """
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
     return np.divide((np.nan_to_num(forecasts) * weights).sum(axis=0), total,
@@ -238,12 +253,15 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
-    """Return True if past loads seem to be in the unit of the present loads; False otherwise. It is
-    False if their sum was more than :data:`FAR_OFF` times the present sum in every hour of the last
-    day, or less than a ``FAR_OFF``-th of the present sum in every hour.
+    """Return True if past loads seem to be in the unit of the present loads; False otherwise.
 
-    :param days: as for :func:`seasonal`
-    :param now: float64 (N,), NaN = not known
+    The sum of the past loads is compared with the sum of the present loads, for each hour of the
+    last day. The result is False if the past sum is more than :data:`FAR_OFF` times the present sum
+    in every hour. The result is also False if the present sum is more than ``FAR_OFF`` times the
+    past sum in every hour.
+
+    :param days: float (N, 49), as for :func:`seasonal`
+    :param now: float64 (N,), the present loads; NaN if not known
     """
     days, now = days[:, -ORIGINS:], now[:, None]
     known = ~(np.isnan(days) | np.isnan(now))
@@ -255,11 +273,12 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """Return the quality of a forecast by an operator's own query, of the highest load of the next
-    hours.
+    """Return the quality of forecasts that an operator's own query makes. The query forecasts the
+    highest load of the next hours.
 
-    :param said: float (N, 24), the forecast at each hour of the last day
-    :param days: as for :func:`seasonal`
+    :param said: float (N, 24), the forecast that was made at each hour of the last day
+    :param days: float (N, 49), actual loads, as for :func:`seasonal`
+    :param horizon: number of next hours
     """
     known = ~np.isnan(said) & ~np.isnan(days[:, ORIGINS:-1])
     past = placed.sums(np.where(known.any(axis=1, keepdims=True), days, np.nan))
@@ -274,8 +293,12 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Return the quality of a forecast from its errors (hosts, H, t). Only the hours t that are
-    known count."""
+    """Return the quality of a forecast from its errors (hosts, H, t). Only the hours that are true
+    in ``known`` count.
+
+    :param known: bool (t,)
+    :param least: minimum number of known hours; the quality is unknown if there are fewer
+    """
     if not len(errors) or known.sum() < least:
         return UNKNOWN
     return Judgement(float(np.abs(errors[..., known]).mean()),

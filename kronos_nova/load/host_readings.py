@@ -1,5 +1,5 @@
-"""Readings: the answer to a query as one figure for each host, or the reasons why the figures must
-not be used."""
+"""Readings of hosts: the answer to a query as one number for each host, or the reasons why these
+numbers must not be used."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cach
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Range:
-    """The range of valid values, both ends included, with a tolerance for rounding."""
+    """The range of valid values. Both ends are valid, with a tolerance for rounding."""
 
     lowest: float
     highest: float
 
     def violated_by(self, values: np.ndarray) -> np.ndarray:
         """Return bool in the shape of ``values``: True where a value is infinite or outside the
-        bounds. NaN violates nothing."""
+        range. The result is False for NaN."""
         return (values < self.lowest - TOLERANCE) | (values > self.highest + TOLERANCE) | np.isinf(
             values)
 
@@ -56,8 +56,9 @@ class ScoringRules:
     """Conditions under which readings are used.
 
     min_coverage : fraction of the available hosts that must have a sample
-    oldest : Unix seconds; older samples are ignored
-    newest : Unix seconds; a later sample means that clocks differ, so that its age is not known
+    oldest : Unix seconds; samples before this time are ignored
+    newest : Unix seconds; a sample after this time shows that clocks differ. The age of such a
+        sample is not known
     """
 
     min_coverage: float = 1.0
@@ -67,13 +68,13 @@ class ScoringRules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Readings:
-    """The answer of a query for some hosts.
+    """The answer to a query for some hosts.
 
-    values : float64 (H,), NaN = no sample
-    problems : reasons why these values must not be used; empty for none
+    values : float64 (H,), value of each host; NaN if the host has no sample
+    problems : reasons why these values must not be used; empty if there are no reasons
     warnings : texts for an operator about values that may be used
     coverage : fraction of the available hosts that have a sample
-    oldest : Unix seconds of the oldest of these samples; NaN = there is none
+    oldest : Unix seconds of the oldest of these samples; NaN if there is no sample
     """
 
     values: np.ndarray
@@ -85,13 +86,15 @@ class Readings:
 
 def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
          allowed: Range, rules: ScoringRules) -> Readings:
-    """Return one reading for each host: the sample whose label ``label`` has the name of the host.
+    """Return one reading for each host: the sample that has the name of the host in the label
+    ``label``.
 
     Series of other hosts are ignored, because they belong to other aggregates. A host that is not
-    available needs no sample. If it has one, the value must be in the range as well, because
-    otherwise the query is broken.
+    available needs no sample. If it has a sample, the value must be in the range nevertheless,
+    because a value out of range shows that the query is wrong.
 
-    :param available: bool (H,), the hosts that need a sample
+    :param available: bool (H,), true for the hosts that need a sample
+    :param allowed: the range of valid values
     """
     values, times = np.full(len(hosts), np.nan), np.full(len(hosts), -np.inf)
     samples = vector.by(label)
@@ -117,7 +120,7 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
 
 
 def normalised(values: np.ndarray) -> np.ndarray:
-    """Return float64 (H,): values min-max normalised to [0, 1] for display. NaN stays NaN; the
+    """Return float64 (H,): values min-max normalised to [0, 1] for display. NaN stays NaN. The
     results are 0 if all values are equal."""
     if np.isnan(values).all():
         return values.copy()
@@ -143,7 +146,7 @@ def _outside(values: np.ndarray, hosts: Sequence[str], allowed: Range) -> Iterat
 
 
 def range_remedy(value: float, allowed: Range) -> str:
-    """Return a text with the remedy for a value out of range; '' where none is known."""
+    """Return a text with the remedy for a value out of range; '' if no remedy is known."""
     if allowed.highest == 1.0 and -ROUNDING <= value <= 1.0 + ROUNDING:
         return ': rates are not exact, take clamp(QUERY, 0, 1)'
     if allowed.highest == 1.0 and 1.0 < value <= PERCENT:
@@ -154,9 +157,10 @@ def range_remedy(value: float, allowed: Range) -> str:
 
 
 def too_full(values: np.ndarray, hosts: Sequence[str]) -> Iterator[str]:
-    """Yield the warning about hosts whose ``capacity_query`` gives far more than a full host.
+    """Yield the warning about hosts for which ``capacity_query`` returns far more than the value of
+    a full host.
 
-    :param values: float64 (H,), NaN = not measured
+    :param values: float64 (H,), NaN if not measured
     """
     which = np.nan_to_num(values) > MOST_FULL
     if which.any():

@@ -2,8 +2,9 @@
 unit.
 
 A fraction of a host is a different amount on hosts of different sizes. The model needs one unit for
-the weights of instances on all hosts of an aggregate. So the fractions of a profile are multiplied
-by the sizes of their hosts, and each host has the score that a weight of one unit adds to it.
+the loads of instances on all hosts of an aggregate. So the fractions of a profile are multiplied by
+the sizes of their hosts. For each host, the score that a load of one unit adds to the host is
+computed.
 """
 
 import dataclasses
@@ -39,11 +40,12 @@ _USE = re.compile(r'seconds|time|usage|used?|util(i[sz]ation)?|busy|load|idle')
 class Sizes:
     """The sizes of some hosts for one policy.
 
-    values : float64 (H,), in the unit of weights, NaN = not known. Where the profile has fractions,
-        sizes are shares of the largest host, so that weights are fractions of the largest host
-    is_of_own_host : True if a sample is a fraction of the instance's host, and has to be multiplied
-        by the size of this host
-    problem : reason why the hosts cannot be compared, with the remedy; '' if they can
+    values : float64 (H,), size of each host in the unit of instances' loads; NaN if not known. If
+        the profile has fractions of hosts, sizes are fractions of the largest host
+    is_of_own_host : True if a sample is a fraction of the instance's host, so that the sample has
+        to be multiplied by the size of this host
+    problem : reason why the hosts cannot be compared, with the remedy; '' if the hosts can be
+        compared
     """
 
     values: np.ndarray
@@ -52,14 +54,15 @@ class Sizes:
 
     @property
     def units(self) -> np.ndarray:
-        """float64 (H,): the weight of a sample of 1 on each host."""
+        """float64 (H,): the load that a sample of 1 stands for on each host, in the unit of
+        instances' loads."""
         return self.values if self.is_of_own_host else np.ones(len(self.values))
 
 
 def resource(policy: Policy) -> str | None:
-    """Return the resource that a policy measures, VCPU or MEMORY_MB; None if it is not known. The
-    resource is taken from ``vm_profile_resource``, else from the words of the policy's name, else
-    from the metrics in its query."""
+    """Return the resource that a policy measures, VCPU or MEMORY_MB; None if the resource is not
+    known. The resource is taken from ``vm_profile_resource`` if it is set. Otherwise it follows
+    from the words of the policy's name, or else from the metrics in the policy's query."""
     if policy.vm_profile_resource:
         return policy.vm_profile_resource
     name = _words(policy.name)
@@ -90,13 +93,13 @@ def _any(pattern: re.Pattern, words: list[str]) -> bool:
 
 
 def _bare(query: str) -> str:
-    """Return a query without comments and strings."""
+    """Return a query without its comments and string literals."""
     return re.sub(r'#[^\n]*|"[^"]*"|\'[^\']*\'', ' ', query)
 
 
 def of_inventory(hosts: Sequence[Host], resource_class: str) -> np.ndarray:
-    """Return float64 (H,): CPUs, or bytes of memory, by the totals of placement; NaN where there is
-    no inventory."""
+    """Return float64 (H,): the total CPUs, or bytes of memory, of each host in placement; NaN if
+    the host has no such inventory."""
     unit = MIB if resource_class == 'MEMORY_MB' else 1
     totals = [sum(host.inventory[name].total for name in CLASSES[resource_class]
                   if name in host.inventory) for host in hosts]
@@ -104,8 +107,8 @@ def of_inventory(hosts: Sequence[Host], resource_class: str) -> np.ndarray:
 
 
 def of_flavors(instances: Sequence[Instance], resource_class: str) -> np.ndarray:
-    """Return float64 (V,): the most CPUs, or bytes of memory, that instances can use by their
-    flavors."""
+    """Return float64 (V,): the most CPUs, or bytes of memory, that each instance can use by its
+    flavor."""
     if resource_class == 'MEMORY_MB':
         return np.array([instance.memory_mb * MIB for instance in instances], dtype=float)
     return np.array([instance.vcpus for instance in instances], dtype=float)
@@ -114,7 +117,8 @@ def of_flavors(instances: Sequence[Instance], resource_class: str) -> np.ndarray
 def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
     """Return the sizes of hosts for a policy.
 
-    :param queried: float64 (H,), the answer to ``host_capacity_query``; 1 without such a query
+    :param queried: float64 (H,), the answer to ``host_capacity_query``; 1 if the policy has no such
+        query
     """
     if policy.host_capacity_query is not None:
         return Sizes(queried)
@@ -133,9 +137,10 @@ def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
 
 
 def unknown(policy: Policy, hosts: Sequence[Host], which: np.ndarray) -> Iterator[str]:
-    """Yield the warning about hosts that are left out because they have a score but no size.
+    """Yield the warning about hosts that are left out of the plan because they have a score but no
+    size.
 
-    :param which: bool (H,), these hosts
+    :param which: bool (H,), true for these hosts
     """
     if which.any():
         names = ', '.join(hosts[number].name for number in np.flatnonzero(which)[:NAMED].tolist())

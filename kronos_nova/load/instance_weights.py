@@ -1,4 +1,5 @@
-"""The weights of instances, from the answer to a policy's profile query (load per instance)."""
+"""The weights (loads) of instances, from the answer to a policy's profile query. A profile is the
+load per instance."""
 
 import collections
 import dataclasses
@@ -39,9 +40,9 @@ class PlacedInstances:
     """The instances of an aggregate and their hosts, with one policy's scores and sizes.
 
     instances : sorted by uuid
-    vm_host : intp (V,)
-    scores : float64 (H,), scores of the policy; NaN = not measured
-    host_scale : float64 (H,), 1 / size of the host in the unit of weights
+    vm_host : intp (V,), host of each instance
+    scores : float64 (H,), scores of the policy; NaN if not measured
+    host_scale : float64 (H,), 1 / size of each host, in the unit of instances' weights
     units : float64 (H,), weight that a sample of 1 gives to an instance on each host
     """
 
@@ -54,9 +55,9 @@ class PlacedInstances:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of instances, in a unit that is the same for all hosts.
+    """Weights (loads) of instances, in a unit that is the same for all hosts.
 
-    values : float64 (V,), NaN = not known; such an instance is not moved
+    values : float64 (V,), NaN if not known; an instance with NaN is not moved
     doubts : texts for an operator about impossible samples
     duplicates : texts for an operator about instances with several samples, which may come from a
         live migration
@@ -68,7 +69,7 @@ class Weights:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return the warnings for an operator."""
+        """Texts for an operator about samples that are impossible or occur several times."""
         return (*self.doubts, *self.duplicates)
 
 
@@ -76,10 +77,11 @@ def by_label(vector: Vector, label: str, host_label: str = '',
              hosts: Collection[str] = ()) -> dict[str, list[ProfileSample]]:
     """Return {value of a label: its samples} from the answer to a query.
 
-    If series name hosts of this cloud, series of other hosts are left out. Two clouds that share a
-    Prometheus may have libvirt domains of the same names.
+    If at least one series has the name of a host of this cloud in ``host_label``, series of other
+    hosts are left out. The reason is that two clouds that share a Prometheus may have libvirt
+    domains with the same names.
 
-    :param hosts: names of all hosts that were read
+    :param hosts: names of all hosts of this cloud that were read
     """
     samples: dict[str, list[ProfileSample]] = {}
     foreign = foreign_hosts(vector, host_label, hosts)
@@ -91,10 +93,10 @@ def by_label(vector: Vector, label: str, host_label: str = '',
 
 
 def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> set[str]:
-    """Return the names of other clouds' hosts in the series of an answer. The result is empty if no
-    series names a host of this cloud.
+    """Return the host names in the series of an answer that belong to other clouds. The result is
+    empty if no series has the name of a host of this cloud.
 
-    :param hosts: names of all hosts that were read
+    :param hosts: names of all hosts of this cloud that were read
     """
     named = {sample.labels.get(host_label, '') for sample in vector.samples}
     return named - set(hosts) - {''} if named & set(hosts) else set()
@@ -102,17 +104,18 @@ def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> se
 
 def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: PlacedInstances,
             resting: np.ndarray | None = None) -> Weights:
-    """Return the weight of every instance, from its sample in the profile (load per instance). For
-    an instance without a sample, the policy's fallback is used.
+    """Return the weight (load) of every instance, from its sample in the profile. For an instance
+    without a sample, the policy's fallback is used.
 
     An instance with an impossible sample has no weight, and is not moved. A sample is impossible if
-    it is negative, infinite, more than the whole host or given twice, or if it is 0 for the memory
-    of a running instance. All samples of a host are impossible if they add up to more than the host
-    and far more than its score.
+    it is negative, infinite, or more than the whole host. A sample is also impossible if the
+    instance has several samples, or if the sample is 0 for the memory of a running instance. All
+    samples of a host are impossible if they add up to more than the host and far more than its
+    score.
 
     :param samples: result of :func:`by_label` for ``vm_profile_label``
-    :param resting: bool (V,), instances that are in a move or were moved recently. Both hosts may
-        report such an instance for a short time, which is no fault
+    :param resting: bool (V,), true for instances that are in a move or were moved recently. For a
+        short time, both hosts may report such an instance, so that several samples cause no warning
     """
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
@@ -141,7 +144,11 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
 
 
 def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterator[str]:
-    """Yield the warning about instances that are not moved because of their profiles."""
+    """Yield the warning about instances that are not moved because of their profiles.
+
+    :param which: bool (V,), true for these instances
+    :param what: text about the fault of the profiles
+    """
     if which.any():
         first = placed.instances[int(np.flatnonzero(which)[0])].uuid
         yield (f'the profile of {int(which.sum())} instances {what}, such as that of {first}: '
@@ -150,8 +157,8 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
-    """Return a text that says that the profile (load per instance) is in another unit than the
-    scores of hosts; '' if it is not.
+    """Return a text that reports a wrong unit: the profile (load per instance) is not in the unit
+    of the hosts' scores. Return '' if both seem to be in the same unit.
 
     For example, fractions of an instance's vCPUs look like fractions of the host. With such a
     profile, the instances of a host with score 0.5 may seem to use 1.4 of the host.
@@ -180,8 +187,11 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _overfull(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
-    """Return bool (H,): hosts whose instances seem to use more than the host has, and far more than
-    its score."""
+    """Return bool (H,): true for hosts whose instances seem to use more than the whole host, and
+    far more than the host's score.
+
+    :param share: float64 (V,), fraction of its host that each instance uses
+    """
     sums = _sums(placed, share)
     return (sums > FULL) & (sums > EXCESS * placed.scores)
 
@@ -192,8 +202,8 @@ def _sums(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
 
 def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
              placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: float64 (V,), the weights of instances by their samples, NaN = no sample;
-    and bool (V,), True for instances with several samples."""
+    """Return two arrays: float64 (V,), the weights (loads) of instances by their samples, NaN if an
+    instance has no sample; and bool (V,), True for instances with several samples."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
     found = [_at(samples.get(name, ()), instance.host)
              for name, instance in zip(names, placed.instances, strict=True)]
@@ -208,17 +218,17 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """Return the values of an instance's samples on its host. If there are none, as for an instance
-    that has just been moved, return the values of its samples on other hosts."""
+    """Return the values of an instance's samples on its host. If there are no such samples, as for
+    an instance that has just been moved, return the values of its samples on other hosts."""
     here = [value for value, on in samples if on == host]
     return here or [value for value, _host in samples]
 
 
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
            placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays, (V,) each. The first, float64, has the part of its host that each
-    instance uses; NaN = not known or not possible. The second, bool, is True if the instance has a
-    sample. The third, bool, is True if the instance has several samples."""
+    """Return three arrays, (V,) each. The first, float64, has the fraction of its host that each
+    instance uses; NaN if the fraction is not known or not possible. The second, bool, is True if
+    the instance has a sample. The third, bool, is True if the instance has several samples."""
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     is_possible = (share >= 0.0) & (share <= 1.0) & ~twice
@@ -230,8 +240,8 @@ def _unknown(placed: PlacedInstances) -> np.ndarray:
 
 
 def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
-    """Return float64 (V,): weights by which the score of each host is divided among its instances
-    in proportion to their vCPUs."""
+    """Return float64 (V,): weights (loads) by which the score of each host is divided among its
+    instances in proportion to their vCPUs."""
     vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
     total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
     total = total[placed.vm_host]
@@ -240,8 +250,8 @@ def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
 
 
 def _evenly(placed: PlacedInstances) -> np.ndarray:
-    """Return float64 (V,): weights by which the score of each host is divided equally among its
-    instances."""
+    """Return float64 (V,): weights (loads) by which the score of each host is divided equally among
+    its instances."""
     count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
     return (placed.scores / placed.host_scale)[placed.vm_host] / count
 

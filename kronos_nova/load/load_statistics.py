@@ -1,8 +1,9 @@
 """Running statistics of each instance's load, and its likely load in the next half hour.
 
-Four figures are kept for each instance: the mean ``μ`` and the variance ``σ²`` of its load ``x``
-over about a day, its mean ``q`` over about a quarter of an hour, and the covariance ``c`` of ``x``
-with ``q`` of the sample before. Older samples have less weight in each figure.
+Four statistics are stored for each instance: the mean ``μ`` and the variance ``σ²`` of its load
+``x`` over about a day, its mean ``q`` over about a quarter of an hour, and the covariance ``c`` of
+``x`` with the value of ``q`` at the sample before. Older samples have less weight in each
+statistic.
 
 For a stationary load with autocovariances ``γ(k)``, and weights ``w(k)`` of ``q``,
 ``c = Σ w(k) γ(k)``. This is also the covariance of the present load with its mean over the time to
@@ -11,9 +12,9 @@ future load on the present load, and
 
     E = μ + β (x - μ)
 
-is the best linear prediction. A load that changes quickly has ``β`` near 0 and is expected at its
-mean; a load whose changes last has ``β`` near 1 and is expected at its present value. For an
-instance known for a short time, ``β`` is shifted towards :data:`AT_FIRST`.
+is the best linear prediction. A load that changes quickly has ``β`` near 0 and is expected to
+return to its mean. A load whose changes last has ``β`` near 1 and is expected to keep its present
+value. For an instance known for a short time, ``β`` is shifted towards :data:`AT_FIRST`.
 """
 
 import dataclasses
@@ -56,12 +57,14 @@ Fixed by the order of the columns in :class:`LoadStats`."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoadStats:
-    """Statistics of some instances in one policy, in the unit of its profile.
+    """Statistics of the loads of some instances in one policy, in the unit of the policy's profile
+    (load per instance).
 
     at : Unix seconds of the last sample
     vms : uuids of the instances, in any order
-    figures : float64 (V, 5), columns: seconds for which the instance is known, mean, variance, mean
-        of about a quarter of an hour, covariance
+    figures : float64 (V, 5). The columns are the seconds for which the instance is known, the mean,
+        the variance, the mean of about a quarter of an hour, and the covariance of the load with
+        this mean
     """
 
     at: float = -np.inf
@@ -69,11 +72,12 @@ class LoadStats:
     figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
 
     def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'LoadStats':
-        """Return the statistics updated with another sample of each instance.
+        """Return the statistics updated with one further sample of each instance.
 
-        :param now: Unix seconds
+        :param now: Unix seconds of the samples
         :param vms: all present instances; all other instances are forgotten
-        :param loads: float64 (V,); NaN = not measured, so that the statistics do not change
+        :param loads: float64 (V,), the samples; NaN if not measured. The statistics of an instance
+            with NaN do not change
         """
         elapsed = now - self.at
         known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, self.figures, strict=True))
@@ -90,15 +94,16 @@ class LoadStats:
         return self._slopes(vms, 1.0)[0]
 
     def variances(self, vms: tuple[str, ...]) -> np.ndarray:
-        """Return float64 (V,): the variance of each instance's load; 0 where it is not known."""
+        """Return float64 (V,): the variance of each instance's load; 0 for an unknown instance."""
         known = dict(zip(self.vms, self.figures[:, VARIANCE], strict=True))
         return np.array([known.get(vm, 0.0) for vm in vms], dtype=float)
 
     def expected(self, vms: tuple[str, ...], loads: np.ndarray, far: float = 1.0) -> np.ndarray:
-        """Return float64 (V,): the expected mean load in the near future; for an instance that is
-        not known, its present load.
+        """Return float64 (V,): the expected mean load of each instance in the near future. For an
+        unknown instance, the present load is returned.
 
-        :param loads: float64 (V,), present loads; NaN = not measured, and stays NaN
+        :param loads: float64 (V,), present loads; NaN if not measured. The result is NaN for these
+            instances
         :param far: distance into the future, as a multiple of about half an hour; 0 is now
         """
         seconds, mean, slope = self._slopes(vms, far)
@@ -110,15 +115,19 @@ class LoadStats:
 
         A load is the sum of a part that lasts and a part that does not last. The variance of the
         part that lasts is the covariance of the load with the future load.
+
+        :param far: distance into the future, as a multiple of about half an hour; 0 is now
         """
         seconds, _mean, slope = self._slopes(vms, far)
         return np.where(seconds > 0, (1.0 - slope) * self.variances(vms), 0.0)
 
     def _slopes(self, vms: tuple[str, ...],
                 far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays, float64 (V,) each. They have the seconds for which an instance has
-        been known, its mean load, and the part of a deviation from this mean that is expected to
-        last."""
+        """Return three arrays, float64 (V,) each: the seconds for which an instance has been known,
+        its mean load, and the fraction of a deviation from this mean that is expected to last.
+
+        :param far: distance into the future, as a multiple of about half an hour; 0 is now
+        """
         known = dict(zip(self.vms, self.figures, strict=True))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         seconds, mean, variance, _quarter_hour, covariance = figures.T
@@ -132,11 +141,11 @@ _UNKNOWN = np.zeros(FIGURES)
 
 
 def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarray:
-    """Return the running figures, updated with one sample of each instance. The figures of new
+    """Return the statistics updated with one sample of each instance. The statistics of new
     instances are initialised.
 
     :param figures: float64 (n, 5), as in :class:`LoadStats`
-    :param loads: float64 (n,)
+    :param loads: float64 (n,), the samples
     :param elapsed: seconds since the last sample
     """
     seconds, mean, variance, quarter_hour, covariance = figures.T

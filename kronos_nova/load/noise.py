@@ -1,11 +1,11 @@
 """The imbalance that noise alone is expected to cause.
 
-Hosts with equal mean loads rarely have equal loads at one time. The difference of the highest and
-the lowest load of *n* hosts grows with *n*. It is the expected range of *n* normal variables
-(Tippett, Biometrika 17, 1925): 3.7 standard deviations for 20 hosts, 5.8 for 320, if all hosts have
-the same standard deviation.
+Hosts with equal mean loads rarely have equal loads at one time. The difference between the highest
+and the lowest load of *n* hosts grows with *n*. Its expected value is the expected range of *n*
+normal variables (Tippett, Biometrika 17, 1925): 3.7 standard deviations for 20 hosts, 5.8 for 320,
+if all hosts have the same standard deviation.
 
-Where a share of the hosts is left out at each end, the difference does not grow with *n*.
+If a fixed fraction of the hosts is left out at each end, the difference does not grow with *n*.
 """
 
 import numpy as np
@@ -58,9 +58,10 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
 
 
 def _expected_span(deviations: np.ndarray, left_out: int) -> float:
-    """Return the mean difference between the highest and the lowest load, without some loads at
-    each end.
+    """Return the mean difference between the highest and the lowest load that count. Some loads at
+    each end do not count.
 
+    :param deviations: float64 (n,), the standard deviation of each load
     :param left_out: number of loads at each end that do not count
     """
     if len(deviations) - 2 * left_out < 2 or not deviations.any():
@@ -72,8 +73,11 @@ def _expected_span(deviations: np.ndarray, left_out: int) -> float:
 
 
 def _at_most(loads: np.ndarray, deviations: np.ndarray, most: int) -> np.ndarray:
-    """Return float64 (n,): the probability that at most ``most`` hosts are above each of some
-    loads."""
+    """Return float64 (n,): for each of ``loads``, the probability that at most ``most`` hosts have
+    a higher load.
+
+    :param deviations: the standard deviation of each host's load
+    """
     count = np.zeros((most + 1, len(loads)))
     count[0] = 1.0
     for deviation in deviations:    # computes the Poisson binomial distribution, host by host
