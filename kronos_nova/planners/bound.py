@@ -6,6 +6,8 @@ mean load of the other hosts.
 
 Second, the load of a host without room, such as a host that a buffer keeps free, cannot rise. The
 most loaded of the other hosts has at least the mean load of the other hosts.
+
+In both cases, the imbalance is at least the difference of the two loads.
 """
 
 import numpy as np

@@ -106,8 +106,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Choose a destination for each instance on a draining host, one host after the other. The
-    destination is the host with which the imbalance becomes lowest."""
+    """Choose a destination for each instance on the draining hosts, which are emptied one after the
+    other. The destination is the host with which the imbalance becomes lowest."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -159,9 +159,9 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     """Return a sequence of moves that leaves fewer instances on the hosts to be emptied than
     ``way``; ``way`` itself if no such sequence is found.
 
-    Each round takes some of the hosts, and chooses together the instances that move to these hosts
-    and the instances of these hosts that make room. All other instances keep their destinations in
-    this round.
+    Each round solves an integer program for some of the hosts. The program chooses which instances
+    move to these hosts and which instances of these hosts make room. All other instances keep their
+    destinations in this round.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)

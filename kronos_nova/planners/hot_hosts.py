@@ -86,9 +86,11 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy is within its threshold if the hosts ``own`` are left out.
+    """Return whether every policy is within its threshold if each policy leaves out its hosts in
+    ``own``.
 
-    :param own: bool (H, P), hosts whose excess is not caused by their servers, by :func:`own_heat`
+    :param own: bool (H, P), true for hosts whose excess is not caused by their servers, by
+        :func:`own_heat`
     """
     rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
     is_there = ~np.isnan(rest).all(axis=0)

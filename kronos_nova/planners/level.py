@@ -170,9 +170,9 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands of the given widths around the scores. Each band lies where two sums are
-        equal: the load of hosts above the band that is too much, and the load that hosts below the
-        band lack. So hosts below the band can take all the load that hosts above the band have to
-        give away.
+        equal. One is the load by which hosts exceed the band. The other is the load by which hosts
+        are below the band. So the hosts below the band can take all the load by which other hosts
+        exceed the band.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,), width of each band
@@ -242,8 +242,8 @@ exact. Fixed by float64, which has 52 binary digits."""
 
 class Level:
     """A planner that brings every policy within its threshold and copies as little memory as
-    possible. It searches all moves that are needed for this, and plans the first part of them. The
-    next cycle plans the next part."""
+    possible. The planner searches all moves that are needed for this, and plans the first part of
+    these moves. The next cycle plans the next part."""
 
     phase = SPREAD
 
@@ -290,9 +290,9 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """Return float64 (P, h): the load outside the band of each host that a policy leaves out of its
-    imbalance. The result is negative for hosts below the band, and 0 for hosts that are not left
-    out.
+    """Return float64 (P, h): the load outside the band, for each host that a policy leaves out of
+    its imbalance. The result is negative for hosts below the band, and 0 for hosts that are not
+    left out.
 
     :param scores: float64 (P, h), scores of the hosts
     :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the loads
@@ -509,7 +509,7 @@ class Leveling:
 
     def _off(self, host: int) -> Rated:
         """Return (rating, [(instance, destination)]) of the best move off a host; (0.0, []) if no
-        move off the host may help."""
+        move off the host can help."""
         if not self.residents[host]:
             return 0.0, []
         vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
@@ -617,7 +617,7 @@ class Leveling:
 
     def refine(self, move_gib: float, limits: Limits) -> None:
         """Undo some moves and search other moves instead, repeatedly, until a fixed number of pairs
-        is rated. Keep the best moves found.
+        of an instance and a host is rated. Keep the best moves found.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
@@ -655,8 +655,9 @@ class Leveling:
 
     def _ruined(self) -> np.ndarray:
         """Return intp: the instances whose moves one search step undoes. One moved instance is
-        drawn at random. The result has some of the instances that were moved off or onto one of its
-        two hosts. The result also has a few instances drawn from all moved instances."""
+        drawn at random. The result has some of the instances that were moved from or to the source
+        or the destination of this instance. The result also has a few instances drawn from all
+        moved instances."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -730,8 +731,8 @@ DIGITS = round(-math.log10(TOLERANCE))
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
     """Return as many moves of ``way`` as the budget and every rule permit, in a possible order.
-    Moves are removed from the end until the remaining moves make the excess smaller. The remaining
-    moves also lift no imbalance above both its threshold and its present value.
+    Moves are removed from the end until the remaining moves make the excess smaller and lift no
+    imbalance above both its threshold and its present value.
 
     :param way: the moves, possibly more than the budget
     """

@@ -193,8 +193,8 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     never makes another move impossible. Once such a move is possible, no other move is tried in its
     place.
 
-    :param state: the state before the moves; if an order is found, it is changed to the state after
-        the moves
+    :param state: the state before the moves; if an order is found, the function changes the state
+        to the state after the moves
     :param moves: intp (n, 2), instances and their destinations, each instance once
     :returns: the positions of the moves in this order; None if no order is found
     """
@@ -372,12 +372,11 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     move starts.
 
     A move waits for the last earlier move of its instance, and for the last earlier move that may
-    not run concurrently with it. A move also waits for earlier moves that free room on its
-    destination, if the room is not enough otherwise. The room is not enough if the destination
-    cannot hold all instances that arrive up to this move without an earlier departure. Moves that
-    free room are the earlier moves off the destination, and off the hosts that share room with the
-    destination. So no host ever holds more instances than in the given order, whichever move ends
-    first.
+    not run concurrently with it. If its destination lacks room, a move also waits for the earlier
+    moves that free room there. Room is lacking if, without any earlier departure, the destination
+    cannot hold all instances that arrive up to this move. Moves that free room are the earlier
+    moves off the destination, and off the hosts that share room with the destination. So no host
+    ever holds more instances than in the given order, whichever move ends first.
 
     :param before: the state before the plan
     """

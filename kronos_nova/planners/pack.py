@@ -58,8 +58,8 @@ copy are emptied first. Not measured."""
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host where the
-    least usable room is lost. If an instance fits on no host, full hosts swap instances until it
-    fits on one of them. Several searches take the hosts in different orders. The end state that
+    least usable room is lost. If an instance fits on no host, full hosts swap instances until one
+    of these hosts has room. Several searches take the hosts in different orders. The end state that
     frees the most hosts is chosen; of equal end states, the one with the lowest cost."""
 
     phase = PACK

@@ -94,11 +94,11 @@ class SoftenedMax:
     values) rate assignments and moves. A softened value shows progress where the imbalance does not
     change.
 
-    If two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
-    exp(score / temperature)`` is close to the maximum, counts every host near the maximum, and
-    falls with the first of the two moves. With the signs turned, the same formula gives the
-    minimum. The log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex Optimization,
-    section 3.1.5.
+    If two hosts share the highest score, two moves are needed to lower max − min. The value of
+    ``temperature × log Σ exp(score / temperature)`` is close to the maximum and counts every host
+    near the maximum. So this value falls with the first of the two moves. With the signs turned,
+    the same formula gives the minimum. The log-sum-exp bound of the maximum is in Boyd and
+    Vandenberghe, Convex Optimization, section 3.1.5.
 
     The sum has one contribution of each host. A swap of two instances changes only the
     contributions of two hosts. The new contribution of a host is a product of a factor for one

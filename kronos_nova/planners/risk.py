@@ -3,11 +3,11 @@ of full hosts.
 
 Loads change quickly. A measured load shows too late that a host is full for five minutes. The
 likely load ``μ`` of each host and the variance ``V`` of its load are known; both are sums over its
-instances. A load of any distribution is above a limit ``m`` for at most the fraction ``V / (V + (m
-- μ)²)`` of the time (Cantelli's inequality). Only a load with two values reaches this bound. The
-square of the bound fits real servers to a factor of two, on days of PlanetLab, although their
-bursts are not normally distributed. The planner uses the square as the probability that a host is
-full.
+instances. A load of any distribution is above a limit ``m`` for at most the fraction
+``V / (V + (m - μ)²)`` of the time (Cantelli's inequality). Only a load with two values reaches this
+bound. The square of the bound fits real servers to a factor of two, on days of PlanetLab, although
+their bursts are not normally distributed. The planner uses the square as the probability that a
+host is full.
 
 If ``μ`` is above the limit, 1 plus the excess is used instead, so that less load is better above
 the limit as well. No move makes its destination full and fuller than its source. Otherwise, if all

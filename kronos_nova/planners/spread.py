@@ -157,8 +157,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 
 
 def is_tight(space: SearchSpace) -> bool:
-    """Return True if the cluster is small and many of its moves are impossible as the first move of
-    a plan; False otherwise."""
+    """Return True if the cluster is small and less than the share :data:`TIGHT` of its moves are
+    possible as the first move of a plan; False otherwise."""
     if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
@@ -209,8 +209,8 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
     :param rounds: number of stages of moves. With 1, the moves to the end state may have no
         possible order; with more, the moves have a possible order
-    :returns: upper bound of the fraction of its cost by which another end state may be better; inf
-        if no end state was found
+    :returns: largest fraction of the cost of the added end state by which another end state may be
+        cheaper; inf if no end state was found
     """
     state, problem = space.state, space.problem
     if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
@@ -285,7 +285,7 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, i
 
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
-    """Return a plan that is as good as ``plan``, without needless moves and with less memory to
+    """Return a plan that is as good as ``plan``, without needless moves and with no more memory to
     copy. In scheduling, this step is called the compaction of a solution.
 
     :param state: the state before the plan
