@@ -130,13 +130,14 @@ class Belief:
 
 def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tuple[str, ...],
           rules: BeliefRules, doubted: frozenset[str] = frozenset()) -> Belief:
-    """Check the metrics of a policy, and return for which hosts the metrics are believed (used).
-    The answers to the policy's queries are compared with each other and with Nova.
+    """Check the metrics of a policy, and return the hosts whose metrics are believed (used). The
+    answers to the policy's queries are compared with each other and with Nova.
 
     A host whose score is not believed is not a destination, and instances leave this host only in
     drains. If the score of a host is believed and its profile (load per instance) is not, the score
     is used, and the host's instances are not moved.
 
+    :param servers: samples of the profile query
     :param names: names of the hosts
     :param doubted: hosts whose score failed a check in the evaluation before. Such a score is
         believed again after two evaluations in a row without a failed check

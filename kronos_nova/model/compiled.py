@@ -56,8 +56,8 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """A copy without the rules and groups that may be relaxed. The copy is used for hosts that
-        cannot be emptied under all rules."""
+        """A copy without the rules and groups that may be relaxed. The copy is used to empty hosts
+        that cannot be emptied under all rules."""
         other = self.with_rules()
         other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
@@ -130,8 +130,8 @@ class Model:
         return self.is_astray(np.arange(len(self.problem.vms)), state.vm_host)
 
     def violations(self, state: 'State') -> int:
-        """Return the number of violations of operators' rules. Each instance on a forbidden host
-        counts, and each server that violates a rule about several servers."""
+        """Return the number of violations of operators' rules. Each instance on a forbidden host is
+        one violation. Each server that violates a rule about several servers is one violation."""
         misplaced = state.groups.misplaced[self.memberships.by_rule].sum()
         return int(self.astray(state).sum() + misplaced)
 

@@ -56,9 +56,9 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts that decide the lower end of some policy's scores, or do so once one
-        other host there gets a higher score. The host with the lowest score that counts decides the
-        lower end, together with the hosts that the policy leaves out there."""
+        """intp: the hosts at the lower end of some policy's scores. For each policy, these are the
+        hosts that the policy leaves out at this end, the lowest host that counts, and the next
+        host."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)

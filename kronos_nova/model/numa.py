@@ -246,7 +246,7 @@ class CellUse:
         return other
 
     def of_empty_hosts(self) -> 'CellUse':
-        """Return the use of the same cells when there are no instances."""
+        """Return the use of the same cells without any instances."""
         used = self.cells.used
         return CellUse(dataclasses.replace(self.cells, home={}, used=_make_amounts(
             used.cpus.shape, used.pages.shape[-1])))

@@ -193,8 +193,9 @@ class Program:
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add one constraint for each row: the amounts of arrivals minus the amounts of departures
-        are at most the bound of the row.
+        """Add constraints on arrivals and departures. For each row, the amounts of arrivals minus
+        the amounts of departures are at most the bound of the row. A row stands for one or several
+        hosts.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), row of each host

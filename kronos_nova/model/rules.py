@@ -137,8 +137,8 @@ class ForbiddenPairs(Rule):
 
 
 class Room(Rule):
-    """A rule that a destination has room for an instance's allocation in every resource class. The
-    class may be allocated from the host or from a provider that the host shares."""
+    """A rule by which a destination must have room for an instance's allocation in every resource
+    class. The class may be allocated from the host or from a provider that the host shares."""
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -243,7 +243,7 @@ class LoadLimit(Rule):
     is_passing: bool = False
 
     def load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return float64 (..., P): the load of hosts to which the limit applies.
+        """Return float64 (..., P): for each host, the load to which the limit applies.
 
         :param at: index of the hosts, or of pairs of hosts and policies
         """
@@ -252,8 +252,8 @@ class LoadLimit(Rule):
 
     def projected(self, state: 'State', vms: Index, hosts: Index,
                   others: Chains = ()) -> np.ndarray:
-        """Return float64 (..., P): the load of each host after the instance has arrived. This is
-        the load to which the limit applies.
+        """Return float64 (..., P): for each host, the load to which the limit applies, after the
+        instance has arrived.
 
         :param others: other moves of the same chains, whose loads count as well
         """
@@ -292,8 +292,8 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """A rule that moves do not violate server groups and operators' rules about several servers. A
-    place is a host or a failure domain.
+    """A rule by which moves must not violate server groups and operators' rules about several
+    servers. A place is a host or a failure domain.
 
     If members are kept apart, a place may have at most a given number of members. If members are
     kept together, a member may move only to a place that has most of the other members.
@@ -392,9 +392,9 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """A rule that moves leave room free on the available hosts in use: at least ``needed`` in every
-    resource class. If less room is free before a move, the move must not reduce the free room
-    further.
+    """A rule by which moves must leave room free on the available hosts in use: at least ``needed``
+    in every resource class. If less room is free before a move, the move must not reduce the free
+    room further.
 
     Only three kinds of moves change the free room: moves that empty a host, moves to an empty host,
     and moves from a host that is not available.
@@ -428,7 +428,7 @@ class ReservedRoom(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CellRoom(Rule):
-    """A rule that requires room for the NUMA topology of a server at its destination. Each cell of
+    """A rule by which a destination must have room for the NUMA topology of a server. Each cell of
     the topology needs a separate NUMA cell of the host."""
 
     is_additive: ClassVar[bool] = False

@@ -105,8 +105,9 @@ def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
     """Return a lower bound, in seconds, of the duration of any schedule.
 
-    The bound is the largest of three times: the work of the busiest host or link, the work of all
-    moves divided by the total number of slots, and the longest chain of dependent moves.
+    The bound is the largest of three times. These are the work of the busiest host or link; the
+    work of all moves divided by the total number of slots; and the duration of the longest chain of
+    dependent moves.
     """
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),

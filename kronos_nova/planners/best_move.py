@@ -120,8 +120,11 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (bounds, instances) of the instances of which a move may still be chosen. The
-        largest bound comes first."""
+        """Return (bounds, instances) without the instances that have no move left that can be the
+        best move. The largest bound comes first.
+
+        :param bounds: upper bound of the gain of each instance's moves
+        """
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]

@@ -281,8 +281,8 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """Return the load of available hosts outside the bands. A host that a policy leaves out of its
-    imbalance does not count in this policy."""
+    """Return the load outside the bands, summed over the available hosts. A host that a policy
+    leaves out of its imbalance does not count in this policy."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -418,7 +418,7 @@ class Leveling:
             self.scores = scores[:, :count] - self.beyond
 
     def _scores(self) -> np.ndarray:
-        """Return float64 (P, n): the scores of all hosts, with the parts that do not count."""
+        """Return float64 (P, n): the scores of all hosts, including the parts that do not count."""
         # The search space has the highest and lowest scores of the hosts that no move touches, in
         # further rows.
         return np.concatenate([self.scores + self.beyond,

@@ -485,7 +485,8 @@ class Trial:
         return better
 
     def make(self) -> np.ndarray:
-        """Make the swaps that improve their assignments. Return intp: the changed assignments."""
+        """Make the swaps that improve their assignments. Return intp: the positions of the changed
+        assignments."""
         better, owner = self._is_better(), self.owner
         rows = self.number[better]
         owner.scores[rows], owner.free[rows] = self.scores[better], self.free[better]
