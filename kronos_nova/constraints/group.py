@@ -1,7 +1,7 @@
 """The rule that forbids moves that violate the policies of server groups.
 
-The rule applies all four policies. If ``soft_group_cost`` is set, the rule applies only the two
-hard policies, and violations of soft policies have a price instead.
+By default, the rule applies all four policies. If ``soft_group_cost`` is set, the rule applies only
+the two hard policies, and violations of soft policies have a price instead.
 
 Anti-affinity permits at most ``max_server_per_host`` members on a host. Affinity permits a member
 to go only to the host of all other members. If members are already on several hosts, a member may

@@ -169,8 +169,8 @@ class _Question:
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
         """Adapt the requirements that depend on the properties of the server's own host. Return the
-        position of each instance's requirement, intp (V,), and the list of requirements with the
-        adapted ones.
+        position of each instance's requirement, intp (V,), and the list of requirements, including
+        the adapted requirements.
 
         :param wanted: requirements, at the positions of ``kind``
         :param depends: whether each requirement depends on the properties of the server's own host
@@ -302,9 +302,10 @@ def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> st
 
 
 def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
-    """Return a text about the CPU features of the server's host that the destination does not have;
-    '' if the destination has all features. Features are compared as libvirt compares features for
-    Nova. On Arm, no features are compared."""
+    """Return a text that explains why the destination's processors cannot run the server: they have
+    another architecture, or lack CPU features of the server's host. Return '' if no such reason is
+    known. Features are compared as libvirt compares features for Nova. On Arm, nothing is
+    compared."""
     if home is None or there is None or home == there or home.arch == 'aarch64':
         return ''
     if home.arch != there.arch:

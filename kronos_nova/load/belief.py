@@ -50,8 +50,8 @@ class BeliefRules:
 
     least_known : fraction (0 to 1) of a host's servers that must have a series in the answer to the
         profile query
-    tolerance : fraction of a host by which the sum of the loads of its servers may exceed the
-        host's own load
+    tolerance : fraction of a host by which the sum of the loads of its servers may exceed
+        :data:`EXCESS` times the host's own load
     """
 
     least_known: float = 0.8

@@ -155,8 +155,8 @@ class Seasonal:
         return Seasonal(*picked)
 
     def judged(self, placed: PlacedLoads) -> Judgement:
-        """Return the quality of the forecast of hosts' loads, which are sums of loads. All loads
-        count as if they had always been on their present hosts."""
+        """Return the quality of the forecast of hosts' scores. The score of a host is the sum of
+        the loads on the host. All loads count as if they had always been on their present hosts."""
         return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
@@ -241,10 +241,11 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return float64 (n, t): the weighted mean of the five forecasts, without NaN. The result is
-    NaN if only the first forecast, the present load, is known.
+    """Return float64 (n, t): the weighted mean of the five forecasts. Forecasts that are NaN are
+    left out. The result is NaN if only the first forecast, the present load, is known.
 
     :param forecasts: (5, n, t), the five forecasts
+    :param weights: (5, n), weights of the forecasts
     """
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)

@@ -74,8 +74,8 @@ class Model:
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """Return a copy with the rule that no host ends above ``mark`` in any policy. A host that
-        is above this limit in ``state`` may not end above its score in ``state``.
+        """Return a copy with the rule that no host ends above the limit ``mark`` in any policy. A
+        host that is above the limit in ``state`` may not end above its score in ``state``.
 
         :param mark: limit of the score, one for all policies, or float64 (P,)
         """

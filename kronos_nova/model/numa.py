@@ -1,11 +1,11 @@
 """NUMA cells in a model: whether servers fit into the cells of hosts, and the amounts that servers
 use there.
 
-The rules are those of ``nova.virt.hardware.numa_fit_instance_to_host`` with the limits of Nova's
-NUMATopologyFilter. A part of a server is one cell of the server's NUMA topology. Each part needs a
-cell of the host that no other part of the server uses. The cells are chosen as Nova chooses them.
-Nova's rules about threads of one core, devices near a cell and networks are not modelled; Nova's
-scheduler checks them.
+The rules are the same as in ``nova.virt.hardware.numa_fit_instance_to_host``, with the limits of
+Nova's NUMATopologyFilter. A part of a server is one cell of the server's NUMA topology. Each part
+needs a cell of the host that no other part of the server uses. The cells are chosen as Nova chooses
+them. Nova's rules about threads of one core, devices near a cell and networks are not modelled;
+Nova's scheduler checks these rules.
 
 Shapes: H hosts, C cells of the host with most cells, S page sizes, V instances, K kinds of
 instances. Instances are of one kind if they have equal parts. Kind 0 has no parts.

@@ -64,8 +64,8 @@ class Copy:
 
         Let ``M`` be the memory in use, ``b`` the bandwidth, ``D`` the allowed downtime, and ``r``
         the write rate divided by the bandwidth. The number of rounds is the smallest ``n`` for
-        which ``M * r**n <= b * D``. The time of these rounds and of the last copy is
-        ``M / b * (1 - r**(n + 1)) / (1 - r)``.
+        which ``M * r**n <= b * D``. If ``r`` is not 1, the time of these rounds and of the last
+        copy is ``M / b * (1 - r**(n + 1)) / (1 - r)``.
 
         :param bandwidth: MiB per second, more than 0
         """

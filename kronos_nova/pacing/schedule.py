@@ -68,7 +68,10 @@ class Links:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timeline:
-    """The times at which moves begin and end, as float64 (n,) in seconds from now."""
+    """The times at which moves begin and end.
+
+    begins, ends : float64 (n,), seconds from now
+    """
 
     begins: np.ndarray
     ends: np.ndarray
@@ -82,9 +85,11 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     """Return the best schedule of the moves.
 
     If moves relieve hot hosts, the moves off the hottest host begin first. If the schedule is then
-    longer than with the given order of moves, the given order is used. If no move relieves a hot
-    host, the schedule is chosen in which the longest delay of a move after its deadline is
-    shortest. Of equal schedules, the shortest schedule is chosen.
+    longer than with the given order of moves, the given order is used.
+
+    If no move relieves a hot host, the delays of moves after their deadlines decide. The schedule
+    with the smallest maximum delay is chosen. Of schedules with equal maximum delays, the shortest
+    is chosen.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)

@@ -182,11 +182,11 @@ def one_by_one(state: State, limits: Limits,
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
-    """Return a text about the change of a figure in each policy; '' if the figure changes in no
+    """Return a text about the change of a value in each policy; '' if the value changes in no
     policy.
 
-    :param what: name of the figure, such as "imbalance"
-    :param old, new: float64 (P,), the figure before and after a move
+    :param what: name of the value, such as "imbalance"
+    :param old, new: float64 (P,), the value in each policy before and after a move
     """
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''

@@ -616,8 +616,8 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Undo some moves and search other moves instead, repeatedly, until a fixed number of pairs
-        of an instance and a host is rated. Keep the best moves found.
+        """Undo some moves and search other moves instead, repeatedly, until the permitted number of
+        pairs of an instance and a host is rated. Keep the best moves found.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
@@ -669,7 +669,7 @@ class Leveling:
     def trim(self) -> None:
         """Undo needless moves, beginning with the instances of most memory. A move is needless if
         every policy is within its threshold without the move. Afterwards, centre each band on the
-        loads."""
+        loads. Do nothing if a policy is above its threshold."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return

@@ -138,8 +138,8 @@ class Tuning:
     least : lower bound of the effort, in estimated nanoseconds
     longest : largest factor by which the effort may be prolonged
     temperatures : temperatures of the softened maximum, as fractions of the imbalance that is left.
-        Each restart of all candidates uses the next one. Each temperature is divided by the number
-        of hosts to the power of ``cooling``
+        After each restart of all candidate plans, the next temperature is used. Each temperature is
+        divided by the number of hosts to the power of ``cooling``
     cooling : exponent of the number of hosts, see ``temperatures``
     skips : whether swaps of two instances that are both on their original hosts are left out
     """

@@ -3,9 +3,9 @@
 The new servers are modelled as instances on imaginary, draining hosts. One integer program
 (:mod:`kronos_nova.model.assignment`) chooses the hosts of the new servers and the moves of other
 instances that make room. The order of the moves is found afterwards (:mod:`.order`). If the moves
-to the cheapest end state have no possible order, a second kind of integer program is solved. It
-divides the moves into stages, so that its solutions have an order. If the program would be too
-large, the :mod:`evacuator <.evacuate>` chooses one host after the other.
+to the cheapest end state have no possible order, the program is solved again with several stages of
+moves. The moves of its solutions then have a possible order. If the program would be too large, the
+:mod:`evacuator <.evacuate>` chooses one host after the other.
 """
 
 import numpy as np

@@ -221,8 +221,8 @@ class Population:
         return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Return the end states of the assignments ``rows`` that violate no rule and have a
-        combined imbalance less than ``below``."""
+        """Return the end states of the assignments ``rows`` that have a combined imbalance less
+        than ``below``. End states that violate policies, room or server groups are left out."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])

@@ -171,7 +171,8 @@ class _Host:
     hot : intp (n,), policies in which the host is to be relieved
     why : text about the reason of the moves
     sore : instances whose own load is above the limit for instances
-    is_by_server : whether the host is hot only because of the load of a single instance
+    is_by_server : whether the host is hot only because it has instances whose own load is above the
+        limit for instances
     useful : instances that have enough load in the policies ``hot``
     vms : instances of ``useful`` that have a possible destination
     """
