@@ -63,7 +63,8 @@ class Assignment:
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
                  hosts: np.ndarray, by_weight: bool = False,
                  closed: np.ndarray | None = None):
-        """:param leaving: intp, instances that have to leave
+        """
+        :param leaving: intp, instances that have to leave
         :param others: intp, instances that may move but do not have to
         :param hosts: intp, possible destinations, sorted
         :param by_weight: whether only instances with equal loads are of one kind

@@ -113,7 +113,8 @@ class Program:
 
     def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1,
                  slot: int | None = None):
-        """:param assignment: the instances and hosts
+        """
+        :param assignment: the instances and hosts
         :param move: cost of a move in MiB, in addition to the memory that the move copies; None for
             the mean memory of the instances
         :param rounds: number of rounds of moves; with 1, the moves of a solution may have no

@@ -113,7 +113,8 @@ class ForbiddenPairs(Rule):
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
                  yields: bool = False):
-        """:param pairs: (uuid of an instance, name of a host); pairs with an instance or a host
+        """
+        :param pairs: (uuid of an instance, name of a host); pairs with an instance or a host
             outside of the problem are ignored
         """
         super().__init__(reason=reason, yields=yields)

@@ -58,7 +58,8 @@ class SearchSpace:
     sizes: np.ndarray
 
     def __init__(self, state: State, budget: int, hosts: np.ndarray | None = None):
-        """:param budget: maximum number of moves of a plan
+        """
+        :param budget: maximum number of moves of a plan
         :param hosts: the available hosts that the search may use, sorted; None for all. The scores
             of other hosts still count
         """
@@ -334,7 +335,8 @@ class PriceRows:
     """
 
     def __init__(self, rows: np.ndarray, priced: np.ndarray, count: int):
-        """:param rows: float32 (n, h), prices of the instances that may have a price
+        """
+        :param rows: float32 (n, h), prices of the instances that may have a price
         :param priced: intp (n,), the instances of ``rows``
         :param count: number of all instances, v
         """

@@ -45,7 +45,8 @@ class Ordering:
 
     def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
                  parts: Mapping[int, tuple[int, ...]] | None = None):
-        """:param state: the state before the moves
+        """
+        :param state: the state before the moves
         :param most: float64 (P,), limits of imbalances. A move that lifts an imbalance above its
             limit is made only when no other move is possible
         :param parts: {instance: parts of its destination that a plan chose, such as NUMA cells}. A
@@ -242,7 +243,8 @@ class Prefixes:
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
-        """:param before: the state before the plan. Every rule of its model has to hold after each
+        """
+        :param before: the state before the plan. Every rule of its model has to hold after each
             move
         :param steps: the moves of the plan
         """

@@ -59,7 +59,8 @@ class Relieve:
     phase = RELIEVE
 
     def __init__(self, marks: Marks, least_part: float = 0.0):
-        """:param marks: the limits and target loads of the policies
+        """
+        :param marks: the limits and target loads of the policies
         :param least_part: smallest fraction of a host's load above its target that each move must
             remove
         """
