@@ -37,8 +37,9 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     capacity; and bool (H,), true for hosts that report the amounts in use.
 
     For a host that does not report the amounts in use, the sum of the allocations is used instead.
-    The sum includes the instances on the host and the instances that are migrating to it. Devices
-    count like resource classes. Each alias is one class, whatever the NUMA cell of the device.
+    The sum includes the instances on the host and the instances that are migrating to the host.
+    Devices count like resource classes. Each alias is one class, whatever the NUMA cell of the
+    device.
     """
     hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (
@@ -140,8 +141,8 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
     """Return intp (H, C): the row of the provider of each resource class for each host. The result
-    is the host's own row if the host provides the class itself, or if no provider that it shares
-    has the class. Otherwise the result is the row of the shared provider."""
+    is the host's own row if the host provides the class itself, or if the host shares no provider
+    of the class. Otherwise the result is the row of the shared provider."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
     return np.array([[number.get(pools.get(name, ''), host) for name in classes]
                      for host, pools in enumerate(pools_of(hosts, shared).values())],
@@ -149,12 +150,12 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
-    """Return the server groups that can affect moves. A group can affect moves if it has at least
-    two members among ``vms`` and the instances that are migrating to ``hosts``, and one of them is
-    among ``vms``.
+    """Return the server groups that can affect moves. A group can affect moves if it has a member
+    among ``vms``, and at least one further member among ``vms`` or the instances that are migrating
+    to ``hosts``.
 
-    If the metadata of a member asks for a level of failure domains, and the members of the group
-    are kept apart, a copy of the group for this level is added.
+    The metadata of a member may ask for a level of failure domains. If the members of the group are
+    kept apart, a copy of the group is then added for this level.
     """
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)

@@ -69,8 +69,8 @@ class Limits:
     @property
     def is_over(self) -> bool:
         """Return whether the deadline has passed. If the deadline has passed, record in ``cut``
-        that it stopped a search. For this reason, read this property only where the search would
-        otherwise continue."""
+        that the deadline stopped a search. For this reason, read this property only where the
+        search would otherwise continue."""
         if self.is_past:
             self.cut.happened = True
             return True

@@ -373,12 +373,12 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return, for each move of a plan, the positions of the earlier moves that must end before the
     move starts.
 
-    A move waits for the last earlier move of its instance, and for the last earlier move that may
-    not run concurrently with it. If its destination lacks room, a move also waits for the earlier
-    moves that free room there. Room is lacking if, without any earlier departure, the destination
-    cannot hold all instances that arrive up to this move. Moves that free room are the earlier
-    moves off the destination, and off the hosts that share room with the destination. So no host
-    ever holds more instances than in the given order, whichever move ends first.
+    A move waits for the last earlier move of its instance, and for the last earlier move that must
+    not run at the same time. If its destination lacks room, a move also waits for the earlier moves
+    that free room there. Room is lacking if, without any earlier departure, the destination cannot
+    hold all instances that arrive up to this move. Moves that free room are the earlier moves off
+    the destination, and off the hosts that share room with the destination. So no host ever holds
+    more instances than in the given order, whichever move ends first.
 
     :param before: the state before the plan
     """

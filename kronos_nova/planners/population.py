@@ -462,8 +462,8 @@ class Trial:
                          self.goals)
 
     def _moved(self, items: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (m,): 1 for each instance that would not be on its original host if it were
-        on ``hosts``; 0 for other instances and for dummy items."""
+        """Return intp (m,): 1 for each instance whose original host is not the host in ``hosts``; 0
+        for other instances and for dummy items."""
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:

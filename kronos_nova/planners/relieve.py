@@ -172,7 +172,7 @@ class _Host:
     hot : intp (n,), policies in which the host is to be relieved
     why : text about the reason of the moves
     sore : instances whose own load is above the limit for instances
-    is_by_server : whether the host is hot only because it has instances whose own load is above the
+    is_by_server : whether the host is hot only because of instances whose own load is above the
         limit for instances
     useful : instances that have enough load in the policies ``hot``
     vms : instances of ``useful`` that have a possible destination
@@ -212,10 +212,9 @@ class _Host:
         return found or self._as_far_as_possible(excess)
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
-        """Return the moves with the least memory that remove the excess; None if no set of moves
-        was found that removes it. The search decides for one instance after the other whether the
-        instance leaves or stays. The search continues with the branch that has the smallest lower
-        bound of the memory.
+        """Return the moves with the least memory that remove the excess; None if no such moves were
+        found. The search decides for one instance after the other whether the instance leaves or
+        stays. The search continues with the branch that has the smallest lower bound of the memory.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """
