@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import io
 import json
+import logging
 import pathlib
 
 import fixtures
@@ -63,6 +64,15 @@ class OperatorTestCase(testtools.TestCase):
         now = clock.utcnow()
         return self.journal.record_plan(db_fixtures.report(planned, name), plans.EXECUTING, now,
                                         now + datetime.timedelta(hours=1))
+
+
+class VerboseTest(OperatorTestCase):
+    def test_only_debug_logs_the_plugins_that_a_command_loads(self):
+        plugins = logging.getLogger('stevedore')
+        self.addCleanup(plugins.setLevel, plugins.level)
+        for option, expected in (('--verbose', logging.WARNING), ('--debug', logging.NOTSET)):
+            self.manage('plan', 'list', option)
+            self.assertEqual(expected, plugins.level, option)
 
 
 class AutomationTest(OperatorTestCase):
