@@ -10,6 +10,7 @@ from oslo_utils import uuidutils
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.db.tasks import Tasks
+from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
 
@@ -20,8 +21,9 @@ class Registration:
     Migration.
 
     If Nova could not save the result of a failed migration, the task is left to the reconcilers, as
-    if this worker had died. If the control database does not answer, the migration continues
-    without a record. The death of this worker is then noticed late.
+    if this worker had died. If the migration failed because of an outage before the source compute
+    had the request, the outage is recorded for the executor. If the control database does not
+    answer, the migration continues without a record. The death of this worker is then noticed late.
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
     :param note_outage: callable that records for the executor that an outage ended the migration
@@ -35,6 +37,7 @@ class Registration:
         self._uuids = [uuidutils.generate_uuid()]
         self._tasks = None
         self._error = None
+        self._is_handed_over = False
 
     def __enter__(self):
         try:
@@ -52,6 +55,8 @@ class Registration:
         if self._tasks is None:
             return
         if not self._is_written_down(error):
+            if outages.is_outage(error) and not self._is_handed_over:
+                self.note_outage()
             LOG.warning('Nova could not record that the live migration of instance %s failed; '
                         'nova-conductor ends the migration later.', self._instance_uuid)
             self._tasks.leave(*self._uuids)
@@ -86,6 +91,7 @@ class Registration:
 
         :raises TaskLost, DBError: this worker must not continue the migration
         """
+        self._is_handed_over = True
         self._go_on(lambda tasks: tasks.hand_over(self._uuids[-1]))
 
     def note_outage(self) -> None:

@@ -160,8 +160,8 @@ class RecipesTest(testtools.TestCase):
         _report, hosts = self.ends('Noisy neighbours apart')
         self.assertNotEqual(hosts['noisy-1'], hosts['noisy-2'])
 
-    def test_near_each_other(self):
-        _report, hosts = self.ends('Near each other')
+    def test_servers_near_each_other(self):
+        _report, hosts = self.ends('Servers near each other')
         self.assertEqual(RACK[hosts['app-1']], RACK[hosts['app-2']])
 
     def test_servers_that_are_never_moved(self):
