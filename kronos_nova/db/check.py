@@ -1,8 +1,8 @@
-"""Search for invalid rows of the control database, and their repair.
+"""A search for invalid rows of the control database, and the repair of these rows.
 
-Kronos itself never writes such rows. They come from a wrong clock, a restored backup, a broken disk
-or a change by hand. Services repair some of these rows on their own. The other rows block the work
-on an object, such as a plan or a drain, for ever.
+Kronos itself never writes invalid rows. They come from a wrong clock, a restored backup, a broken
+disk or a change by hand. Services repair some kinds of invalid rows without a command. Any other
+invalid row blocks the work on its object, such as a plan or a drain, until the row is repaired.
 """
 
 import dataclasses
@@ -67,8 +67,8 @@ class _Check:
     """A kind of fault, with the functions that find and correct it.
 
     find : function of a session that returns the faulty rows, or the names of the missing rows
-    fix : function of a session and one such row or name that corrects the fault; None where only an
-        operator can correct it
+    fix : function that corrects the fault of one row or name. Its arguments are a session and one
+        result of ``find``. None where only an operator can correct the fault
     """
 
     table: str
@@ -84,7 +84,8 @@ def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> l
     :param aggregates: names of the aggregates that Kronos balances
     :param is_to_fix: whether to correct the faults that can be corrected; otherwise nothing is
         changed
-    :raises DatabaseVersionError: the database has another revision, or is empty
+    :raises DatabaseVersionError: the database is empty, or has another revision than the one that
+        this code needs
     :raises DBError: the database does not answer
     """
     is_lost = _is_revision_lost(database.engine)
@@ -126,8 +127,8 @@ class _Rows:
         return found
 
     def fix(self) -> None:
-        """Correct the faults that can be corrected, in one transaction. While it runs, no plan and
-        no move is started."""
+        """Correct the faults that can be corrected, in one transaction. No plan and no move is
+        started while this transaction runs."""
         self._times.correct(self.now)
         names = (journal_plans.PLANNING, rows.DISPATCH)
         with rows.serialized(self.database, *names) as session:
@@ -188,10 +189,11 @@ class _Rows:
             fix=_end_maintenance)
 
     def _lost_moves(self, session):
-        """Yield the moves in progress that no process will end.
+        """Yield the moves in progress that no process carries out or will take over.
 
-        The worker of such a move has ended. No other worker takes the move over, because its plan
-        has ended or Kronos does not balance its aggregate. Nova may be migrating the instance.
+        The worker of such a move has ended. No other worker takes the move over, because the move's
+        plan has ended, or because Kronos does not balance the move's aggregate. Nova may be
+        migrating the instance.
         """
         workers = {*session.scalars(sa.select(models.WorkerRow.name))}
         begun = [state for state in moves.IN_FLIGHT if state not in moves.NOT_BEGUN]
@@ -210,8 +212,8 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """Abandon a move whose row cannot be read. The rules for the order of states do not
-        apply."""
+        """Abandon a move whose row cannot be read. The move may have any state, even one from which
+        a move normally cannot be abandoned."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))
@@ -231,7 +233,8 @@ def _is_revision_lost(engine) -> bool:
 
     False if the recorded revision is the one that this code needs.
 
-    :raises DatabaseVersionError: the database has another revision, or is empty
+    :raises DatabaseVersionError: the database is empty, or has another revision than the one that
+        this code needs
     """
     if migrate.current(engine, migrate.CONTROL) is None and migrate.is_whole(engine):
         return True

@@ -15,7 +15,8 @@ Word = sa.Text().with_variant(sa.String(32), *_SERVERS)
 class ClaimColumns:
     """Columns of the table of claims.
 
-    ``pci`` is a JSON list of addresses, ``created_at`` ISO 8601 with its offset.
+    ``pci`` is a JSON list of PCI addresses. ``created_at`` is a time in ISO 8601 format, with its
+    offset from UTC.
     """
 
     __tablename__ = 'claims'

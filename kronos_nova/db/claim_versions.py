@@ -15,8 +15,8 @@ table = sa.Table(
 
 
 def read(connection):
-    """Return the recorded version, which is the name of a revision; None when no version is
-    recorded."""
+    """Return the recorded version; None if no version is recorded. A version is the name of a
+    revision."""
     if not sa.inspect(connection).has_table(table.name):
         return None
     version = connection.scalar(sa.select(table.c.version).where(table.c.table_name == TABLE_NAME))
@@ -26,8 +26,9 @@ def read(connection):
 def record(*, ctx, step, **_kwargs):
     """Record the version that an upgrade step has reached.
 
-    Alembic calls this function as its ``on_version_apply``. A stamp is ignored: it only writes
-    alembic's own table, and the version is recorded here already.
+    Alembic calls this function as its ``on_version_apply``. Nothing is recorded for a stamp. A
+    stamp writes only alembic's own table, because the table ``claim_versions`` already has the
+    version.
     """
     if step.is_stamp:
         return

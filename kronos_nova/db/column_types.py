@@ -12,8 +12,8 @@ Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
 
 
 class Timestamp(sa.TypeDecorator):
-    """A time, to the microsecond. In Python the time has a time zone; it is stored in UTC without
-    one.
+    """A time, to the microsecond. Values in Python have a time zone. Stored values are in UTC,
+    without a time zone.
 
     :raises ValueError: a time without a zone is written, or is compared with the column
     """

@@ -34,7 +34,8 @@ class Cooldowns:
         :param names: names of aggregates, or uuids of instances
         :param until: end of the cooldown; a later end that is already recorded is kept
         :param now: the present time. A recorded cooldown that was set after ``now`` comes from a
-            wrong clock, and gets the end ``until``. With None, no such check is made
+            wrong clock, and gets the end ``until``. With None, recorded cooldowns are not checked
+            in this way
         """
         with self.database.writer() as session:
             for name in names:
@@ -65,8 +66,8 @@ class Cooldowns:
 
     @retried
     def forget(self, before):
-        """Delete the cooldowns that ended before a time. The number of cooldowns of their instances
-        begins at 0 again."""
+        """Delete the cooldowns that ended before a time. For an instance whose cooldown is deleted,
+        the number of cooldowns begins at 0 again."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 

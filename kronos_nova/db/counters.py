@@ -1,11 +1,11 @@
-"""Totals for monitoring that only grow. They are stored, because a count of the journal's rows
-would fall when old rows are deleted.
+"""Totals for monitoring that only grow. The totals are stored, because a count of the journal's
+rows would fall when old rows are deleted.
 
 A total grows in the transaction of the event that it counts, so that no event is missed or counted
-twice, whichever process dies. There is one exception: if the connection ends between a commit and
-its answer, the repeated transaction may count the event a second time.
+twice if a process dies. There is one exception. If the connection is lost after a commit and before
+its answer, the transaction is repeated and may count the event a second time.
 
-The table also has the figures of the last audit of allocations, which every audit replaces.
+The table also has the figures of the last audit of allocations. Every audit replaces these figures.
 """
 
 import dataclasses
@@ -100,7 +100,7 @@ def _increase(session, key, amount):
 
 
 def count_ended(session, uuids):
-    """Add moves that have just ended to the totals of their aggregates and durations."""
+    """Add moves that have just ended to the totals of moves, of moved bytes and of durations."""
     row = models.MoveRow
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,

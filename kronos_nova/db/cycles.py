@@ -31,8 +31,8 @@ if its clock is this far behind."""
 class Cycles:
     """Times and results of the last evaluation of each aggregate.
 
-    A time that is further in the future than the longest pause was written by a wrong clock. No
-    worker waits for such a time.
+    A time that is further in the future than the longest pause between evaluations was written by a
+    wrong clock. No worker waits for a time that a wrong clock wrote.
     """
 
     def __init__(self, database):
@@ -43,10 +43,10 @@ class Cycles:
         """Return the aggregates that are due for an evaluation, in the given order.
 
         An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
-        failure postponed the next one.
+        failure has postponed its next evaluation.
 
         :param favour: (name of this worker, seconds). An aggregate that another worker evaluated
-            last is due for this worker only these seconds later
+            last becomes due for this worker that many seconds later than for the other worker
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
@@ -64,10 +64,10 @@ class Cycles:
         """Begin an evaluation of an aggregate, if the last one began at least ``interval`` seconds
         ago.
 
-        :param is_ordered: whether an operator waits for the evaluation. Failures then postpone it
-            by at most 2 ** :data:`MOST_DOUBLINGS` intervals
-        :returns: whether the evaluation was begun; False where it is not due yet, or another worker
-            has begun it
+        :param is_ordered: whether an operator waits for the evaluation. Earlier failures postpone
+            such an evaluation by at most 2 ** :data:`MOST_DOUBLINGS` intervals
+        :returns: whether this call has begun the evaluation; False if the evaluation is not due
+            yet, or if another worker has begun it
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -87,8 +87,9 @@ class Cycles:
 
     @retried
     def expedite(self, aggregate):
-        """Make the next evaluation of an aggregate due at once. Nothing changes while an evaluation
-        is in progress. A pause after a failure is not shortened."""
+        """Make the next evaluation of an aggregate due at once. While an evaluation of the
+        aggregate is in progress, nothing is changed. A pause after a failed evaluation is not
+        shortened."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)
@@ -101,8 +102,8 @@ class Cycles:
 
         :param imbalanced: whether a policy was above its threshold
         :param report: JSON of the evaluation's AggregateReport
-        :param doubted: pairs (policy, host) whose score the evaluation did not use, because it
-            failed a check
+        :param doubted: pairs (policy, host) whose score failed a check, so that the evaluation did
+            not use the score
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -117,7 +118,7 @@ class Cycles:
     @retried
     def fail(self, aggregates, now, interval):
         """Record that the last evaluation of some aggregates failed, and postpone the next one. An
-        evaluation fails if it does not end, because its process died. Aggregates whose last
+        evaluation has failed if it did not end because its process died. Aggregates whose last
         evaluation has ended are not changed.
 
         :param interval: seconds between evaluations that succeed; also the pause after the first

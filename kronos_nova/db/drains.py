@@ -22,8 +22,8 @@ JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
 
 
 class Drains:
-    """The table of drains of hosts. A drain is kept from its request to the release of its host,
-    and after that until its retention ends."""
+    """The table of drains of hosts. A row is stored when a drain is requested. It is deleted after
+    the host is released and the retention period has passed."""
 
     def __init__(self, database):
         self.database = database
@@ -31,14 +31,16 @@ class Drains:
     @retried
     def request(self, wanted: list[Drain],
                 refuse: Callable[[Collection[str]], None] = lambda _drained: None) -> None:
-        """Record the request to drain some hosts. Either every host is recorded or none.
+        """Record the request to drain some hosts. Either the drains of all these hosts are
+        recorded, or none of them.
 
-        If such a host has an earlier drain that is over but was not released, this drain becomes
-        released. The new drain takes over the servers that the earlier drain stopped.
+        If a host has an earlier drain that is over but was not released, the earlier drain becomes
+        released. The new drain takes over the servers that the earlier drain has stopped.
 
-        :param refuse: function of the names of all drained hosts that raises an error where the
-            request makes no sense. It is called in the transaction that records the request. So the
-            second of two simultaneous requests may be refused because of the first
+        :param refuse: function that raises an error if the request has to be refused. Its argument
+            is the names of all hosts that are drained already. It is called in the transaction that
+            records the request, so that one of two simultaneous requests can be refused because of
+            the other
         :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -74,8 +76,8 @@ class Drains:
 
     @retried
     def latest(self, host) -> Drain | None:
-        """Return the newest drain of a host; None where there is none. The name must match in upper
-        and lower case, although many databases compare COMPUTE1 and compute1 as equal."""
+        """Return the newest drain of a host; None where there is none. The name must match exactly,
+        in upper and lower case, although many databases regard COMPUTE1 and compute1 as equal."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
@@ -83,7 +85,7 @@ class Drains:
 
     @retried
     def latest_of(self, hosts: Collection[str]) -> dict[str, Drain]:
-        """Return {host: its newest drain}, without hosts that never had a drain."""
+        """Return {host: newest drain of the host}. Hosts that never had a drain are left out."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host.in_([*hosts])).order_by(models.DrainRow.requested_at))
@@ -122,8 +124,8 @@ class Drains:
 
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
-        """Bring a drain to a state without further moves, and give up its moves that have not
-        begun.
+        """End the moves of a drain: bring the drain to the state ``new``, in which no move starts,
+        and give up its moves that have not begun.
 
         The transaction excludes the start of moves, so no move of the drain starts after this
         function has returned. Migrations that were requested from Nova continue.

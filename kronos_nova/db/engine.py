@@ -59,8 +59,8 @@ def state_file(conf, name):
 
 
 def control_url(conf):
-    """Return the address of the control database: the configured one, else an SQLite file below
-    ``state_path``."""
+    """Return the address of the control database: the configured address or, if none is configured,
+    that of an SQLite file below ``state_path``."""
     return conf.kronos_database.connection or f'sqlite:///{state_file(conf, "kronos.sqlite")}'
 
 
@@ -72,16 +72,17 @@ def control_engine(conf):
     """Return an engine of the control database, configured by ``[kronos_database]``. The engine
     connects at its first use.
 
-    ``max_retries`` is ignored, because with it oslo.db tries the first connection for a minute and
-    a half. A service tries again in its next tick and must react to a stop in between. A person
-    waits for the answer of a command.
+    The option ``max_retries`` is ignored. With this option, oslo.db would try for a minute and a
+    half to make the first connection. That is too long for a service, which has to react to a stop
+    meanwhile and tries again in its next tick. It is also too long for a person who waits for a
+    command.
     """
     return patient_control_engine(conf, max_retries=0)
 
 
 def patient_control_engine(conf, **options):
-    """Return an engine of the control database that tries ``max_retries`` times to connect. It is
-    for commands that run once while the database may still be starting.
+    """Return an engine of the control database that tries ``max_retries`` times to connect. The
+    engine is for commands that run once, at a time when the database may still be starting.
 
     :raises DBConnectionError: the database does not answer
     """
@@ -89,11 +90,11 @@ def patient_control_engine(conf, **options):
 
 
 def impatient_control_engine(conf, seconds=1):
-    """Return an engine of the control database with short timeouts. It is for callers that cannot
-    wait long and can continue without the database. No connection is opened here.
+    """Return an engine of the control database with short timeouts. The engine is for callers that
+    cannot wait long and can continue without the database. This function opens no connection.
 
     :param seconds: maximum for a connection, and for an answer; with PostgreSQL, for the connection
-        only. The default is for requests of Nova, which wait meanwhile
+        only. The default suits calls during which a request of Nova waits
     """
     url = control_url(conf)
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}
@@ -129,8 +130,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
 
 
 def _make_private(_dialect, _record, arguments, _keywords):
-    """Create a missing SQLite file that only its owner may read and write. SQLite gives its log and
-    its shared memory file the same mode."""
+    """Create the SQLite file, if it is missing, so that only its owner may read and write it.
+    SQLite gives its log file and its shared memory file the same mode."""
     path = arguments[0]
     if path != ':memory:':
         with contextlib.suppress(OSError):  # the file exists, or SQLite reports the problem better
@@ -151,12 +152,12 @@ def _begin_for_writing(connection):
 
 @contextlib.contextmanager
 def one_kind_of_error(engine):
-    """Raise every error of a database as an error of oslo.db.
+    """Convert every error of a database that the block raises to an error of oslo.db.
 
     oslo.db does not convert errors of SQLAlchemy that it does not recognise. Examples are SQLite's
     errors for a full disk or a file that cannot be opened, and MySQL's error for a missing table.
 
-    :raises DBError: the database refused, or does not answer
+    :raises DBError: the database refused a statement, or does not answer
     """
     try:
         yield
@@ -166,7 +167,8 @@ def one_kind_of_error(engine):
 
 def _disk_error(error, engine):
     """Return an error that names the file and the remedy, if the disk of an SQLite file is full or
-    broken. SQLite's own message has neither. None for all other errors."""
+    broken. SQLite's own message has neither the file nor the remedy. Return None for all other
+    errors."""
     name, path = getattr(error.orig, 'sqlite_errorname', ''), engine.url.database
     if name == 'SQLITE_FULL' or name.startswith('SQLITE_IOERR') and _is_full(path):
         return sqlite3.OperationalError(f'The file system of {path} is full: free some of it '
@@ -221,7 +223,7 @@ class Database:
 
 
 def is_announced(session):
-    """Return whether notifications about the changes of a session are recorded; false where
+    """Return true if notifications about the changes of a session are recorded, and false if
     notifications are off."""
     return session.info.get(_ANNOUNCES, False)
 

@@ -27,9 +27,9 @@ where evaluations are rare. Chosen as the longest pause after a failed evaluatio
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:
-    """An evaluation of the past.
+    """The measurements of one past evaluation.
 
-    policies : {policy: (imbalance, threshold)}, without policies that had no data
+    policies : {policy: (imbalance, threshold)}, policies that had no data are left out
     """
 
     at: datetime.datetime
@@ -46,8 +46,9 @@ class Evaluations:
     @retried_as_update
     def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
-        """Save an evaluation. The loads of the aggregate's hosts are replaced. A point is added to
-        the aggregate's history, and the loads are added to the sums of the day."""
+        """Save the measurements of an evaluation. The new loads of the aggregate's hosts replace
+        the stored loads. A point is added to the aggregate's history, and the loads are added to
+        the sums of the day."""
         row = models.EvaluationRow
         with self.database.writer() as session:
             before = session.scalar(sa.select(sa.func.max(row.at)).where(
@@ -116,10 +117,11 @@ class Evaluations:
     @retried
     def slots_since(self, aggregate: str, since: datetime.datetime
                     ) -> dict[str, list[tuple[datetime.datetime, int]]]:
-        """Return {flavor: [(time, number of further servers of the flavor that fitted into an
+        """Return {flavor: [(time, number of further servers of the flavor that fitted into the
         aggregate)]}.
 
-        Evaluations counted these servers. Only the newest :data:`MOST_POINTS` evaluations are read.
+        Each number was computed by the evaluation at that time. Only the newest :data:`MOST_POINTS`
+        evaluations are read.
         """
         row = models.EvaluationRow
         with self.database.reader() as session:
@@ -134,10 +136,11 @@ class Evaluations:
 
 
 def _add_loads(session, report, loads, since, now):
-    """Add the loads of an evaluation to the sums of the day. They count for the time since the
-    evaluation before, and at most for :data:`COVERED`.
+    """Add the loads of an evaluation to the sums of the day. The loads are counted for the time
+    since the previous evaluation, but at most for :data:`COVERED`.
 
-    :param since: time of the evaluation before; None where there was none, and nothing is added
+    :param since: time of the previous evaluation; None if there was none, in which case nothing is
+        added
     """
     if since is None or since >= now or not any(load.scores for load in loads):
         return

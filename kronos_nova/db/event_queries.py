@@ -1,5 +1,5 @@
-"""Queries for the event stream of kronos-api: plans, moves and evaluations in progress or ended
-lately.
+"""Queries for the event stream of kronos-api: plans, moves and evaluations that are in progress or
+have ended lately.
 
 The queries run every second, so each query uses an index and reads no report.
 """
@@ -15,8 +15,8 @@ from kronos_nova.objects import plan as plans
 
 @retried
 def plan_records(database, since):
-    """Return PlanRecords of the plans that are open, or were made or ended since a time. The
-    records have no reports."""
+    """Return PlanRecords, without reports, of the plans that are open, and of the plans that were
+    made or ended since a time."""
     plan = models.PlanRow
     return [rows.record(plans.PlanRecord, row, report=None) for row in _found(
         database, plan, plan.state.in_(plans.OPEN), plan.created_at >= since,
@@ -44,8 +44,8 @@ def evaluations(database):
 
 
 def _found(database, model, *conditions):
-    """Return the rows that meet at least one of the conditions. Each condition is a query of its
-    own, so that its index is used."""
+    """Return the rows that meet at least one of the conditions. A separate query is sent for each
+    condition, so that the database uses the index for the condition."""
     with database.reader() as session:
         return list({row.uuid: row for condition in conditions
                      for row in session.scalars(sa.select(model).where(condition))}.values())

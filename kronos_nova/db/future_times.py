@@ -1,7 +1,8 @@
-"""Search for rows with times in the future, which a wrong clock wrote, and their correction.
+"""Search for times in the future, which a wrong clock wrote into rows, and the correction of these
+times.
 
-The times become the present. A cooldown or a quarantine then lasts as long as it should, from now
-on.
+A corrected time is the time of the correction. The remaining length of a cooldown or a quarantine
+is kept, so that it lasts as long as it was meant to, counted from the correction.
 """
 
 import dataclasses
@@ -26,7 +27,7 @@ class DatedTable:
     """A table whose rows are searched for times in the future.
 
     done : columns of times at which something was done
-    until : {column with a time to come: column in ``done`` from which that time is counted}
+    until : {column with the end of a period: column in ``done`` with the start of the same period}
     states : only rows in these states are searched, because a table may have millions of rows that
         have ended; empty where all rows are searched
     """
@@ -60,7 +61,7 @@ events, are not corrected."""
 
 
 class FutureTimes:
-    """The search for rows with times in the future, and their correction."""
+    """The search for rows with times in the future, and the correction of these times."""
 
     def __init__(self, database):
         self.database = database
@@ -77,8 +78,8 @@ class FutureTimes:
 
     @retried
     def correct(self, now):
-        """Set times in the future to now. A time that is counted from such a time, such as the end
-        of a cooldown, is moved by as much.
+        """Set times in the future to ``now``. The end of a period, such as a cooldown, is moved by
+        the same amount as the start of the period.
 
         :returns: ``{table: number of corrected rows}``
         """

@@ -28,8 +28,8 @@ NO_CONSUMERS = json.dumps({})
 
 
 class Holds:
-    """The table of holds, each of which keeps room for new servers. No other class writes the state
-    of a hold."""
+    """The table of holds. A hold keeps room on hosts for new servers. No other class writes the
+    state of a hold."""
 
     def __init__(self, database: Database):
         self.database = database
@@ -50,7 +50,7 @@ class Holds:
             return read(session, wanted)
 
     def in_force(self) -> list[Hold]:
-        """Return the holds that keep room from other servers now."""
+        """Return the holds in force: those that keep room on hosts and have not expired."""
         now = self.database.utcnow()
         return [each for each in self.in_states(states.KEPT) if each.expires_at > now]
 
@@ -100,13 +100,13 @@ class Holds:
             ).values(state=new, **_columns(values))).rowcount == 1
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
-        """Return {consumer uuid: (its hold, its host)} of the consumers that may have allocations
-        in placement."""
+        """Return {uuid of a consumer: (hold of the consumer, host of the consumer)}, for the
+        consumers that may have allocations in placement."""
         return {uuid: (each, host) for each in self.with_consumers()
                 for uuid, host in each.consumers.items()}
 
     def expire(self, now: datetime.datetime) -> list[Hold]:
-        """End the holds whose time to expire has come.
+        """End the holds that have reached their time of expiry.
 
         :returns: the holds that were ended
         """

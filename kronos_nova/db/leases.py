@@ -1,5 +1,5 @@
-"""Leases, each the right of one process to do some work for all processes. Another process takes
-the work over when the first process dies."""
+"""Leases. A lease is the right of one process to do some work for all processes. If this process
+dies, another process takes the work over."""
 
 import datetime
 
@@ -38,8 +38,8 @@ class Leases:
 
     @retried
     def hold(self, name, seconds):
-        """Take or renew the lease of the work ``name`` for ``seconds``. A repeated call does no
-        harm.
+        """Take or renew the lease of the work ``name`` for ``seconds``. A process that holds the
+        lease may call this function again.
 
         :returns: whether this process holds the lease now
         """

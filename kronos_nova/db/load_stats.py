@@ -14,14 +14,14 @@ from kronos_nova.load import LoadStats
 
 class LoadStatsStore:
     """The table of load statistics, with one row for each aggregate. Every evaluation replaces the
-    row of its aggregate. A row takes some 60 bytes for each instance and policy."""
+    row of its aggregate. A row has about 60 bytes for each instance and policy."""
 
     def __init__(self, database):
         self.database = database
 
     @retried
     def read(self, aggregates):
-        """Return {aggregate: {policy: LoadStats}}, without aggregates that have no statistics.
+        """Return {aggregate: {policy: LoadStats}}. Aggregates that have no statistics are left out.
 
         :param aggregates: names, or None for all
         """

@@ -14,8 +14,8 @@ from kronos_nova.objects.maintenance import Maintenance
 
 
 class Maintenances:
-    """The table of rolling maintenances. At most one is open at a time, because two would move
-    servers onto each other's hosts."""
+    """The table of rolling maintenances. At most one maintenance is open at a time, because each of
+    two maintenances would move servers onto the hosts of the other."""
 
     def __init__(self, database):
         self.database = database
@@ -60,10 +60,11 @@ class Maintenances:
 
     @retried
     def acquire(self, uuid, runner, now, silent_before) -> bool:
-        """Make ``runner`` the process that runs a maintenance, unless another living process runs
-        it.
+        """Record ``runner`` as the process that runs a maintenance, unless another process that is
+        alive runs it.
 
-        :param silent_before: a runner whose last sign of life is older counts as dead
+        :param silent_before: a process whose last sign of life is older than this time counts as
+            dead
         :returns: whether ``runner`` runs the maintenance now
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -76,7 +77,8 @@ class Maintenances:
 
     @retried
     def give_back(self, uuid, runner) -> None:
-        """Stop running a maintenance, so that another process can continue it at once."""
+        """Record that ``runner`` no longer runs a maintenance, so that another process can continue
+        the maintenance at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             session.execute(sa.update(models.MaintenanceRow).where(
                 models.MaintenanceRow.uuid == uuid, models.MaintenanceRow.runner == runner,
@@ -85,7 +87,7 @@ class Maintenances:
     @retried
     def set_state(self, uuid, state) -> bool:
         """Bring a maintenance to a state. A maintenance that is done is not changed, because
-        another one may have begun since.
+        another maintenance may have begun after its end.
 
         :returns: whether the state was changed
         """
@@ -98,8 +100,8 @@ class Maintenances:
     def set_host(self, uuid, host, state, only_from=None) -> bool:
         """Bring a host of a maintenance to the state ``state``.
 
-        :param only_from: states; nothing is changed unless the host is in one of them. None permits
-            any state
+        :param only_from: states that the host may have before the change; with another state,
+            nothing is changed. None permits any state
         :returns: whether the state was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:

@@ -13,7 +13,7 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Counts and values of the rows of the control database.
+    """Counts of the rows of the control database, and values that the exporter reads from it.
 
     moves : number of moves that wait or run, by state
     repairs : number of repairs of allocations, by kind and state

@@ -1,8 +1,8 @@
-"""Schema upgrades of the control database and of claims files, by alembic. The revisions are in
-this package, and there is no alembic.ini.
+"""Schema upgrades of the control database and of claims files, by alembic. The files of the
+revisions are in this package, and there is no alembic.ini.
 
 Every command reads the revision of the control database first. Alembic is imported only where a
-database is changed, because it takes as long to load as the rest of a command.
+database is changed, because importing it takes as long as the rest of a command.
 """
 
 import contextlib
@@ -45,10 +45,10 @@ def _alembic_revision(connection):
 class RevisionHistory:
     """The revisions of the schema of one kind of database.
 
-    :param renewal: sentence that says how an operator begins with an empty database
+    :param renewal: sentence for an operator that says how to replace the database with an empty one
     :param read: function that returns the revision of a database, None if the database is empty
     :param record: function that alembic calls with every upgrade step, in the transaction of the
-        step; None for none
+        step; None if no function is called
     """
 
     name: str
@@ -57,8 +57,8 @@ class RevisionHistory:
     record: Callable | None = None
 
     def revisions(self):
-        """Return the names of all revisions, the newest last. Each file is named after its
-        revision."""
+        """Return the names of all revisions, the newest last. The names are read from the file
+        names of the revisions."""
         names = (path.name.partition('_')[0]
                  for path in (MIGRATIONS / self.name / 'versions').glob('[0-9]*_*.py'))
         return sorted(names, key=int)
@@ -115,11 +115,11 @@ def check(engine, history):
 
 
 def sync(engine, history):
-    """Upgrade a database to this code's revision, step by step. Nothing happens when the database
+    """Upgrade a database to the revision that this code needs. Nothing is changed if the database
     already has this revision.
 
-    On SQLite and PostgreSQL all steps are one transaction: an upgrade that fails leaves the
-    database as it was.
+    An upgrade has a step for each revision. On SQLite and PostgreSQL all steps are one transaction,
+    so that an upgrade that fails changes nothing.
 
     :returns: (revision before, None for an empty database; revision after)
     :raises DatabaseVersionError: the database is newer than this code, or has a revision that was
@@ -160,7 +160,7 @@ def _alone(engine):
 
     The lock has a connection of its own, so that it is released after the upgrade is committed.
 
-    :raises ConfigurationError: another process has not finished in SYNC_SECONDS
+    :raises ConfigurationError: another process holds the lock for more than SYNC_SECONDS
     """
     if engine.dialect.name not in ('mysql', 'mariadb'):
         yield
@@ -182,7 +182,7 @@ def _alone(engine):
 
 def is_whole(engine):
     """Return whether a control database has all tables and columns of this code's revision. The
-    recorded revision does not matter."""
+    recorded revision is not read."""
     if _is_missing(engine):
         return False
     with one_kind_of_error(engine), engine.connect() as connection:
@@ -212,7 +212,8 @@ def _is_known(history, revision):
 
 
 def _is_dropped(history, revision):
-    """Return whether a revision is older than the first revision of a history."""
+    """Return whether a revision was dropped, which means that it is older than the first revision
+    of a history."""
     return revision.isdigit() and int(revision) < int(history.revisions()[0])
 
 
@@ -235,11 +236,12 @@ Fixed by MySQL."""
 
 
 def run(context):
-    """Run the revisions of a history on a connection. The ``env.py`` of the history calls this.
+    """Run the revisions of a history on a connection. The ``env.py`` of the history calls this
+    function.
 
     MySQL and MariaDB commit each statement that changes a table separately, so an interrupted
-    upgrade may have executed some of its statements. In these databases, statements that were
-    executed before are skipped.
+    upgrade may have executed some of its statements. On these databases, the next upgrade skips the
+    statements that were already executed.
 
     :param context: ``alembic.context``
     """

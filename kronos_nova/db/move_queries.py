@@ -22,7 +22,7 @@ def moves(database: Database, limit: int, marker: str | None = None,
     """Return at most ``limit`` moves. Moves of the newest plan come first; the moves of a plan are
     in the order of the plan.
 
-    :param marker: uuid of the last move of the page before
+    :param marker: uuid of the last move of the previous page
     :param host: source or destination
     :param since: only moves that had not ended before this time
     :param until: only moves that were planned by this time

@@ -20,7 +20,7 @@ ENDS = {moves.COMPLETED: n.MOVE_END, moves.FAILED: n.MOVE_ERROR, moves.ABANDONED
 
 
 def plan(session, uuid, event_type, now):
-    """Record a notification about a plan."""
+    """Record a notification about a change of a plan."""
     if not is_announced(session):
         return
     row, move = _fresh(session, models.PlanRow, uuid), models.MoveRow
@@ -102,6 +102,6 @@ def _fresh(session, model, uuid):
 
 
 def _same(row, payload, but):
-    """Return {name: value} of the columns of a row that are also fields of a payload. Names in
-    ``but`` are left out."""
+    """Return {name: value} of those columns of a row that have the name of a field of a payload.
+    Names in ``but`` are left out."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

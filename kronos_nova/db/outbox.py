@@ -1,8 +1,8 @@
 """Notifications that wait to be sent or were sent.
 
-A notification is written in the transaction of its event, so that both exist or neither, whichever
-process dies. It is marked as sent after the broker accepted it. If its sender dies in between, it
-is sent a second time.
+A notification is written in the transaction that makes the change, so that no notification is
+missing or wrong if a process dies. A notification is marked as sent after the broker has accepted
+it. If the sending process dies between these two steps, the notification is sent a second time.
 """
 
 import json
@@ -26,7 +26,7 @@ measured."""
 
 
 def add(session, event_type, payload, now):
-    """Add a notification, within the transaction of its event.
+    """Add a notification, within the transaction of the change that it reports.
 
     :param payload: one of :data:`kronos_nova.objects.notification.PAYLOADS`
     """
@@ -48,7 +48,7 @@ class Outbox:
 
         Rows are not numbered when they are written, for two reasons. A transaction that is rolled
         back would leave a gap. Two transactions that commit in another order than they began would
-        exchange their numbers.
+        have their numbers in the wrong order.
 
         :returns: number of notifications that were numbered
         """

@@ -18,7 +18,7 @@ def plans(database: Database, limit: int, marker: str | None = None,
           **wanted: str | None) -> list[PlanRecord]:
     """Return at most ``limit`` plans without their reports, the newest first.
 
-    :param marker: uuid of the last plan of the page before
+    :param marker: uuid of the last plan of the previous page
     :param since: only plans that were made at this time or later
     :param until: only plans that were made by this time
     :param wanted: {column: value that it must have}; None permits any value

@@ -33,7 +33,7 @@ class Refusals:
 
     @retried
     def resting(self, now):
-        """Return {instance uuid: seconds for which the instance is still not moved}."""
+        """Return {instance uuid: seconds until the instance may be moved again}."""
         return {refusal.instance_uuid: (until - now).total_seconds()
                 for refusal, until, _refused_at in self.list(now)}
 

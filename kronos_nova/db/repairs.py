@@ -1,5 +1,5 @@
 """The journal of repairs of allocations. A repair is recorded before the allocations are changed.
-The record is kept so that the repair can be undone."""
+The record is kept after the repair, so that the repair can be undone."""
 
 import json
 
@@ -48,8 +48,8 @@ class Repairs:
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
-        """Return the repair with a uuid, if it may have changed allocations and was not undone.
-        None for every other repair, and for an unknown uuid."""
+        """Return the repair with this uuid, if it may have changed allocations and was not undone.
+        Return None for any other repair, and if no repair has this uuid."""
         with self.database.reader() as session:
             row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):
@@ -60,7 +60,7 @@ class Repairs:
 
     @retried
     def list(self, instance_uuid: str | None = None) -> list[models.RepairRow]:
-        """Return all repairs, or those of an instance, the oldest first."""
+        """Return all repairs, or only the repairs for one instance, the oldest first."""
         query = sa.select(models.RepairRow).order_by(models.RepairRow.created_at)
         if instance_uuid is not None:
             query = query.where(models.RepairRow.instance_uuid == instance_uuid)

@@ -1,8 +1,11 @@
 """Deletion of rows that are older than their retention, a few at a time.
 
-Rows that are still needed are kept at any age: plans that wait or run, with their moves and
-reports, quarantines without an end, repairs that were not closed, and drains whose host was not
-released.
+Rows that are still needed are kept, whatever their age:
+
+- plans that wait or run, and the moves and reports of these plans
+- quarantines without an end
+- repairs that were not closed
+- drains whose host was not released
 """
 
 import dataclasses
@@ -50,7 +53,7 @@ of a table are deleted a day."""
 class Days:
     """Days for which rows are kept after their end; 0 keeps them for ever.
 
-    operations : days for records of actions of operators: switches (levels and pauses), drains,
+    operations : days for the records of what operators did: switches (levels and pauses), drains,
         holds and maintenances
     """
 
@@ -76,7 +79,8 @@ class Pruner:
     """Periodic deletion, within a service, of rows that are too old. Only one process at a time
     deletes rows.
 
-    ``conf`` is read again each time. :meth:`tick` may be called at any rate.
+    A service calls :meth:`tick`, at any rate. Retention times are read again from ``conf`` for each
+    deletion.
     """
 
     def __init__(self, conf, database, worker, clock):
@@ -105,8 +109,8 @@ class Pruner:
 
 
     def _correct_times(self, now):
-        """Correct times in the future, which a wrong clock wrote. It happens at most once in
-        CORRECTION_INTERVAL."""
+        """Correct times in the future, which a wrong clock wrote, if the last correction was at
+        least CORRECTION_INTERVAL ago."""
         if now < self._next_correction <= now + CORRECTION_INTERVAL:
             return
         self._next_correction = now + CORRECTION_INTERVAL
@@ -128,18 +132,18 @@ class Retention:
         self.days = days
 
     def step(self, now, batch=BATCH):
-        """Delete rows that are too old, at most ``batch`` of each table.
+        """Delete rows that are too old, at most ``batch`` rows of each table.
 
         :param batch: maximum number of rows of each table
-        :returns: {table: number of deleted rows}; all 0 once no row is too old
+        :returns: {table: number of deleted rows}; every number is 0 if no row is too old
         """
         return {name: self._drop(name, select, now - datetime.timedelta(days=days), batch)
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """Yield (table, function, days for which the rows of the table are kept). The function
-        returns a query of the rows from before a time. A table that refers to another table comes
-        before that table."""
+        """Yield (table, function, days for which the rows of the table are kept). The function is
+        called with a time, and returns a query of the rows that are older than this time. A table
+        that refers to another table comes before that table."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 

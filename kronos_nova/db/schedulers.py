@@ -21,13 +21,14 @@ class Schedulers:
         self._database = database
 
     def report(self, name: str, is_filtering: bool) -> None:
-        """Record that a worker process lives, and whether it has KronosFilter."""
+        """Record that a worker process is alive, and whether KronosFilter is enabled in it."""
         Journal(self._database, name).heartbeat(self._database.utcnow(),
                                                 FILTERING if is_filtering else NOT_FILTERING)
 
     def all_filter(self) -> bool:
-        """Return whether every worker process of nova-scheduler that reports has KronosFilter.
-        False also where none reports. A nova-scheduler without Kronos reports nothing."""
+        """Return whether KronosFilter is enabled in every worker process of nova-scheduler that
+        reports. Return False if no process reports. A nova-scheduler without Kronos does not
+        report."""
         roles = {role for _name, role, _heard_at in Journal(self._database, '').workers(
             self._database.utcnow() - HEARD_WITHIN) if role in (FILTERING, NOT_FILTERING)}
         return roles == {FILTERING}

@@ -17,7 +17,7 @@ class Scores:
 
     @retried
     def replace(self, mode, weights, scores, now):
-        """Save scores of hosts in place of their earlier ones.
+        """Save scores of hosts, in place of the earlier scores of the same hosts.
 
         :param mode: mode of the policies
         :param weights: {policy: weight}
@@ -39,8 +39,8 @@ class Scores:
 
     @retried
     def of_hosts(self, names: Collection[str]) -> dict[str, list[models.ScoreRow]]:
-        """Return {host: its scores in the order of the policies}, without hosts that have no
-        scores."""
+        """Return {host: scores of the host, in the order of the policies}. Hosts that have no
+        scores are left out."""
         score, found = models.ScoreRow, collections.defaultdict(list)
         with self.database.reader() as session:
             for row in session.scalars(sa.select(score).where(

@@ -1,5 +1,5 @@
-"""Names and aggregates of servers. They are stored here, because the journal itself has uuids
-only."""
+"""Names and aggregates of servers. They are stored here, because the journal has only the uuids of
+servers."""
 
 import datetime
 import types
@@ -45,8 +45,8 @@ class ServerNames:
 
     def save(self, names: Mapping[str, str], now: datetime.datetime,
              aggregates: Mapping[str, str] = types.MappingProxyType({})) -> None:
-        """Save names and aggregates of servers. Values that this object has saved within FRESH are
-        skipped.
+        """Save names and aggregates of servers. A value is not written again if this object has
+        saved the same value within the time FRESH.
 
         :param names: {uuid: name}; characters that cannot be printed are replaced
         :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; a server
@@ -83,10 +83,11 @@ class ServerNames:
                 session.execute(sa.insert(row), new)
 
     def find(self, server: str) -> list[str]:
-        """Return the uuids of the servers with a name, or the uuid itself if a server has it.
+        """Return the uuids of the servers that have ``server`` as their name. If ``server`` is the
+        uuid of a server, return this uuid.
 
-        MariaDB compares texts without regard to case. Names in other case are therefore found too,
-        unless a server has exactly that name.
+        MariaDB compares texts without regard to case. Names that differ only in case are therefore
+        found as well, unless a server has exactly the given name.
 
         :param server: a name or a uuid
         """
@@ -105,7 +106,7 @@ class ServerNames:
         """Return a page of servers as (uuid, name, time at which the name was read), sorted by
         name.
 
-        :param marker: uuid of the last server of the page before
+        :param marker: uuid of the last server of the previous page
         :param part: text that the names contain, without regard to case
         :raises ServerNotFound: there is no server with the uuid ``marker``
         """
@@ -123,7 +124,7 @@ class ServerNames:
             return [tuple(found) for found in session.execute(query)]
 
     def read(self, uuids: Iterable[str]) -> dict[str, str]:
-        """Return {uuid: name} of servers, without servers whose names are not known."""
+        """Return {uuid: name} of servers. Servers whose names are not known are left out."""
         with self.database.reader() as session:
             return {uuid: name for uuid, (name, _aggregate) in _known(session, uuids).items()}
 

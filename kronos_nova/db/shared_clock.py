@@ -4,9 +4,9 @@ Times that several hosts compare are all taken from this clock, and not from the
 Each process reads the time of the database every few seconds, and continues from it with its own
 monotonic clock. So a step of the host's clock has no effect.
 
-On SQLite, which serves one host, the database's clock is that host's. Each node of a Galera cluster
-has its own clock, so these times serve only for intervals of minutes and more. They never decide
-whether a process lives (see kronos_nova.executor.liveness).
+On SQLite, which serves one host, the database's clock is the clock of that host. Each node of a
+Galera cluster has its own clock, so these times serve only for intervals of minutes and more. They
+never decide whether a process lives (see kronos_nova.executor.liveness).
 """
 
 import datetime
@@ -44,7 +44,7 @@ class SharedClock:
     """A callable that returns the database's time, as an aware datetime.
 
     While the database does not answer, the clock continues from the last answer. Before the first
-    answer it is the host's own.
+    answer, it returns the host's time.
 
     :param engine: engine of the control database; it does not connect before the first call
     :param wall: returns the host's time
@@ -77,8 +77,8 @@ class SharedClock:
     def check(self) -> None:
         """Compare the clock of the host with that of the database.
 
-        The error keeps the first difference in its text until the difference changes by several
-        seconds, because callers log an error again when its text changes.
+        The error's text has the difference. Its text stays the same until the difference has
+        changed by several seconds, because callers log an error again when its text changes.
 
         :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
         """
@@ -94,7 +94,7 @@ class SharedClock:
 
     def is_right(self) -> bool:
         """Return whether the host's clock differs from the database's by a few seconds at most.
-        True also while the difference is not known."""
+        Return true while the difference is not known."""
         try:
             self.check()
         except exception.ClockSkewed:

@@ -1,4 +1,4 @@
-"""Transactions of the command ``stop``, which ends moves and lets no others start."""
+"""Transactions of the command ``stop``, which ends moves and prevents the start of other moves."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
-    """The effect of a stop.
+    """The effect of the command ``stop``.
 
     abandoned : number of moves that were given up before they began, including the moves of
         approved plans
@@ -40,8 +40,8 @@ class Stopping:
     def stop(self, switch, let_finish=False) -> Stopped:
         """Set a pause, and end the moves and the approved plans of its aggregate.
 
-        All of it is one transaction, which excludes the start of plans and moves. The ended plans
-        and moves never start after this function has returned, not even when the pause ends.
+        All changes are made in one transaction. No plan and no move starts while it runs. The plans
+        and moves that it has ended never start, not even after the end of the pause.
 
         :param switch: Switch of kind PAUSE
         :param let_finish: do not end moves that were already requested from Nova

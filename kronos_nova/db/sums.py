@@ -32,7 +32,7 @@ class MoveSum:
     month : month in the form ``2026-11``; None where the sum is not grouped by month
     project : uuid of a project; None where the project was not known, or the sum is not grouped by
         project
-    aggregate : None where the sum is not grouped by aggregate
+    aggregate : name of an aggregate; None where the sum is not grouped by aggregate
     memory_mb, seconds : memory and duration of the completed moves
     """
 
@@ -54,10 +54,10 @@ class LoadSum:
     hot_seconds : seconds for which a host has a score above 0.9 in a policy, summed over hosts
     contended_seconds : seconds for which a server is on a host that is full in a policy, summed
         over servers
-    replayed_seconds : part of the observed seconds for which ``unmoved_hot_seconds`` and
+    replayed_seconds : the observed seconds for which ``unmoved_hot_seconds`` and
         ``unmoved_contended_seconds`` are known
-    unmoved_hot_seconds, unmoved_contended_seconds : hot and contended seconds that there would be
-        without moves
+    unmoved_hot_seconds, unmoved_contended_seconds : estimates of the hot and contended seconds if
+        Kronos had made no moves
     """
 
     month: str | None
@@ -135,7 +135,7 @@ def _differences(element, compiling, **more):
 
 
 class Sums:
-    """The sums in the control database."""
+    """The sums of moves and of loads in the control database."""
 
     def __init__(self, database: Database):
         self.database = database
@@ -198,7 +198,7 @@ class Sums:
 
         :param by: keys of :data:`BY` by which the sums are grouped; ``project`` is ignored, because
             hosts belong to no project
-        :param aggregate: name of an aggregate; None is any
+        :param aggregate: name of the aggregate; None for all aggregates
         """
         return [LoadSum(month=key.get(MONTH), aggregate=key.get(AGGREGATE),
                         **{name: float(value) for name, value in figures.items()})
@@ -237,10 +237,10 @@ class Sums:
 
     @retried
     def first_move(self, aggregate: str | None) -> datetime.date | None:
-        """Return the day of the first completed move in the journal and the sums; None if there is
-        none.
+        """Return the day of the first completed move, whether the move is still in the journal or
+        only in the sums; None if no move was completed.
 
-        :param aggregate: name of an aggregate; None is any
+        :param aggregate: name of the aggregate; None for all aggregates
         """
         move, row = models.MoveRow, models.MoveSumRow
         with self.database.reader() as session:

@@ -29,8 +29,8 @@ class SwitchBoard:
 
     @retried
     def set(self, switch: Switch) -> None:
-        """Set a switch, which is a level or a pause. No move started after this returns uses the
-        old value.
+        """Set a switch, which is a level or a pause. No move that starts after this function has
+        returned uses the old value.
 
         A level for every aggregate replaces the levels of single aggregates. Nothing changes if the
         level is already in force and no new reason is given, or if the same user has already set
@@ -82,7 +82,8 @@ class SwitchBoard:
     @retried
     def untold(self) -> list[Switch]:
         """Return the changes of switches that were not logged yet, the oldest first. Each change is
-        returned once, to one of the processes that call this."""
+        returned only once. If several processes call this function, only one of them gets the
+        change."""
         with self.database.reader() as session:
             waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()

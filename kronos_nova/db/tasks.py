@@ -62,7 +62,7 @@ class Tasks:
             session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
 
     def leave(self, *uuids: str) -> None:
-        """Record no more signs of life of a task. Other processes then treat the task as if its
+        """Stop recording signs of life of a task. Other processes then treat the task as if its
         worker had died.
 
         :param uuids: the uuids that the task has had: its key, and the uuid of its migration
@@ -81,11 +81,12 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Return the tasks that are known to be lost, and the tasks whose worker has died.
+        """Return the tasks that are recorded as lost, and the tasks whose worker has died.
 
         :param begun_before: the worker of a task that was not handed over to the source compute
             counts as dead if its last sign of life is older
-        :param handed_over_before: the same limit for a task that was handed over
+        :param handed_over_before: the same limit for a task that was handed over to the source
+            compute
         """
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
@@ -97,8 +98,8 @@ class Tasks:
 
     @retried
     def in_progress(self) -> frozenset[str]:
-        """Return the uuids of the migrations that have a task. A task whose migration has not begun
-        has its key instead."""
+        """Return the uuids of the migrations that have a task. For a task whose migration has not
+        begun, the set has the key of the task instead."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))
 
@@ -110,7 +111,7 @@ class Tasks:
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
-        """Take a task away from its worker, which cannot continue the task after that.
+        """Take a task away from its worker. The worker cannot continue the task after that.
 
         :returns: whether the task was taken away; False if the worker continued it in the meantime
         """
@@ -119,7 +120,8 @@ class Tasks:
 
     @retried
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record that a migration has no worker and no task. A repeated call does no harm."""
+        """Record a migration as lost, because it has no worker and no task. A repeated call does no
+        harm."""
         try:
             self._add(migration_uuid, instance_uuid, tasks.ORPHANED)
         except db_exc.DBDuplicateEntry:

@@ -36,7 +36,7 @@ requested by users. Chosen above the default of ``stale_plan_age``, which is hal
 
 
 class Moves:
-    """The journal of moves that are in progress or have ended."""
+    """The moves in the journal: the changes of their states, and queries for moves."""
 
     @retried_unless_away
     def knows(self, move_uuid):
@@ -56,8 +56,9 @@ class Moves:
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """Return MoveRecords of a plan or of all plans, in some states or in any. Moves of the
-        newest plan come first; the moves of a plan are in the order of the plan.
+        """Return MoveRecords of the moves of one plan or of all plans, in some states or in any
+        state. Moves of the newest plan come first; the moves of a plan are in the order of the
+        plan.
 
         :param limit: maximum number of moves; None for all
         """
@@ -108,10 +109,10 @@ class Moves:
 
     @retried
     def begin(self, move, now, refusal, **values):
-        """Bring a move of this worker to MIGRATING, unless it may not be started now.
+        """Bring a move of this worker to MIGRATING, if the move may be started now.
 
-        Levels and pauses are changed under the same lock. So once such a change has returned, no
-        move is started by the earlier levels and pauses.
+        This function holds the lock under which levels and pauses are changed. After a level or a
+        pause has changed, no move is started under the earlier levels and pauses.
 
         :param refusal: function of the session and the move's RunningPlan. It returns the reason
             why the move may not be started, or None
@@ -157,7 +158,7 @@ class Moves:
     @retried
     def durations(self, limit=500):
         """Return [(memory in MiB, seconds)] of the newest completed live migrations. The seconds
-        are from the request to Nova until the end."""
+        are counted from the request to Nova until the end of the migration."""
         query = sa.select(models.MoveRow.memory_mb, models.MoveRow.requested_at,
                           models.MoveRow.finished_at).where(
             models.MoveRow.state == moves.COMPLETED, models.MoveRow.requested_at.is_not(None),
@@ -186,8 +187,8 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """Return {instance uuid: [errors]} of the moves of drains that failed for good since a
-        time. Moves that Nova refused before they began are left out."""
+        """Return {instance uuid: [errors]} of the moves for drains that failed since a time and are
+        not tried again. Moves that Nova refused before they began are left out."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
@@ -202,7 +203,7 @@ class Moves:
     @retried
     def refused_since(self, since):
         """Return {instance uuid: {destination: error}} of the moves that Nova refused to begin
-        since a time. These moves are not tried again."""
+        since a time. Only moves that are not tried again are included."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
             move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
@@ -230,8 +231,8 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Return the numbers of moves since a time, by project and by the instance that caused
-        them.
+        """Return how many moves were made since a time, by project and by the instance whose load
+        caused the moves.
 
         Only moves that were planned or last checked since that time count. Moves that were given
         up, and moves that empty hosts, do not count.
@@ -272,7 +273,7 @@ class Moves:
         """Return the moves that were completed since a time, in the order in which they ended.
         Where there are more than :data:`MOST_COMPLETED`, only the latest are returned.
 
-        :param aggregates: names of aggregates; None is any
+        :param aggregates: names of the aggregates whose moves are returned; None for any
         :returns: rows with instance_uuid, source, destination and phase
         """
         move = models.MoveRow
@@ -326,7 +327,8 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each row of a move, the average number of moves that shared its network links."""
+    """Return, for each row of a move, the average number of moves that used the same network links
+    at the same time."""
     from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

@@ -32,18 +32,18 @@ as approved."""
 
 
 class Plans:
-    """The journal of plans."""
+    """The plans in the journal."""
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
                     purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
-        """Record a plan. With ``state`` EXECUTING, its moves are recorded too, ready to be
-        dispatched.
+        """Record a plan. If ``state`` is EXECUTING, the plan's moves are recorded as well, and can
+        be dispatched.
 
         A plan at level ``observe`` with the same moves as the aggregate's last plan gets no row of
-        its own. The last plan is then recorded as seen once more.
+        its own. Instead, it is recorded that the last plan was seen once more.
 
         :param report: AggregateReport
-        :param start_interval: seconds by which each move is due after the one before it
+        :param start_interval: seconds between the times at which two consecutive moves are due
         :param purpose: BALANCE, REPAIR, DRAIN or MAKE_ROOM
         :param kinds: {uuid of an instance that is not migrated live: kind of its move}
         :param uuid: uuid of the plan; None for a new one
@@ -94,7 +94,7 @@ class Plans:
     def end_waiting(self, aggregate, state, why, now):
         """End the plans of an aggregate that wait for approval or for their start.
 
-        :param aggregate: name of an aggregate, or None for every one
+        :param aggregate: name of the aggregate; None for every aggregate
         :param state: SUPERSEDED or VOID
         """
         query = sa.select(models.PlanRow.uuid).where(models.PlanRow.state.in_(WAITING))
@@ -112,8 +112,8 @@ class Plans:
 
     @retried
     def note_outlook(self, uuid, combined, now):
-        """Save the combined imbalance that the moves of a proposed plan would leave under the
-        present load.
+        """Save the combined imbalance that would remain after the moves of a proposed plan,
+        computed with the present load.
 
         :param combined: the imbalance; None where it is not known
         """
@@ -124,12 +124,12 @@ class Plans:
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
-        """Approve a proposed or observed plan. It starts after it has been checked against the
-        cloud.
+        """Approve a proposed or observed plan. The plan starts after a check that its moves still
+        fit the cloud.
 
         :param chosen: the Moves that may run; other moves of the plan are left out
         :raises PlanNotFound: no such plan
-        :raises PlanNotWaiting: the plan is already decided on, or too old
+        :raises PlanNotWaiting: the plan was already approved or rejected, or is too old
         :raises PlanPending: the plan is observed, and its aggregate has an open plan
         """
         with rows.serialized(self.database, PLANNING) as session:
@@ -146,9 +146,9 @@ class Plans:
         """Start an approved plan, or end it as void if no move is left. The age of its moves counts
         from ``now``, and not from the time at which the plan was made.
 
-        :param chosen: the Moves that are still made; other moves of the plan are left out
+        :param chosen: the Moves that are to be made; other moves of the plan are left out
         :param left_out: {order of a move: reason why it is left out}
-        :param start_interval: seconds by which each move is due after the one before it
+        :param start_interval: seconds between the times at which two consecutive moves are due
         :raises PlanNotFound: no such plan
         :raises PlanNotWaiting: the plan is not approved
         """
@@ -181,7 +181,8 @@ class Plans:
 
     @retried
     def close_plans(self, now):
-        """End the plans that are too old to start, and the plans whose moves have all ended.
+        """End the plans that are too old to start, and the running plans whose moves have all
+        ended.
 
         A plan that was not approved and started in time expires. A running plan is done once all
         its moves have ended and been settled.
@@ -294,7 +295,7 @@ def stop_approved(session, aggregate, why, now):
     """End the plans that are approved and have not started.
 
     :param session: session of a transaction under the lock :data:`PLANNING`
-    :param aggregate: name of an aggregate, or None for every one
+    :param aggregate: name of the aggregate; None for every aggregate
     :returns: number of moves of these plans
     """
     is_approved = models.PlanRow.state == plans.APPROVED
@@ -396,7 +397,7 @@ def _write_state(session, which, new, values):
 
 def _keep_moves(session, plan, chosen):
     """Keep only the chosen moves in a plan's report. If a move is left out, the expected imbalances
-    are removed from the report, because they are not computed for fewer moves.
+    are removed from the report, because they were computed for all moves.
 
     :returns: numbers (``order``) of the moves that are left out
     """

@@ -34,15 +34,17 @@ class Queue:
         """Dispatch planned moves that are due, as many as the limits of concurrent moves allow.
 
         Two dispatchers never dispatch the same move, and together do not exceed a limit, because a
-        lock serializes them. A dispatched move counts, whether or not a worker has accepted it.
+        lock serializes them. A dispatched move counts towards the limits, whether or not a worker
+        has accepted the move.
 
         :param caps: limits of concurrent moves
         :param utcnow: function that returns the time. It is called after the moves in progress are
-            read. With an earlier time, a move would seem to be dispatched before another move had
-            made room for it
-        :param plan_uuids: only moves of these plans, or of any when None
+            read. With an earlier time, a move could seem to be dispatched before the end of the
+            move that it waited for
+        :param plan_uuids: only moves of these plans; None for all plans
         :param stale_after: seconds after which moves are too old to be started; None for no limit.
-            A group that could not be started as a whole by then is not begun
+            A group of moves is not begun if some of its moves would become too old before they
+            could start
         :returns: MoveRecords, now DISPATCHED and without a worker
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -69,11 +71,11 @@ class Queue:
 
     @retried_as_update
     def claim(self, uuid, now):
-        """Accept a dispatched move, if no worker has accepted it. A sign of life of this worker is
-        recorded with it.
+        """Accept a dispatched move, if no worker has accepted it. The same transaction records a
+        sign of life of this worker.
 
-        :returns: the MoveRecord, now CHECKING; None where another worker has the move, or it is no
-            longer dispatched
+        :returns: the MoveRecord, now CHECKING; None if another worker has accepted the move, or if
+            the move is no longer dispatched
         """
         with self.database.writer() as session:
             taken = session.execute(sa.update(models.MoveRow).where(
@@ -87,8 +89,8 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Bring dispatched moves that no worker has accepted back to PLANNED. Their messages count
-        as lost.
+        """Bring dispatched moves that no worker has accepted back to PLANNED. The messages that
+        offered these moves to workers count as lost.
 
         :param dispatched_before: only moves that were dispatched before this time
         :returns: MoveRecords, now PLANNED
@@ -151,7 +153,7 @@ class Queue:
 
     @retried
     def request_abort(self, uuid, who, now):
-        """Ask the worker of a move to abort it, and record the user who asked.
+        """Request that the worker of a move aborts the move, and record the user who requested it.
 
         :raises MoveNotFound: no such move
         :raises MoveEnded: the move has ended
@@ -202,7 +204,7 @@ class Queue:
         """Return [(name, seconds by which its clock is ahead of the database)] of workers with
         wrong clocks.
 
-        :param since: only workers whose last sign of life is not older
+        :param since: only workers that have given a sign of life since this time
         :param most: seconds by which a clock may differ without being wrong
         """
         row = models.WorkerRow
@@ -214,8 +216,8 @@ class Queue:
 
     @retried
     def forget_workers(self, before):
-        """Delete the records of processes that are gone: their last sign of life is older than
-        ``before``, and they own no move in progress."""
+        """Delete the records of processes that have ended. These are the processes that own no move
+        in progress and whose last sign of life is older than ``before``."""
         with self.database.writer() as session:
             owners = sa.select(models.MoveRow.owner).where(
                 models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
@@ -226,9 +228,9 @@ class Queue:
     def owners(self, aggregates=None):
         """Return the last sign of life of every other worker that owns a move in progress.
 
-        :param aggregates: names of the aggregates whose moves count; None for any
-        :returns: {worker: its last sign of life, None where none is recorded}; the key None stands
-            for moves that a worker left when it ended
+        :param aggregates: names of the aggregates whose moves are regarded; None for any
+        :returns: {worker: time of its last sign of life, or None if no sign of life is recorded}.
+            The key None stands for moves without an owner, which a worker has left when it ended
         """
         move, row = models.MoveRow, models.WorkerRow
         query = sa.select(move.owner, row.heartbeat_at).outerjoin(
@@ -244,10 +246,10 @@ class Queue:
 
         A worker that has given a sign of life since ``silent`` was read keeps its moves.
 
-        :param silent: {worker: its last sign of life} from :meth:`owners`, for the workers whose
-            sign of life has not changed for long
+        :param silent: {worker: time of its last sign of life}, as returned by :meth:`owners`. It
+            has only the workers whose last sign of life has not changed for a long time
         :param aggregates: names of the aggregates whose moves are taken over; None for any
-        :returns: the MoveRecords, now owned by this worker, in unchanged states
+        :returns: the MoveRecords, now owned by this worker. Their states are not changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             dead = [name for name, sign in silent.items()
@@ -274,7 +276,7 @@ class Queue:
     @retried
     def retire(self, now):
         """End this worker. Its moves that have not begun return to the queue. Other workers may
-        take over its other moves at once."""
+        take over its moves in progress at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.MoveRow.owner == self.worker)).all():
@@ -288,7 +290,7 @@ class Queue:
 
 def _columns_of(states):
     """Return a query of the moves in some states that selects only the columns that limits of
-    concurrent moves need. It is much faster than a query of whole rows."""
+    concurrent moves need. This query is much faster than a query of whole rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,
@@ -304,7 +306,8 @@ def _ready(now, plan_uuids):
 
 
 def _before(session, row):
-    """Return {ordinal in the plan: state} of the moves on which a move depends."""
+    """Return {ordinal of a move in the plan: state of that move} for the moves on which a move
+    depends."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
@@ -332,8 +335,8 @@ def _why_not_any_more(session, row, stale_before):
 
 
 def _rest_of_group(session, row):
-    """Return ordinal, state and expected_seconds of the other moves in the group of a move, by
-    ordinal."""
+    """Return ordinal, state and expected_seconds of the other moves in the group of a move, sorted
+    by ordinal."""
     if row.group is None:
         return []
     move = models.MoveRow
@@ -352,7 +355,7 @@ def _can_finish(session, row, now, stale_after):
     """Return whether the group of a move that is due can still be finished.
 
     True if a move of the group has begun, or if all its moves can be started before they are too
-    old. True also for a move without a group.
+    old. A move without a group gives True.
     """
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):

@@ -1,5 +1,5 @@
-"""Functions for the journal's rows. They find rows, change states of moves, record changes of
-states, and convert rows to records."""
+"""Functions that find rows of the journal, change and record states of moves, and convert rows to
+records."""
 
 import contextlib
 import dataclasses
@@ -21,9 +21,9 @@ DISPATCH = 'dispatch'
 
 @contextlib.contextmanager
 def serialized(database, *names):
-    """Open a session that writes, and that excludes every other session with one of the same locks.
+    """Open a session that may write. While it is open, no other session has one of the same locks.
 
-    :param names: names of the locks; a session that takes several takes PLANNING first
+    :param names: names of the locks; with several locks, PLANNING has to be the first
     """
     with database.writer() as session:
         lock = models.SerializationLockRow
@@ -35,7 +35,7 @@ def serialized(database, *names):
 def find(session, model, uuid, missing):
     """Return the row with a uuid.
 
-    :raises missing: there is no such row
+    :raises missing: no row has this uuid
     """
     row = session.get(model, uuid)
     if row is None:
@@ -58,8 +58,8 @@ def of_aggregates(query, aggregates):
 def transit(session, row, new, now, worker, detail='', **values):
     """Bring a move to the state ``new``, or keep its state, and save the columns ``values``.
 
-    :returns: whether the move was changed; False, and nothing is done, where its state or owner has
-        changed since ``row`` was read
+    :returns: whether the move was changed. Nothing is changed if the state or the owner of the move
+        has changed since ``row`` was read
     :raises IllegalTransition: the new state may not follow the present one
     """
     old = row.state
@@ -74,7 +74,8 @@ def transit(session, row, new, now, worker, detail='', **values):
 
 
 def abandon(session, query, now, worker, why):
-    """Give up the moves that a query returns. They must not have begun.
+    """Give up the moves that a query returns. The caller makes sure that none of these moves has
+    begun.
 
     :param query: query of models.MoveRow
     :returns: rows of the moves that were given up
@@ -84,7 +85,8 @@ def abandon(session, query, now, worker, why):
 
 
 def note(session, uuids, step, now, worker, detail='', has_failed=False):
-    """Record that some moves have changed their state: an event, the totals, and notifications.
+    """Record that some moves have changed their state. The change is recorded as events of the
+    moves, in the totals and as notifications.
 
     :param step: (old state, new state)
     :param has_failed: whether a failed try of the moves is the cause
@@ -99,8 +101,8 @@ def note(session, uuids, step, now, worker, detail='', has_failed=False):
 
 
 def record(cls, row, **changed):
-    """Return an object of the dataclass ``cls``. Its fields are the columns of ``row`` with the
-    same names, or the values in ``changed``."""
+    """Return an object of the dataclass ``cls``. A field gets its value from ``changed``, or else
+    from the column of ``row`` that has the same name."""
     values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)
               if field.name not in changed}
     return cls(**values, **changed)

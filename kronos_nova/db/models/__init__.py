@@ -1,8 +1,8 @@
 """The tables of the control database: the journal of plans and moves, and other data that is kept
 from one cycle to the next.
 
-Plans and moves may be kept for years, so columns that are queried every few seconds have an index
-of their own.
+Plans and moves may be kept for years, so each column that is queried every few seconds has an
+index.
 
 The class of a table is imported when it is first used, because importing all classes takes a
 seventh of the time of a command.

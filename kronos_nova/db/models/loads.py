@@ -44,8 +44,9 @@ class AggregateLoadStatsRow(Base):
 
 
 class EvaluationRow(Base):
-    """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}. ``slots``
-    is JSON: {flavor: number of further servers that fitted}, null where these were not counted."""
+    """The measurements of one past evaluation. ``policies`` is JSON: {policy: [imbalance,
+    threshold]}. ``slots`` is JSON: {flavor: number of further servers of the flavor that fitted
+    into the aggregate}; null if the numbers were not computed."""
 
     __tablename__ = 'evaluations'
 

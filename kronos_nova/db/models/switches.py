@@ -8,8 +8,8 @@ from kronos_nova.db.models.base import Base
 
 
 class _Switched:
-    """Columns of a level or a pause that a command set. It is for one aggregate or for every one
-    (``*``)."""
+    """Columns of a level or a pause that a command set. The level or pause is for one aggregate, or
+    for every aggregate (``*``)."""
 
     value = sa.Column(sa.String(16), nullable=False)
     set_at = sa.Column(Timestamp, nullable=False)
@@ -28,8 +28,8 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """The record that a switch was set or, with an empty ``value``, ended. Its boolean column is
-    true once the change was logged."""
+    """The record of one change of a level or a pause (a switch). ``value`` is the new value, or
+    empty if the switch ended. The boolean column is true after the change was logged."""
 
     __tablename__ = 'switch_events'
 

@@ -10,10 +10,10 @@ class WorkerRow(Base):
     """A process and its last sign of life.
 
     A living process writes a new ``heartbeat_at`` with every tick. Other processes look for a
-    change of this value and do not compare it with a clock. ``role`` is ``executor`` for a process
-    that carries out moves, and ``engine`` for a process that only plans; workers of nova-scheduler
-    have roles of their own. ``clock_skew`` is the number of seconds by which the clock of the
-    process's host is ahead of the database's.
+    change of this value, and do not compare the value with a clock. ``role`` is ``executor`` for a
+    process that carries out moves, and ``engine`` for a process that only plans; workers of
+    nova-scheduler have roles of their own. ``clock_skew`` is the number of seconds by which the
+    clock of the process's host is ahead of the database's.
     """
 
     __tablename__ = 'workers'
@@ -38,7 +38,8 @@ class LeaseRow(Base):
     """A lease, which is the right of one process to do some work for all processes. ``holder`` is
     the name of that process, and ``expires_at`` the end of its lease.
 
-    ``progress_at`` is the time up to which the work is done. The kind of work decides what that is.
+    ``progress_at`` is the time up to which the work is done. Its meaning depends on the kind of
+    work.
     """
 
     __tablename__ = 'leases'
