@@ -51,7 +51,7 @@ class Cloud:
         self.nova = nova_records.CellRecords(self.placement)
 
     def audit(self, limits, stderr, rooms):
-        """Audit the allocations. On a terminal, the progress is shown.
+        """Audit the allocations. If the output is a terminal, the progress is shown.
 
         :param rooms: callable that returns the consumers that keep room for future servers
         :returns: (Holdings, the allocations as they were read; Audit, the result)
@@ -68,8 +68,8 @@ def _progress(stream):
 
 
 class _Auditing(command.Lister):
-    """The common part of the commands "audit" and "heal": the arguments for the limits, the audit,
-    and the exit code."""
+    """The common part of the commands "audit" and "heal". It has the arguments for time limits,
+    makes the audit, and determines the exit code."""
 
     exit_code = CLEAN
 
@@ -136,8 +136,8 @@ class Audit(_Auditing):
                  for each in findings])
 
     def _note(self, result):
-        """Record the number of findings of each kind for monitoring. If that fails, the command
-        prints a message, and its exit code does not change."""
+        """Record the number of findings of each kind for monitoring. If the record cannot be made,
+        the command prints a message. Its exit code does not change."""
         found = collections.Counter(each.kind for each in result.findings)
         try:
             counters.Counters(database.control_database(self.app.conf)).note_audit(

@@ -77,7 +77,8 @@ LOG = logging.getLogger(__name__)
 
 
 class _App:
-    """The part of a command that :func:`kronos_nova.cmd.cloud.open_cloud` needs."""
+    """A substitute for the application of a command, with the attributes that
+    :func:`kronos_nova.cmd.cloud.open_cloud` needs."""
 
     def __init__(self, conf):
         self.conf = conf
@@ -116,10 +117,11 @@ def make(conf):
 
 
 def serve(made, conf):
-    """Make a server for an application. The server listens when this returns.
+    """Make a server for an application. The server listens when this function returns.
 
-    A stream of events holds a thread while it is open. So there is a thread for each permitted
-    stream, in addition to the threads for requests. One thread is always left for the health check.
+    An open stream of events occupies a thread. The server therefore has a thread for each permitted
+    stream, in addition to the threads for other requests. One further thread is always free for the
+    health check.
 
     :raises OSError: the server cannot listen at the configured address
     """
@@ -142,8 +144,8 @@ def serve(made, conf):
 
 class AdmissionLimit:
     """A middleware that refuses further requests while ``most`` requests are in progress. Health
-    checks are never refused. The limit is needed because a request waits longer for keystone than a
-    load balancer waits for a health check."""
+    checks are never refused. The limit keeps a thread free for health checks. A request may wait
+    for keystone longer than a load balancer waits for a health check."""
 
     def __init__(self, application, most: int):
         self._application = application
@@ -176,7 +178,7 @@ def _refuse(start_response):
 def ask_keystone_once(conf):
     """Set the default of ``[keystone_authtoken] http_request_max_retries`` to 0, so that a request
     to keystone is not repeated. With the default of keystonemiddleware, a thread waits 22 s for a
-    keystone that is frozen."""
+    keystone that does not answer."""
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')

@@ -33,7 +33,8 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
     """Check the configuration of kronos-api.
 
     :returns: (text of the finding, None)
-    :raises ConfigurationError: kronos-api would not start, or would refuse every login
+    :raises ConfigurationError: with this configuration kronos-api would not start, or would refuse
+        every login
     """
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)

@@ -1,9 +1,9 @@
 """The HTTP server of ``kronos-api``: waitress with time limits for sending a request and for
 reading an answer.
 
-waitress accepts a limited number of connections. It closes silent connections, but not connections
-that send or read a byte now and then. Without the time limits, a few hundred slow connections would
-make the server unreachable.
+waitress accepts a limited number of connections. It closes a connection whose client is silent, but
+not a connection whose client sends or reads a byte now and then. Without the time limits, a few
+hundred such clients would make the server unreachable.
 """
 
 import resource
@@ -53,9 +53,10 @@ measured."""
 
 
 class Channel(channel.HTTPChannel):
-    """A connection that records for how long its client has stalled.
+    """A connection that records since when its client has stalled.
 
-    :ivar waiting_since: time at which the incomplete request began; None without such a request
+    :ivar waiting_since: time at which the client began the request that is not complete yet; None
+        if there is no such request
     """
 
     def __init__(self, *args, **given):
@@ -75,9 +76,9 @@ class Channel(channel.HTTPChannel):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return the time at which the client began to stall. A client stalls while it has to send
-        the rest of a request, or to read an answer. None while there is no request, or while the
-        server works on one."""
+        """Return the time at which the client began to stall. A client stalls while the server
+        waits for the rest of a request, or while an answer waits to be read. Return None while
+        there is no request, and while the server works on a request."""
         if self.requests:
             return None
         if self.total_outbufs_len:
@@ -93,8 +94,8 @@ class Channel(channel.HTTPChannel):
             self._untaken = (now, self.total_outbufs_len)
 
     def pass_over(self, seconds: float) -> None:
-        """Move the time at which the client began to stall ``seconds`` later. The server served no
-        connection during these seconds, so they are not the client's fault."""
+        """Move the time at which the client began to stall ``seconds`` later. During these seconds
+        the server served no connection, so the client is not blamed for them."""
         self.last_activity += seconds
         if self.waiting_since is not None:
             self.waiting_since += seconds
@@ -103,8 +104,8 @@ class Channel(channel.HTTPChannel):
             self._untaken = since + seconds, size
 
     def is_overdue(self, now: float) -> bool:
-        """Return true if the client sends a request or reads an answer too slowly; false otherwise.
-        False also while the server works on a request."""
+        """Return true if the client sends a request or reads an answer too slowly. Return false
+        otherwise, and while the server works on a request."""
         if self._untaken is not None:
             since, size = self._untaken
             taken = size - self.total_outbufs_len
@@ -146,14 +147,14 @@ class Server(server.TcpWSGIServer):
         super().handle_accept()
 
     def _surplus(self):
-        """Return the number of connections that have to be closed to make room for new ones. It may
-        be negative."""
+        """Return the number of connections that have to be closed to make room for new connections.
+        The number is negative while there is room."""
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):
         """Close the connection whose client has stalled longest. If no client has stalled, close
-        the connection that has been silent longest. Connections that were silent for less than
-        PATIENCE_SECONDS are kept."""
+        the connection that has been silent longest. A connection that has been silent for less than
+        PATIENCE_SECONDS is not closed."""
         idle = [each for each in self.active_channels.values() if not each.requests
                 and now - (each.stalled_since or each.last_activity) > PATIENCE_SECONDS]
         if idle:
@@ -164,7 +165,8 @@ class Server(server.TcpWSGIServer):
 def create(application, listeners: int, **given) -> Server:
     """Return a server that listens.
 
-    :param listeners: maximum number of event streams; as many connections are permitted in addition
+    :param listeners: maximum number of event streams; the limit of connections is higher by this
+        number
     :param given: arguments of waitress
     :raises OSError: the server cannot listen at the address
     """

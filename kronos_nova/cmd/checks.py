@@ -53,7 +53,7 @@ class Finding:
 
 
 class CheckWarning(Exception):  # noqa: N818 - no error
-    """The outcome of a check that passes with a warning. The message is the warning.
+    """The exception that a check raises to pass with a warning. Its message is the warning.
 
     :param value: result of the check, for other checks that need it
     """
@@ -78,8 +78,9 @@ class Report:
 
     @property
     def state(self) -> str:
-        """Return the worst state of all findings. "not checked" does not count: either the host
-        does not need such a check, or the earlier check that prevented it has failed and counts."""
+        """Return the worst state of all findings. The state "not checked" does not count. Either
+        the host does not need the check, or the check was prevented by an earlier check that has
+        failed and counts."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
@@ -98,9 +99,9 @@ class _Checks:
         """Run a check and record its finding. ``function`` returns (text of the finding, value that
         other checks need).
 
-        :param needed: pairs (name of something that the check needs, its value or None); if a value
-            is None, the check is not made
-        :returns: the value; None if the check failed or was not made
+        :param needed: pairs (name, value) of the results of earlier checks that this check needs.
+            If a value is None, the check is not made
+        :returns: the value that ``function`` returned; None if the check failed or was not made
         """
         missing = [what for what, value in needed if value is None]
         if name in self._skips or missing:
@@ -182,7 +183,7 @@ def sentence(error: Exception) -> str:
 
 
 class Reach:
-    """Access to Nova and placement, prepared when it is first used."""
+    """Access to Nova and placement. The access is prepared when it is first used."""
 
     def __init__(self, role):
         self._role = role
@@ -247,9 +248,9 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield up to two sentences about changes of the clock in a window's time zone. The first names
-    the days on which the clock changes while the window is open. The second names the days on which
-    the window opens later, because the clock skips its opening hour."""
+    """Yield up to two sentences about changes between summer and winter time in a window's time
+    zone. The first names the days on which the clock changes while the window is open. The second
+    names the days on which the window opens later, because the clock skips its opening hour."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '
@@ -294,8 +295,8 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return the pair (name of an option group, group) for ``needed`` of a check. If the group has
-    an invalid value, the pair has None instead of the group."""
+    """Return the pair (name of an option group, options of the group), as the argument ``needed``
+    of a check. If an option of the group has an invalid value, the second item is None."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 
@@ -361,8 +362,8 @@ def _database(conf):
 
 
 def _noise(database):
-    """Check that the thresholds of policies are above the noise of loads. Past evaluations have
-    measured the noise."""
+    """Check that the threshold of each policy is above the noise of its loads. The noise was
+    measured by past evaluations."""
     found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
              for policy in report.policies if policy.noise is not None]
     below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
@@ -376,7 +377,8 @@ def _noise(database):
 
 
 def _loads(conf, policy_set, answers, snapshot):
-    """Check that the answers to all queries fit Nova and each other, as a cycle does."""
+    """Check, in the same way as a cycle, that the answers to all queries agree with Nova and with
+    each other."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))
@@ -401,7 +403,8 @@ def _exporters(answers, snapshot):
 
 
 def _rules(conf, policy_set, snapshot):
-    """Check the rules of operators, and the failure domains that they name."""
+    """Check the rules that operators have configured, and the failure domains that the rules
+    name."""
     levels = conf.kronos.failure_domain_key
     found = list(rule_table.rows(policy_set, snapshot, levels))
     wrong = [*rule_table.problems(found), *rule_table.contradictory_domains(snapshot, levels)]
@@ -460,8 +463,8 @@ def _unreachable(conf, url, host):
 
 
 def _claims(conf):
-    """Check that the folder of the claims database of this host exists. nova-compute makes the
-    database itself when it starts."""
+    """Check that the folder of the claims database of this host exists. The database does not have
+    to exist, because nova-compute makes it when it starts."""
     if conf.kronos_claims.store != 'sqlite':
         raise CheckWarning(f'[kronos_claims] store is "{conf.kronos_claims.store}", for which '
                            'there is no check: nova-compute uses it through nova-conductor')

@@ -1,5 +1,5 @@
-"""``kronos-manage claims``: the claims that are stored on a compute host, or centrally for all
-compute hosts."""
+"""``kronos-manage claims``: commands for claims, which are stored on a compute host, or centrally
+for all compute hosts."""
 
 import datetime
 import json

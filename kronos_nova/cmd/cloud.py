@@ -1,4 +1,5 @@
-"""Access of commands to the cloud: in-process or by the public API, as ``[kronos] run_in`` says."""
+"""Access of commands to the cloud. It uses Nova's code in the same process or the public API,
+depending on ``[kronos] run_in``."""
 
 import dataclasses
 import time
@@ -28,8 +29,8 @@ class Cloud:
     read_flavors : returns Nova's flavors
     hosts : the HostApi
     room_allocations : returns the RoomAllocations of placement
-    dry_run : asks whether a move is possible; in-process it asks Nova's scheduler, otherwise
-        placement
+    dry_run : the DryRun, which finds out whether a move is possible. It asks Nova's scheduler if
+        Nova's code runs in this process, and placement otherwise
     """
 
     read: Callable[[], Snapshot]

@@ -29,8 +29,8 @@ def _sentence(point: Point) -> str:
 
 
 def _docstring(point: Point) -> str | None:
-    """Read the docstring of a command from its source. Importing all commands instead would take
-    seconds."""
+    """Read the docstring of a command from its source. The source is read because importing all
+    commands would take seconds."""
     if not isinstance(point, metadata.EntryPoint):
         return inspect.getdoc(point.load())
     spec = importlib.util.find_spec(point.module)

@@ -1,8 +1,9 @@
 """The common part of daemons: the configuration, and a process that works in short steps until a
 signal ends it.
 
-SIGTERM ends the daemon in an orderly way; a second SIGTERM ends it at once. SIGHUP makes it read
-again the options that may change while it runs. Policies are read again with every cycle.
+SIGTERM ends the daemon in an orderly way; a second SIGTERM ends it at once. After SIGHUP the daemon
+reads again the options that may change while it runs. Policies are read again in every cycle,
+without a signal.
 """
 
 from oslo_service import backend  # isort: skip
@@ -45,8 +46,8 @@ Not measured."""
 
 
 def load_config(prog, arguments):
-    """Read Nova's configuration into the process-wide ConfigOpts, and return it. oslo.messaging
-    reads some options only from the process-wide one.
+    """Read Nova's configuration into the process-wide ConfigOpts, and return it. The process-wide
+    object is needed because oslo.messaging reads some options only from there.
 
     :param arguments: the command line
     """
@@ -68,8 +69,8 @@ def refuse_unless_wanted(conf):
 
 
 def make_context(conf, aggregates):
-    """Return the ServiceContext, the dependencies of a daemon's services. Call this after the
-    daemon has forked.
+    """Return the ServiceContext, which has the dependencies of a daemon's services. This function
+    may be called only after the daemon has forked.
 
     :raises DatabaseVersionError: the control database is not at the revision of this code
     """
@@ -90,7 +91,7 @@ def make_context(conf, aggregates):
 class Daemon(cotyledon.Service):
     """A process that calls ``tick()`` of an object every ``poll_interval`` until it is terminated.
 
-    :param make_parts: callable that returns the object; called after the fork. The object's
+    :param make_parts: callable that returns the object. It is called after the fork. The object's
         ``drain()`` is called before the process ends
     """
 

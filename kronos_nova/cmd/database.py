@@ -41,8 +41,8 @@ def impatient_database(conf, seconds=1, pause=10):
 
 
 def does_not_answer(error):
-    """Return a line that says that the control database does not answer, with the DBError. It is
-    meant for the operator who started a service."""
+    """Return a line for the operator who has started a service. The line says that the control
+    database does not answer, and has the text of the DBError."""
     return f'the control database does not answer: {db_engine.first_line(error)}'
 
 

@@ -1,4 +1,5 @@
-"""``kronos-manage db``: the schemas of the two databases."""
+"""``kronos-manage db``: commands for the schemas and rows of the control database and of the claims
+database."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Checks of exporters that answer but report that their answer is incomplete."""
+"""Checks for exporters whose series show that their answers are incomplete."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ does not say how many of these bytes are free."""
 
 
 def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence, with the remedy, for each kind of data that exporters leave out.
+    """Yield a sentence for each kind of data that exporters leave out. The sentence has the remedy.
 
     :param instant: function that sends an instant query; a query that fails yields no sentence
     """
@@ -46,8 +46,9 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the labels "instance" of the exporters on Nova's hosts, as messages show them. None if
-    Prometheus does not answer, or if the series of some exporter name no host of Nova."""
+    """Return the values of the label "instance" of the exporters on Nova's hosts, in the form that
+    messages show. None if Prometheus does not answer, or if there is an exporter whose series do
+    not have the name of any host of Nova."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)
@@ -64,8 +65,8 @@ def _shown(labels):
 
 
 def _by_instance(instant, promql):
-    """Return the answer to an instant query as {label "instance", as messages show it: value}.
-    Empty if there is no answer."""
+    """Return the answer to an instant query as {value of the label "instance", in the form that
+    messages show: value of the series}. The result is empty if there is no answer."""
     try:
         samples = instant(promql).samples
     except exception.MetricsError:

@@ -1,5 +1,5 @@
-"""The user who runs a command. The kernel is asked, because any user could change the
-environment."""
+"""The user who runs a command. The user is read from the kernel, because anybody can change the
+variables of the environment."""
 
 import os
 import pathlib

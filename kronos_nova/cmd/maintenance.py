@@ -1,4 +1,4 @@
-"""``kronos-manage maintenance``: service hosts one after the other."""
+"""``kronos-manage maintenance``: commands that service hosts one after the other."""
 
 import contextlib
 import dataclasses
@@ -44,8 +44,8 @@ the maintenance may be resumed at once."""
 @contextlib.contextmanager
 def _signals():
     """Yield an Event that is set by the signals in ENDING. A second signal of the same kind has the
-    effect that it would have without this function. A signal that the process ignores, as under
-    nohup, is still ignored."""
+    effect that it would have without this function. A signal that the process already ignores, such
+    as SIGHUP under nohup, is still ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -154,7 +154,7 @@ class _Running(command.Command):
 
 def fitting(check, options, wanted, later):
     """Return the first hosts of ``wanted``, as many as can be empty at the same time. At least one
-    host is returned; if it cannot be emptied, its drain shows the reason.
+    host is returned. If this host cannot be emptied, its drain shows the reason.
 
     :param check: function that returns [(aggregate, its Drains, DrainPlan)] for some Drains
     :param later: hosts that are serviced later; drains avoid them as destinations
@@ -168,7 +168,7 @@ def fitting(check, options, wanted, later):
 
 
 def _keep_a_host(snapshot, checked, drained):
-    """Refuse drains after which an aggregate has no host left that takes servers.
+    """Raise an error if an aggregate would have no host left that takes servers after some drains.
 
     :raises DrainRefused: an aggregate would have no host left that takes servers
     """
@@ -178,9 +178,9 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Refuse drains that leave an aggregate too little room. Without ``force``, that includes
-    drains after which the servers of another host could no longer all restart if that host were
-    lost.
+    """Raise an error if some drains would leave an aggregate too little room. Too little room
+    always means that no host is left that takes servers. Without ``force``, it also means that the
+    servers of another host could no longer all restart after the loss of that host.
 
     :raises DrainRefused: an aggregate would have no host left that takes servers; or, without
         ``force``, the servers of another host could no longer all restart after a loss
@@ -200,7 +200,7 @@ def _request(options, host, avoid):
 
 
 class Checker(orders.Checker):
-    """A check whether hosts can be emptied, for the commands that run a maintenance."""
+    """The check whether hosts can be emptied, as the commands that run a maintenance need it."""
 
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)
@@ -265,7 +265,7 @@ class Run(_Running):
         :raises ConfigurationError: a host is in no aggregate that Kronos balances
         :raises DrainRefused: a host that is not drained yet is the last host of its aggregate that
             takes servers; or, after the drain of the first host, the servers of another host could
-            no longer all restart after a loss
+            no longer all restart after the loss of that host
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}
@@ -292,8 +292,8 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     """Return the hosts that the command line names, or the hosts of the aggregate or failure domain
     that it names.
 
-    :raises ConfigurationError: the command line does not name exactly one of these: hosts, an
-        aggregate, a failure domain; or the aggregate does not exist
+    :raises ConfigurationError: the command line does not name exactly one of hosts, an aggregate
+        and a failure domain; or there is no such aggregate
     :raises RequestRefused: there is no such failure domain
     """
     if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:
@@ -354,7 +354,7 @@ def acquire(maintenances, uuid):
 
 
 def bring(maintenances, uuid, state):
-    """Set the state of a maintenance.
+    """Bring a maintenance to a state.
 
     :raises MaintenanceNotFound: the maintenance has ended in the meantime
     """

@@ -1,8 +1,8 @@
 """The runner of a maintenance, which empties hosts, runs the hook for empty hosts, and releases
 serviced hosts.
 
-All state is in the control database. So if the process of a maintenance dies, another process can
-continue where it ended.
+The whole state of a maintenance is in the control database. So if the process that runs a
+maintenance dies, another process can continue the maintenance.
 """
 
 import contextlib
@@ -30,8 +30,9 @@ class Dependencies:
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : called with hosts and with later hosts; returns the first of ``hosts``, as many as can be
-        empty at the same time, if drains avoid the later hosts as destinations
+    fits : called with a list of hosts and with the hosts that are serviced later; returns the first
+        hosts of the list, as many as can be empty at the same time if drains avoid the later hosts
+        as destinations
     drain : called with a host and the hosts to avoid; makes the Drain of the host
     say : prints a line
     run_hook : called with a hook and a host; starts the hook, and returns its process
@@ -47,7 +48,8 @@ class Dependencies:
 
 
 def start_hook(command, host):
-    """Start a hook for an empty host. A hook is a shell command; it gets a session of its own."""
+    """Start a hook for an empty host. A hook is a shell command. It runs in a new session of the
+    operating system."""
     return subprocess.Popen(  # noqa: S602  # nosec B602 - the operator's own
         command, shell=True, env={**os.environ, HOST_VARIABLE: host}, start_new_session=True,
         stdin=subprocess.DEVNULL)
@@ -77,7 +79,7 @@ class MaintenanceRunner:
         return self.dependencies.maintenances.get(self.uuid)
 
     def end(self):
-        """Send SIGTERM to the hooks that run, because this process ends."""
+        """Send SIGTERM to the hooks that run. The process calls this method before it ends."""
         for process in self._hooks.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -128,7 +130,8 @@ class MaintenanceRunner:
 
     def _is_empty(self, host):
         """Return true if Nova confirms that the host is disabled and has no servers, except servers
-        that its drain has stopped. Nova is asked, because servers would not survive the hook."""
+        that its drain has stopped. The answer has to come from Nova, because servers on the host
+        would not survive the hook."""
         service = self.dependencies.hosts.service(host)
         if service is None or service.status != 'disabled':
             return False
@@ -181,8 +184,8 @@ class MaintenanceRunner:
 
     @contextlib.contextmanager
     def _report_errors(self, host):
-        """Print an error of Kronos that the block raises, instead of raising it. The next
-        :meth:`advance` tries again."""
+        """Print an error of Kronos that the block raises, and do not raise the error again. The
+        next :meth:`advance` tries again."""
         try:
             yield
         except exception.KronosException as error:

@@ -80,7 +80,7 @@ class ClientManager:
     @functools.cached_property
     def rebalancing(self):
         """Return a client that uses the control database. If the database does not answer, return a
-        client that works without it.
+        client that can only set and end stops.
 
         :raises DatabaseVersionError: the database is not at the revision of this code
         """
@@ -112,9 +112,10 @@ class ClientManager:
 
 
 class Commands(commandmanager.CommandManager):
-    """A command manager that imports only the command that is run. cliff's own manager imports all
-    commands, which takes most of the start. Only commands of this distribution are found, because a
-    search for others reads the metadata of every installed package."""
+    """A command manager that imports only the command that is run. cliff's own manager would import
+    all commands, and most of the time of a command would be spent on imports. Only commands of this
+    distribution are found, because a search for other commands would read the metadata of every
+    installed package."""
 
     def load_commands(self, namespace):
         self.group_list.append(namespace)
@@ -124,8 +125,9 @@ class Commands(commandmanager.CommandManager):
 
 
 def _say_what_a_database_says(record):
-    """Replace a database error in a log record by its cause. The error itself has the SQL statement
-    and its values. Return true, so that the record is logged."""
+    """Replace a database error in a log record by its cause. The text of the error itself would
+    show the SQL statement and its values. The result is always true, so that the record is
+    logged."""
     if isinstance(record.msg, db_exc.DBError):
         record.msg = error_text(record.msg)
     return True
@@ -159,8 +161,8 @@ class Manage(app.App):
 
     def get_fuzzy_matches(self, cmd):
         """Return the commands that begin with ``cmd``, or whose first word is spelt nearly like
-        ``cmd``. cliff's own method suggests the nearest command at any distance, such as ``stop``
-        for ``foo``."""
+        ``cmd``. cliff's own method is not used, because it suggests a command even if no command is
+        similar, such as ``stop`` for ``foo``."""
         names = sorted(self.command_manager.commands)
         near = difflib.get_close_matches(cmd, {name.partition(' ')[0] for name in names})
         return [name for name in names

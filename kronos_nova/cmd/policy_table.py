@@ -24,7 +24,8 @@ from kronos_nova.policies import Policy
 class PolicyRow:
     """Loads of hosts and of their instances in one policy, as fractions of the host.
 
-    hosts, instances : (number with a series, number that need a series)
+    hosts, instances : (number of hosts or instances that have a series, number that should have
+        one)
     load : mean of the scores of the hosts; None = no host has a score
     instances_load : mean, over these hosts, of the sum of the profiles (loads of single instances);
         None = the policy has no profile that can be compared
@@ -36,7 +37,7 @@ class PolicyRow:
     sizes_from : source of the sizes: ``host_capacity_query`` or a resource class; ``not known`` if
         hosts differ in size and nothing says which size profiles refer to; '' if sizes are not used
     age : seconds since the oldest sample
-    duplicates : number of hosts and instances that have several series
+    duplicates : number of hosts and instances that have more than one series
     """
 
     policy: str
@@ -55,9 +56,10 @@ class PolicyRow:
 
 def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iterable, now: float
          ) -> Iterator[PolicyRow]:
-    """Yield a PolicyRow of each policy whose hosts could be compared with Nova's.
+    """Yield a PolicyRow for each policy whose answer could be compared with the hosts that Nova
+    knows.
 
-    :param answers: object whose ``query(query)`` sends no query twice
+    :param answers: metrics source whose ``query(query)`` does not send the same query twice
     :param findings: findings of the queries, with ``policy``, ``kind``, ``matched``, ``expected``,
         ``repeated``
     :param now: Unix seconds

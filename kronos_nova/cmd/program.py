@@ -28,8 +28,8 @@ measured."""
 
 
 class Program:
-    """The ``app`` of a command that is a program of its own. ``options`` are the parsed
-    arguments."""
+    """The substitute for the cliff application of a command that is a program of its own.
+    ``options`` are the parsed arguments."""
 
     interactive_mode = False
 
@@ -39,7 +39,8 @@ class Program:
 
 
 class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
-    """The end of a program with a message and an exit code other than 1."""
+    """The exception that ends a program with a message and with an exit code of its own, instead of
+    1."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -94,8 +95,8 @@ def _configure_logging(is_debugging):
 def console(app, width=0):
     """Return a rich console that prints tables to a command's output.
 
-    :param width: number of characters; 0 for the width of the terminal, or for unlimited lines if
-        the output is no terminal
+    :param width: number of characters in a line. With 0, lines are as wide as the terminal; if the
+        output is no terminal, their length is not limited
     """
     return Console(file=app.stdout, width=width or (
         None if app.stdout.isatty() else columns.WIDE))

@@ -1,9 +1,9 @@
 """Metrics for Prometheus, read from the control database.
 
 Names and units follow https://prometheus.io/docs/practices/naming/. Series have labels for
-aggregates, policies, hosts and states, but no labels for instances. A problem (a pause, a policy
-without data, evaluations that fail) has a series only while it lasts, so that aggregates without
-problems add no series.
+aggregates, policies, hosts and states, but no labels for instances. A problem has a series only
+while the problem lasts, so that aggregates without problems add no series. Problems are a pause, a
+policy without data, and evaluations that fail.
 """
 
 import collections
@@ -49,8 +49,8 @@ class Collector:
         self.observer = overview.Observer(conf, database, utcnow)
 
     def describe(self):
-        """Return no descriptions of metrics, because they could be found only by reading the
-        database."""
+        """Return an empty list in place of descriptions of the metrics. Descriptions could be made
+        only by reading the database."""
         return ()
 
     def collect(self):
@@ -211,8 +211,8 @@ def _hosts(seen, hosts, reports):
 
 
 def _losses(reports):
-    """Yield the numbers of hosts and failure domains by the verdict on their loss. The verdict says
-    whether all of their servers would restart elsewhere."""
+    """Yield the numbers of hosts and of failure domains, by the verdict on the loss of each. The
+    verdict says whether all servers of the host or failure domain could restart elsewhere."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
     yield _gauge('kronos_failover_hosts', 'Hosts by the result of judging their loss: whether '
@@ -372,7 +372,7 @@ def _gauge(name, text, labels, values):
     """Return a gauge with one series for each key of ``values``.
 
     :param labels: names of the labels
-    :param values: {label values: figure}
+    :param values: {values of the labels: value of the series}
     """
     family = GaugeMetricFamily(name, text, labels=labels)
     for key, value in sorted(values.items()):

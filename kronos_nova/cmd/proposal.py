@@ -29,11 +29,12 @@ OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """One host, as Nova and its exporters describe it.
+    """One host, as Nova and the host's exporters describe it.
 
     state : ok, or warning where a figure is missing or differs
     found_as : exporters that have series of the host, each with its label "instance"
-    cpus, memory_mb, servers : (figure of Nova, figure of the exporters); None = not known
+    cpus, memory_mb, servers : (figure of Nova, figure of the exporters); a figure is None if it is
+        not known
     """
 
     host: str
@@ -49,7 +50,7 @@ class Proposal:
     """A proposed policies file, with the recipe and the exporters that it was made from.
 
     recipe : name of the recipe, the example policies file that was adapted
-    namings : {exporter: how its series name hosts}
+    namings : {exporter: text that says in which label its series have the names of hosts}
     selector : label matcher that selects the series of this cloud; '' if all series are of this
         cloud
     problems : sentences about questions that a person has to decide
@@ -77,8 +78,8 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
          ) -> Proposal:
     """Find the exporters, and adapt a recipe (an example policies file) to them.
 
-    :param selector: label matcher of this cloud's series, such as ``region="one"``; if '', a
-        matcher is searched for, and used only where series of other clouds exist
+    :param selector: label matcher of this cloud's series, such as ``region="one"``; if it is '', a
+        matcher is searched for and is used only if there are series of other clouds
     :raises MetricsError: Prometheus does not answer
     :raises ConfigurationError: Prometheus has no series that the recipe needs
     """
@@ -139,7 +140,7 @@ def _check(found):
 
 
 def _unnamed(found, known):
-    """Yield a sentence for each exporter whose series name no host."""
+    """Yield a sentence for each exporter whose series do not have the name of any host."""
     for each in found.exporters:
         if each.by_case:
             yield (f'{each.kind}: its names of hosts differ by upper and lower case alone; '
@@ -151,7 +152,7 @@ def _unnamed(found, known):
 
 
 def _shared(found):
-    """Yield a sentence for each host name that several machines have."""
+    """Yield a sentence for each host name that belongs to more than one machine."""
     for each in found.exporters:
         for host, addresses in sorted(each.shared.items()):
             yield (f'{each.kind}: {host} is the name of {" and ".join(addresses)}, which are not '
@@ -172,8 +173,8 @@ def _chosen(recipe, found):
 
 
 def _widened(client, text):
-    """Return the text of a policies file, with ranges of queries made long enough to have enough
-    samples."""
+    """Return the text of a policies file, in which each range of a query is made long enough to
+    contain enough samples."""
     windows = {}
     for promql in _queries(policies.parse(text)):
         for window, longer in ranges.wider(client.instant, promql).items():
@@ -224,8 +225,8 @@ def _row(name, found_as, cpus, memory_mb, servers):
 
 
 def _seen(found, snapshot, host):
-    """Return the number of active servers of a host that have a series. With a libvirt exporter,
-    only the series of this host's exporter count."""
+    """Return the number of active servers of a host that have a series. If a libvirt exporter was
+    found, only the series of the libvirt exporter of this host count."""
     active = {each.uuid for each in snapshot.instances
               if each.host == host and each.status == 'ACTIVE'}
     if found.exporter(exporters.LIBVIRT) is None:

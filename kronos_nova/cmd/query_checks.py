@@ -54,15 +54,15 @@ class QueryFinding:
         used_memory or link
     :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
-    :ivar matched: number of the expected hosts (instances for a vm_profile) that have a series
+    :ivar matched: number of expected hosts (for a vm_profile: instances) that have a series
     :ivar expected: number of hosts or instances that should have a series; None, like ``matched``,
         where nothing can be compared
     :ivar missing: names without a series
     :ivar unknown: names in the answer that belong to no host or instance
     :ivar repeated: names with several series
     :ivar out_of_range: names whose value is not in [0, 1]
-    :ivar proposal: change of the policy with which more hosts or instances would have a series;
-        None where there is none
+    :ivar proposal: change of the policy after which more hosts or instances would have a series;
+        None if no such change is known
     """
 
     policy: str
@@ -119,8 +119,8 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
 
 def _of_migration(source, query, cloud, queries):
     """Return the finding on a query by which durations of moves are predicted. Such a query belongs
-    to no policy. Series that are missing cause only a warning, because predictions then use past
-    moves."""
+    to no policy. Missing series cause only a warning, because durations are then predicted from
+    past moves."""
     expected = (cloud.expected_hosts(queries.host_label) if query.kind == metrics.LINK
                 else cloud.expected_instances(queries.label, 'uuid'))
     if not expected.names:
@@ -161,7 +161,8 @@ class Answers:
         return answer
 
     def has_label(self, query, label):
-        """Return whether each series of an answer has a label; true also if there is no answer."""
+        """Return whether every series in the answer to a query has a label. Return true if there is
+        no answer."""
         try:
             return all(label in sample.labels for sample in self.query(query).samples)
         except exception.MetricsError:
@@ -169,7 +170,8 @@ class Answers:
 
 
 class _WithoutForeign:
-    """A metrics source that leaves out series of another cloud's hosts, as a cycle does."""
+    """A metrics source that leaves out the series of hosts of other clouds. A cycle leaves out the
+    same series."""
 
     def __init__(self, source, host_label, hosts):
         self._source, self._host_label, self._hosts = source, host_label, hosts
@@ -183,8 +185,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding. If no series matches a server by the policy's label, the finding gets a
-    proposal of a label by which series match."""
+    """Return the finding, with a proposal of another label if no series matches a server by the
+    policy's label. By the proposed label, series match servers."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)
@@ -200,8 +202,8 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding. If a join would let more hosts match, but cannot be put around the query,
-    the finding gets a hint at the command that writes such queries.
+    """Return the finding, with a hint at the command that writes a policies file. The hint is added
+    if more hosts would match with a join that cannot be put around the query.
 
     :param found: the exporters; None where they are not known
     """
@@ -214,8 +216,8 @@ def _with_file(finding, found):
 
 
 def _with_iowait(source, query, finding):
-    """Return the finding. If the query counts iowait as load, and CPUs of a host wait for disks,
-    the finding gets a warning that names the host."""
+    """Return the finding, with a warning if the query counts iowait as load and CPUs of a host wait
+    for disks. The warning names the host."""
     if query.kind not in (metrics.IMBALANCE, metrics.CAPACITY) or 'iowait' in query.promql:
         return finding
     windows = [each.window for each in ranges.ranges(query.promql)
@@ -243,9 +245,9 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding. If hosts have no series, a join by ``node_uname_info`` becomes its
-    proposal. An earlier proposal is kept instead, unless it names a label that some of the other
-    queries lack.
+    """Return the finding. If hosts have no series, its proposal becomes a join with
+    ``node_uname_info``. If the finding already has a proposal, that proposal is replaced only if it
+    names a label that some of the other queries lack.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -270,8 +272,9 @@ def _plain_label(proposal):
 
 
 def _doubled(source):
-    """Yield a tuple for each exporter that is scraped several times on one machine. The tuple is
-    (exporters, label matcher that leaves out the extra series, sentence, remedy)."""
+    """Yield a tuple for each exporter that is scraped several times on one machine. The tuple has
+    four items: exporters, the label matcher that leaves out the extra series, a sentence, and the
+    remedy."""
     for kind, (how, selector) in exporters.doubled(source.instant).items():
         yield ((kind,), selector, f'{kind} is scraped {how}, and the query counts each',
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
@@ -286,8 +289,8 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield a tuple, of the same form as those of :func:`_doubled`, if there are series of another
-    cloud."""
+    """Yield one tuple if there are series of another cloud. It has the same items as a tuple of
+    :func:`_doubled`."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
@@ -311,8 +314,9 @@ def _with_extra(source, query, expected, finding, extra):
 
 
 def _changed(source, query, promql, expected):
-    """Return the first host or instance whose value in ``query`` differs too much from that in
-    ``promql``, by DOUBLED; None if there is none."""
+    """Return the first host or instance whose value in the answer to ``query`` differs from its
+    value in the answer to ``promql`` by more than DOUBLED permits; None if there is no such host or
+    instance."""
     try:
         values, others = (
             {sample.labels.get(expected.label): sample.value for sample in vector.samples}
@@ -326,14 +330,14 @@ def _changed(source, query, promql, expected):
 
 
 def _with_ranges(source, query, finding):
-    """Return the finding, with a warning if ranges of its query are too short for the scrape
+    """Return the finding, with a warning if a range in the query is too short for the scrape
     interval."""
     short = tuple(ranges.too_short(source.instant, query.promql))
     return _worse(finding, '; '.join(short)) if short else finding
 
 
 class _Cloud:
-    """The names of the hosts and instances that answers should have series of."""
+    """The names of the hosts and instances for which answers should have series."""
 
     def __init__(self, snapshot, options, now):
         age = options.max_sample_age or float('inf')
@@ -383,7 +387,7 @@ def _is_of_instances(policy, kind):
 
 def _uncompared(source, query, expected, is_unread):
     """Return a finding that says only whether the query is answered. The names in the answer cannot
-    be compared, because it is not known which names the answer should have."""
+    be compared, because the names that it should have are not known."""
     try:
         found = len(source.query(query).samples)
     except exception.MetricsError as error:
@@ -422,7 +426,7 @@ def _finding(policy, kind, expected, found, options):
 
 def _state(policy, kind, expected, found, out_of_range, options):
     """Return ``ok``, ``warning`` or ``failed``. ``failed`` means that the policy gets no data, that
-    it cannot move anything, or that values are out of range."""
+    no instance can be moved because of the policy, or that values are out of range."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

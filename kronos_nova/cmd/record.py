@@ -81,8 +81,8 @@ def record(conf, args) -> writer.Taken:
 
 
 def _history(conf, inventory, source, policy_set):
-    """Return the PlanningHistory, the knowledge of past evaluations and moves that planning uses;
-    None if the control database cannot be read."""
+    """Return the PlanningHistory, which describes the past evaluations and moves that planning
+    uses; None if the control database cannot be read."""
     chosen, rules = engine_options.from_conf(conf), CycleRules.from_conf(conf)
     try:
         database = databases.control_database(conf)

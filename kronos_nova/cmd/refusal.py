@@ -1,4 +1,4 @@
-"""``kronos-manage refusal``: instances for which Nova refused every host that was tried."""
+"""``kronos-manage refusal``: commands for instances for which Nova refused several hosts."""
 
 
 from kronos_client.cli import columns

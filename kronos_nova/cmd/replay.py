@@ -132,7 +132,8 @@ def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: Chos
               changes: Changes) -> tuple[render.Replayed, Snapshot]:
     """Replay a snapshot.
 
-    :returns: (result, Snapshot for which the plan was made: the recorded one with ``changes``)
+    :returns: the result, and the Snapshot for which the plan was made, which is the recorded one
+        with ``changes``
     """
     if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
         report = replay.replay(recording, policies, chosen.options, chosen.durations)
@@ -153,8 +154,8 @@ def _configured(arguments) -> cfg.ConfigOpts:
 
 
 def _in_force(conf, arguments, recording) -> ChosenOptions:
-    """Choose the options of a replay: from the files on the command line, else the recorded ones,
-    else the defaults."""
+    """Choose the options of a replay. The options are read from the files on the command line. If
+    there are none, the recorded options are used, or else the defaults."""
     source = (CONFIG_FILE if arguments.config_file
               else RECORDED if recording.options is not None and not arguments.defaults
               else DEFAULTS)

@@ -1,4 +1,5 @@
-"""Roles of hosts: the parts of the configuration that each role needs, and its access to Nova."""
+"""Roles of hosts. A role decides which parts of the configuration a host needs, and how the host
+has access to Nova."""
 
 import dataclasses
 import importlib.util
@@ -24,13 +25,12 @@ REACHED = ('placement', 'nova', 'database')
 class Role:
     """The role of a host.
 
-    name : conductor, compute or daemon
+    name : ``conductor``, ``compute`` or ``daemon``
     plans : true if hosts of the role plan, and so need policies and the options of planning
     skips : {name of a check: the reason why it is not made on such a host}
-    managers : names of the managers in Nova's services on such a host; Kronos extends these
-        managers
-    connect : prepares for reading Nova; returns three functions, which read the cloud, make a
-        placement client, and read the flavors
+    managers : names of the managers in Nova's services on such a host that Kronos extends
+    connect : function that prepares the access to Nova. It returns three functions: one reads the
+        cloud, one makes a placement client, and one reads the flavors
     """
 
     name: str
@@ -44,7 +44,8 @@ def guess(conf) -> str:
     """Guess the role of this host from its configuration.
 
     A host with a connection to Nova's API database is a conductor. A host with options of the
-    public API, or with ``run_in = daemons``, is for daemons. Any other host is a compute host.
+    public API, or with ``run_in = daemons``, is a host for daemons. Any other host is a compute
+    host.
     """
     found = unknown_options.sections(conf)
     if found.get('api_database', {}).get('connection'):
@@ -89,7 +90,7 @@ def _by_api(conf):
 def fits(names) -> list[str]:
     """Return the reasons why Kronos does not fit the installed Nova; empty where it fits.
 
-    :param names: names of managers, see :mod:`kronos_nova.plugin.managers`
+    :param names: names of managers in Nova's services; see :mod:`kronos_nova.plugin.managers`
     """
     if importlib.util.find_spec('nova') is None:
         return ['Nova is not installed in the Python that runs this command']

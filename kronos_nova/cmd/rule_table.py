@@ -13,7 +13,7 @@ from kronos_nova.policies.selection import Selections
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRow:
-    """A rule, with numbers of the servers and hosts that it selects in the present cloud.
+    """A rule, with the numbers of servers and hosts that it selects in the present cloud.
 
     servers : number of servers that the rule selects
     yields : true if the rule may be violated to empty a host that could not be emptied otherwise;
@@ -35,7 +35,7 @@ class RuleRow:
 
 
 def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator[RuleRow]:
-    """Yield a row of each rule.
+    """Yield a RuleRow for each rule.
 
     :param levels: levels of failure domains, the largest first
     """
@@ -58,7 +58,7 @@ def problems(found: list[RuleRow]) -> list[str]:
 
 
 def summary(found: list[RuleRow]) -> str:
-    """Return a line with the number of rules and the number of violated rules."""
+    """Return a line of text with the number of rules and the number of violated rules."""
     violated = sum(1 for row in found if row.violated)
     return f'{columns.count(len(found), "rule")}, {violated} of them violated'
 
