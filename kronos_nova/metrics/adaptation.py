@@ -1,8 +1,9 @@
 """Adaptation of a recipe (an example policies file) to the labels that a Prometheus has.
 
-A recipe takes the host from ``instance``: each of its metrics is in a ``label_replace()`` with
-:data:`RENAMED` as its last arguments. Only these arguments, the selectors of metrics, the label of
-servers and the windows are changed. Comments and figures stay as they are in the recipe.
+A recipe takes the names of hosts from the label ``instance``. Each of its metrics is in a
+``label_replace()`` whose last arguments are :data:`RENAMED`. Only these arguments, the selectors of
+metrics, the label of servers and the windows are changed. Comments and numbers of the recipe are
+not changed.
 """
 
 import re
@@ -50,9 +51,9 @@ def adapted(recipe: str, found: Found) -> str:
 
 
 def restricted(promql: str, kind: str, selector: str) -> str:
-    """Return a query in which each metric of an exporter has a further label matcher.
+    """Return a query in which a label matcher is added to each metric of an exporter.
 
-    :param kind: the exporter
+    :param kind: the exporter whose metrics get the matcher
     :param selector: the label matcher
     """
     return _METRIC.sub(
@@ -61,9 +62,9 @@ def restricted(promql: str, kind: str, selector: str) -> str:
 
 
 def with_windows(text: str, windows: Mapping[str, str]) -> str:
-    """Return the text of a policies file with other windows of range selectors.
+    """Return the text of a policies file in which windows of range selectors are replaced.
 
-    :param windows: {window: window that replaces it}, such as 5m and 20m
+    :param windows: {window: window that replaces it}, such as {'5m': '20m'}
     """
     return re.sub(r'\[(\d+[a-z]+)\]',
                   lambda window: f'[{windows.get(window[1], window[1])}]', text)
@@ -87,8 +88,8 @@ def _renamed(text: str, found: Found) -> Iterator[str]:
 
 
 def _closing(text: str) -> int:
-    """Return the position of the closing parenthesis that matches an opening one just before the
-    text."""
+    """Return the position of the closing parenthesis in ``text`` that matches the opening
+    parenthesis just before ``text``."""
     depth = 1
     for found in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text):
         depth += {'(': 1, ')': -1}.get(found[0], 0)
@@ -98,8 +99,9 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the Naming of hosts in an expression. It is the Naming of the exporter that has the
-    first metric of the expression, or DEFAULT if no such exporter was found."""
+    """Return the Naming of hosts in an expression. The result is the Naming of the exporter to
+    which the first metric of the expression belongs. If no such exporter was found, the result is
+    DEFAULT."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)
@@ -109,7 +111,8 @@ def _naming(series: str, found: Found) -> Naming:
 
 
 def _named(series: str, gap: str, naming: Naming) -> str:
-    """Return the expression in which the label :data:`HOST` of the series has the names of hosts.
+    """Return an expression of a recipe, changed so that the label :data:`HOST` of its series has
+    the names of hosts.
 
     :param gap: white space before the arguments of ``label_replace()``
     """
@@ -123,8 +126,8 @@ def _named(series: str, gap: str, naming: Naming) -> str:
 
 
 def _in_line(line: str, found: Found) -> str:
-    """Return a line of a recipe with the selector and the label of servers that the installation
-    has."""
+    """Return a line of a recipe with the selector and the label of servers that fit the
+    installation."""
     if found.selector:
         line = _METRIC.sub(lambda metric: _selected(metric[1], metric[2], found.selector), line)
     if found.guest_label:

@@ -1,6 +1,7 @@
 """Parsing of the answers of the Prometheus HTTP API.
 
-The live client and recorded snapshots use the same functions, so both refuse the same answers.
+The client of Prometheus and the reader of snapshots use the same functions, so both refuse the same
+answers. The format is described at
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
@@ -142,7 +143,8 @@ def first_line(body: bytes) -> str:
 
 def _warnings_of(answer, source):
     """Return the warnings of the source about its answer: ``warnings`` of Prometheus and Thanos,
-    ``isPartial`` of VictoriaMetrics. ``infos`` are about the query, and are ignored."""
+    ``isPartial`` of VictoriaMetrics. The field ``infos`` is ignored, because infos are about the
+    query."""
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
         raise exception.MetricsNotUnderstood(
@@ -171,8 +173,9 @@ def _result_of(answer, wanted, source):
 
 
 def _plain_samples(result):
-    """Return the samples; None if one is malformed. All samples are checked together. There may be
-    one for each instance, and checking them one by one would take ten times as long."""
+    """Return the samples of a result; None if a sample is malformed. All samples are checked
+    together, because there may be one for each instance. To check them one by one would take ten
+    times as long."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

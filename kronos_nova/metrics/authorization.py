@@ -8,16 +8,16 @@ from kronos_nova import exception
 
 
 class Authorization(auth.AuthBase):
-    """An authentication of the requests library that adds the credentials to every request. It is
-    also used if there are no credentials, because the requests library would otherwise read the
-    .netrc of the service's user."""
+    """An authentication of the requests library that adds the credentials to every request. The
+    authentication is used even without credentials, because the requests library would otherwise
+    read the .netrc of the service's user."""
 
     def __init__(self, endpoint):
         self.endpoint = endpoint
 
     def renew(self):
-        """Drop a refused token. Return true if a new token can be requested, and false if the
-        credentials are not tokens of keystone."""
+        """Drop a refused token. Return true if a new token can be requested. Return false if the
+        credentials are not keystone's, so that there is no new token."""
         if self.endpoint.keystone is None:
             return False
         self.endpoint.keystone.renew()

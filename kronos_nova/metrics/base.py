@@ -15,8 +15,9 @@ class MetricsSource(Protocol):
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.
 
-        :raises MetricsError: the source does not answer or refuses the query, or the answer is no
-            vector or is not understood. The error is raised after the implementation's own retries
+        :raises MetricsError: the source does not answer or refuses the query, or the answer is not
+            understood or is not a vector. The error is raised only after the implementation has
+            retried
         """
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:

@@ -1,8 +1,8 @@
 """Connections that another thread can end at any time.
 
-A time-out of the requests library applies to each read of the socket alone. So a peer that sends a
-byte before each time-out (of a header, a chunk, a trailer or an interim response) keeps its reader
-waiting without end. Only shutting the socket ends this wait.
+A time-out of the requests library applies to each read of the socket separately. So a peer that
+sends one byte before each time-out can keep its reader waiting for ever. The byte may be of a
+header, a chunk, a trailer or an interim response. Only shutting the socket ends the wait.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class Connections:
         """Record a socket, so that it can be shut.
 
         :param sock: a socket that was just connected
-        :returns: a handle for :meth:`drop` when the socket is closed
+        :returns: a handle, to be passed to :meth:`drop` when the socket is closed
         """
         # A duplicate is needed, because TLS detaches the socket that it wraps, and the connection
         # closes it.
@@ -46,7 +46,8 @@ class Connections:
             self._dropped.add(handle)
 
     def sweep(self):
-        """Forget the connections that were dropped. Call this when their answers have been read."""
+        """Forget the connections that were dropped. The caller makes sure that the answers on these
+        connections have been read."""
         with self._lock:
             self._handles -= self._dropped
             while self._dropped:

@@ -12,8 +12,9 @@ class Endpoint:
     url : base URL, with a path prefix if there is one, without credentials
     timeout : seconds for a whole answer, from looking up the name to the last byte
     max_bytes : maximum length of an answer after decompression
-    bearer_token, bearer_token_file : at most one is set; the file is read for every request
-    tenant_header, tenant : sent when ``tenant`` is set
+    bearer_token, bearer_token_file : the token, or the path of a file with the token; at most one
+        is set. The file is read for every request
+    tenant_header, tenant : name and value of a header; it is sent if ``tenant`` is set
     keystone : source of the X-Auth-Token of each request; None to send no token. With a token all
         requests are GET, because Aetos supports no other method
     """

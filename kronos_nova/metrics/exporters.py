@@ -78,11 +78,12 @@ class Exporter:
     """An exporter, and the hosts whose series it has.
 
     kind : NODE, LIBVIRT or CEILOMETER
-    naming : None where the series name no host that Nova knows, or need not name one
+    naming : the source of host names in the series; None if the series have no name of a host that
+        Nova knows, or if no host name is needed
     hosts : {host: the labels of its series}
     shared : {name of a host: addresses of the different machines that have this name}
-    by_case : true if no host is found, but names in the series are names of hosts in other upper
-        and lower case
+    by_case : true if no host is found, but names in the series differ from names of hosts only in
+        upper and lower case
     """
 
     kind: str
@@ -102,7 +103,7 @@ class Found:
         Instance that is the value of this label; '' where no exporter has servers
     guests : {host: uuids of Nova's servers that the host's libvirt exporter shows}
     anywhere : uuids of servers of Nova that have a series
-    problems : texts about questions that could not be decided, with remedies
+    problems : texts about properties of the series that could not be determined, with remedies
     """
 
     exporters: tuple[Exporter, ...]
@@ -122,7 +123,7 @@ def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable
     """Query the targets of each exporter, and compare them with the hosts and servers of the cloud.
 
     :param instant: function that sends an instant query
-    :param hosts: names of hosts that need a series
+    :param hosts: names of the hosts for which exporters should have a series
     :param known: names of all hosts that Nova has
     :param instances: instances of these hosts
     :raises MetricsError: Prometheus does not answer
@@ -147,7 +148,8 @@ def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[st
 
 
 class _Machines:
-    """The machines that node_exporter reports, with their names and start times, by address.
+    """The machines that node_exporter reports. Each has a name and a start time, and is found by
+    its address.
 
     :param names: series of ``node_uname_info``
     :param starts: series of the start times
@@ -179,8 +181,8 @@ class _Machines:
                 known.append(address)
 
     def are_one(self, addresses: Iterable[str]) -> bool:
-        """Return true if all addresses are known to be those of one machine; false if they are not,
-        or if that is not known."""
+        """Return true if all addresses are known to belong to one machine. Return false if they
+        belong to several machines, or if this is not known."""
         addresses = tuple(addresses)
         if len(addresses) == 1:
             return True
@@ -195,8 +197,8 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
     """Return the exporters that are scraped by several jobs at one address, or at several addresses
     of a machine.
 
-    :param instant: function that sends an instant query; where a query fails, the target counts as
-        scraped once
+    :param instant: function that sends an instant query. If the query for a target fails, the
+        target counts as scraped once
     :returns: {exporter: (text that says how it is scraped, label matcher that selects one series of
         each target)}
     """
@@ -219,7 +221,8 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series of exporters' targets and of servers. Each is queried once."""
+    """The series of exporters' targets and of servers. Each query is sent once. The code calls a
+    pair (label, value) that selects some of the series a mark."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances
@@ -230,9 +233,10 @@ class _Series:
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
     def best(self):
-        """Return (mark, rivals). The mark is the (label, value) that selects the series of this
-        cloud. It is None if no mark is needed or helps, or if several marks fit equally well.
-        ``rivals`` are the texts of marks that fit equally well; it is empty in all other cases."""
+        """Return (mark, rivals). The mark is the pair (label, value) that selects the series of
+        this cloud. The mark is None if it is not needed, if no pair helps, or if several pairs of
+        one label fit equally well. In the last case ``rivals`` has the texts of these pairs;
+        otherwise ``rivals`` is empty."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -253,9 +257,9 @@ class _Series:
 
     def may_be_of_several(self, everything):
         """Return true if the series may be of several clouds, and false if they are of this cloud
-        alone. They may be of several clouds if hosts have no series or several series, if libvirt
-        exporters are on hosts that Nova does not know, or if the series of an exporter name no
-        host."""
+        alone. They may be of several clouds in these cases: a host has no series or several series,
+        a libvirt exporter is on a host that Nova does not know, or no series of an exporter has the
+        name of a host."""
         for each in everything.exporters:
             if each.naming is None:
                 continue
@@ -279,8 +283,10 @@ class _Series:
                 yield from ((label, value) for value in sorted(found))
 
     def found(self, mark) -> Found:
-        """Return the exporters and servers that are found among the series with a mark, a (label,
-        value). If the mark is None, all series are searched."""
+        """Return the exporters and servers that are found among the series that a mark selects.
+
+        :param mark: pair (label, value); None for all series
+        """
         machines = self.machines.marked(mark)
         exporters = [
             _exporter(kind, _marked(samples, mark), machines, self.hosts)
@@ -313,17 +319,17 @@ class _Series:
         return {host: frozenset(found[host]) for host in found.keys() & self.known}
 
     def fit(self, found):
-        """Return two numbers by which the fit of a mark is rated; higher numbers are better. The
-        first is the number of targets that are hosts. The second is the number of servers whose
-        series have the same host as Nova, minus the number of servers whose series have another
-        host."""
+        """Return two numbers that rate how well a mark selects the series of this cloud; higher
+        numbers are better. The first is the number of targets that are hosts. The second is the
+        number of servers whose series have the same host as Nova, minus the number of servers whose
+        series have another host."""
         place = {each.uuid: each.host for each in self.instances}
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
 
     def leaves_out_others(self, found, mark):
-        """Return true if a mark leaves out exactly the libvirt exporters on hosts that Nova does
-        not know; false otherwise."""
+        """Return true if a mark selects all libvirt exporters on hosts that Nova knows, and no
+        other libvirt exporter; false otherwise."""
         libvirt = found.exporter(LIBVIRT)
         if libvirt is None or libvirt.naming is None:
             return False
@@ -350,7 +356,8 @@ def _by_instance(samples):
 
 
 def _exporter(kind, samples, machines, hosts):
-    """Return an Exporter with the Naming that finds the most hosts; None if there is no series."""
+    """Return an Exporter that has the Naming by which the most hosts are found; None if the
+    exporter has no series."""
     if not samples:
         return None
     best, named, shared = None, {}, {}
@@ -372,7 +379,7 @@ def _is_by_case(samples, machines, hosts):
 
 
 def _namings(samples, machines, hosts) -> Iterator[Naming]:
-    """Yield the Namings to try, the simplest first."""
+    """Yield the Namings by which series may have the names of hosts, the simplest first."""
     yield DEFAULT
     for label, rewrite in labels.candidates(samples, 'instance', hosts):
         yield Naming(label, rewrite.pattern, rewrite.replacement)
@@ -415,8 +422,8 @@ def _name_function(naming, machines) -> Callable[[Sample], str | None]:
 
 
 def _rewritten(naming, value):
-    """Return the name of the host that ``label_replace()`` makes from a value; None if the pattern
-    does not match."""
+    """Return the name of the host that ``label_replace()`` would make from a value; None if the
+    pattern does not match the value."""
     if len(value) > labels.LONGEST_NAME:
         return None
     found = re.fullmatch(naming.pattern, value)

@@ -39,11 +39,11 @@ class Expected:
     :ivar names: names that need a series
     :ivar others: known names that need no series
     :ivar noun: noun for the names in messages
-    :ivar moving: names of instances in a move, which may have two series: both hosts report them
-        until a scrape or two after the move; None where no name may have two series
-    :ivar oldest: Unix seconds; an older sample counts as missing. A Prometheus stamps the samples
-        of an instant query with the time of the evaluation, so this finds caches that answer with
-        old results, and clocks that differ.
+    :ivar moving: names of instances in a move. These may have two series, because both hosts report
+        the instance until one or two scrapes after the move. None if no name may have two series
+    :ivar oldest: Unix seconds; an older sample counts as missing. Prometheus stamps the samples of
+        an instant query with the time of the query. An older sample therefore comes from a cache,
+        or from a clock that is wrong.
     :ivar newest: Unix seconds; a later sample seems to be from the future, so its age is not known
     """
 
@@ -61,7 +61,8 @@ class Health:
     """The health of one query of a policy.
 
     :ivar detail: text for an operator; '' when healthy
-    :ivar diagnosis: the names that were found; None when there was no answer
+    :ivar diagnosis: comparison of the names in the answer with the expected names; None if there
+        was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
     :ivar extreme: the value of the first name in ``out_of_range``; None where there is none
     :ivar is_whole: False if the source itself says that its answer is incomplete
@@ -99,8 +100,9 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 
 
 def _is_doubled(diagnosis, expected):
-    """Return true if more names have several series than live migrations explain, and false
-    otherwise."""
+    """Return true if too many names have several series, and false otherwise. An instance in a live
+    migration may have several series. If names may have several series, a few further names are
+    tolerated as well."""
     if expected.moving is None:
         return bool(diagnosis.repeated)
     left = set(diagnosis.repeated) - expected.moving
@@ -121,8 +123,8 @@ def _out_of_range(samples, expected):
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Return a text that advises the option min_coverage. '' if the option cannot help: the names
-    are not those of hosts, or no host has a sample."""
+    """Return a text that advises to change the option min_coverage. Return '' if the option cannot
+    help, because the names are not names of hosts or no host has a sample."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

@@ -1,8 +1,8 @@
 """Texts about the causes and remedies of requests to a Prometheus API that failed.
 
-Causes are distinguished by status, headers and the texts of the servers that send them: Prometheus,
-Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache, squid. Each message ends with the first line
-of the reply, cut to a maximum length and without control characters.
+Causes are distinguished by the status, the headers and the text of a reply. The texts of
+Prometheus, Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache and squid are known. Each message
+ends with the first line of the reply, cut to a maximum length and without control characters.
 """
 
 import dataclasses
@@ -116,7 +116,8 @@ def of_tls(error: Exception) -> str:
 
 def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
                   ) -> tuple[type[exception.MetricsError], str]:
-    """Return (class of the error, text about the cause) for a connection that failed or broke."""
+    """Return (class of the error, text about the cause) for a connection that could not be made or
+    was interrupted."""
     is_plain = endpoint.url.lower().startswith('http://')
     if is_plain and isinstance(error, http.client.BadStatusLine) and _is_tls(error.line):
         return exception.MetricsUntrusted, f'it answers in TLS; {_WRITE_HTTPS}'
@@ -337,8 +338,8 @@ then the functions that recognise statuses."""
 
 
 def _without_secrets(text, endpoint):
-    """Return ``text`` with the password and the token replaced by asterisks, because a server may
-    repeat them."""
+    """Return ``text``, in which asterisks replace the password and the token. A server may repeat
+    both in its reply."""
     for secret in (endpoint.password, endpoint.bearer_token):
         if secret:
             text = text.replace(secret, '***')

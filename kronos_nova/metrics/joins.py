@@ -1,8 +1,9 @@
 """Proposals of a join with ``node_uname_info``, for series that name hosts by addresses.
 
-An exporter's ``instance`` is an address in Kolla-Ansible and RHOSO. ``node_uname_info`` of
-node_exporter has the address and the name of each host. So a join gives series the names that Nova
-uses, even if the query has dropped other labels.
+In Kolla-Ansible and RHOSO, the label ``instance`` of an exporter is an address. The series
+``node_uname_info`` of node_exporter has the address and the name of each host. A join with this
+series therefore gives other series the names that Nova uses, even if the query has dropped all
+labels except the address.
 """
 
 import dataclasses
@@ -27,8 +28,9 @@ ADDRESS_PATTERN = '(.+?)(:[0-9]+)?'
 class Join:
     """A join that gives the series of a query the names of hosts.
 
-    key : label of the query that has the address
-    names : label of ``node_uname_info`` that has the name, and how it is rewritten
+    key : label of the query's series that has the address
+    names : Proposal with the label of ``node_uname_info`` that has the name, and the rewrite of the
+        label
     """
 
     key: str
@@ -46,10 +48,10 @@ class Join:
 
 def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_label: str,
             hosts: Iterable[str], matches: int) -> str | None:
-    """Return a join that matches more than ``matches`` hosts, as a trial has shown; None if there
-    is none.
+    """Return a join with which a test query matches more than ``matches`` hosts; None if there is
+    no such join.
 
-    In the result, ``QUERY`` stands for the query.
+    In the result, the word ``QUERY`` stands for ``promql``.
 
     :param instant: function that sends an instant query
     :param vector: the answer to ``promql``
@@ -75,8 +77,8 @@ def _join(machines, samples, host_label, hosts):
 
 
 def _names(by_address: Mapping[str, Sample], hosts):
-    """Return a Proposal for the label of ``node_uname_info`` that names the most hosts; None if no
-    label names a host."""
+    """Return a Proposal for the label of ``node_uname_info`` that has the names of the most hosts;
+    None if no label has the name of a host."""
     found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
     if found.proposal is not None:
         return found.proposal

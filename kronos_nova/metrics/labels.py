@@ -19,8 +19,8 @@ class Proposal:
 
     :ivar label: the label that has the name
     :ivar pattern: pattern (RE2) that the whole value has to match, as in ``label_replace``
-    :ivar replacement: the host name, ``$1`` being the first group
-    :ivar matches: number of hosts that would have a series
+    :ivar replacement: the host name, in which ``$1`` stands for the first group of the pattern
+    :ivar matches: number of hosts that would have a series after the change
     """
 
     label: str
@@ -31,7 +31,7 @@ class Proposal:
     @property
     def is_plain(self) -> bool:
         """Return true if the label has the names as they are; false if the query needs a
-        ``label_replace``. If true, only ``host_label`` has to be changed."""
+        ``label_replace``. If true, it is enough to change ``host_label`` of the policy."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
@@ -50,11 +50,13 @@ class Diagnosis:
 
     :ivar matched: hosts with a series
     :ivar missing: hosts without a series
-    :ivar unknown: label values that are no host, '' for series without the label
+    :ivar unknown: values of the label that are not names of hosts; '' stands for series without the
+        label
     :ivar repeated: hosts with more than one series
-    :ivar proposal: a change that would match more hosts; None where none is found
-    :ivar by_case: a change that would match more hosts if upper and lower case were equal; None
-        where none is found
+    :ivar proposal: change of the query with which more hosts would match; None if no such change is
+        found
+    :ivar by_case: change of the query with which more hosts would match if case were ignored; None
+        if no such change is found
     """
 
     matched: tuple[str, ...]
@@ -80,8 +82,9 @@ def _first_part(value):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite of label values, as ``label_replace`` does it. It takes time in proportion to the
-    length of the value. A regular expression that backtracks at every ``:`` would take longer.
+    """A rewrite of label values, with the same result as ``label_replace``. Its time grows in
+    proportion to the length of the value. The regular expression itself is not used, because it
+    could backtrack at every ``:``.
 
     :ivar group: function that returns the text of the pattern's first group; None if the pattern
         does not match
@@ -152,10 +155,11 @@ def case_remedy(hosts: Iterable[str]) -> str:
 
 
 def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
-    """Return the Proposal that finds the most hosts. If several find equally many, it is the first
-    of them, which changes the query least. None if no Proposal finds more hosts than ``matches``.
+    """Return the Proposal that finds the most hosts. If several Proposals find equally many hosts,
+    return the first, which changes the query least. Return None if no Proposal finds more hosts
+    than ``matches``.
 
-    :param fold: applied to each value of a label
+    :param fold: function that is applied to each value of a label before it is compared
     """
     best = None
     samples = vector.samples[:_SERIES]
@@ -171,8 +175,8 @@ def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
 
 
 def _labels_of(samples, host_label) -> list[str]:
-    """Return the policy's own label, followed by the :data:`_LABELS` most frequent other labels,
-    sorted by name."""
+    """Return the policy's own label, followed by other labels in the order of their names. The
+    other labels are the :data:`_LABELS` most frequent ones."""
     counts = collections.Counter(label for sample in samples for label in sample.labels)
     del counts['__name__'], counts[host_label]
     common = sorted(counts, key=lambda label: (-counts[label], label))[:_LABELS]
@@ -191,7 +195,7 @@ def candidates(samples: Sequence[Sample], first: str, hosts: Iterable[str]
 
 
 def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
-    """Yield the rewrites of a label to try, the simplest first."""
+    """Yield the rewrites by which a label may give the names of hosts, the simplest first."""
     yield _AS_IT_IS
     yield _WITHOUT_PORT
     first_part = Rewrite(r'([^.:]+).*', '$1', _first_part)
@@ -205,7 +209,7 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
 
 def _matches(values, rewrite, hosts):
     """Return the number of hosts that have a series after a rewrite. Return 0 if a host has several
-    series, because it is not known which of them is right."""
+    series, because it is not known which series is right."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()
     return 0 if any(names[host] > 1 for host in matched) else len(matched)

@@ -34,8 +34,8 @@ class PrometheusClient:
     """A client of a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
 
     :param max_retries: maximum number of retries of a request without an answer
-    :param smoothing: ``(window, step)`` in seconds: loads are averaged over the window, from one
-        value for each step; None for no average
+    :param smoothing: ``(window, step)`` in seconds. A load is the average over the window of one
+        value for each step. None for no average
     :param patience: seconds for all answers together, from the first request on
     :param sleep: function that waits between attempts
     """
@@ -55,7 +55,8 @@ class PrometheusClient:
             before_sleep=_log_retry, sleep=sleep, reraise=True)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the instant vector of a policy's query. Loads are smoothed.
+        """Return the instant vector of a policy's query. Loads are averaged over the smoothing
+        window.
 
         :raises MetricsError: the query has no usable answer; the subclass names the reason
         """
@@ -77,8 +78,8 @@ class PrometheusClient:
         return self._range(promql, Times(start, end, step)).series
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Return the series of a policy's query. They are not smoothed, because the query itself
-        asks for mean values.
+        """Return the series of a policy's query. The values are not averaged over the smoothing
+        window, because the query itself returns mean values.
 
         :raises MetricsError: the query has no usable answer; the subclass names the reason
         """
@@ -117,8 +118,8 @@ class PrometheusClient:
 
     def _smoothed(self, query):
         """Return the PromQL of a query. A query for loads is wrapped in an average over the
-        smoothing window. Other queries are not: an average of a capacity would hide that a host was
-        enlarged, and forecasts and histories are means already."""
+        smoothing window. Other queries are not wrapped. An average of a capacity would hide that a
+        host was enlarged, and forecasts and histories are means already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing
@@ -161,8 +162,8 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
 
 
 def _refuse_invalid(conf):
-    """Check the values of the group's options. oslo.config itself refuses an invalid value only
-    when the option is read.
+    """Check the values of the group's options. The check is needed because oslo.config refuses an
+    invalid value only when the option is read.
 
     :raises ConfigurationError: a value is invalid
     """

@@ -1,7 +1,7 @@
 """Detection of range selectors in PromQL that are too short for the scrape interval.
 
-For example, a target is scraped every 300 s. Then ``rate(x[5m])`` has one sample in its window, and
-no result. The query is answered, but hosts are missing without a reason in the answer.
+For example, if a target is scraped every 300 s, ``rate(x[5m])`` has only one sample in its window.
+``rate`` then has no result. The answer to the query lacks hosts, and does not say why.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ class RangeSelector:
 
     selector : metric name and matchers, in one line
     window : length of the range as it is written, such as 5m
-    needed : least number of samples for which ``function`` has a result
+    needed : least number of samples with which ``function`` has a result
     """
 
     selector: str
@@ -113,7 +113,7 @@ def _intervals(instant, promql):
 
 def _interval(instant, each):
     """Return the seconds between the samples of a range. None if the range has enough samples, or
-    if even the longest range that is tried has too few."""
+    if even the longest of the ranges LONGER has too few."""
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:
@@ -129,11 +129,11 @@ def seconds(window: str) -> float:
 
 
 def _samples(instant, each, times):
-    """Return the number of samples in a range that is ``times`` as long as the window. It is the
-    median over all series of the selector; 0 if there are no series.
+    """Return the number of samples in a range that is ``times`` as long as the window. The result
+    is the median of the numbers of all series of the selector; 0 if there are no series.
 
     :param instant: function that sends a query and returns its Vector
-    :param each: RangeSelector of the policy's query
+    :param each: RangeSelector of the range
     """
     window = max(1, round(each.seconds * times * 1000))
     vector = instant(f'quantile(0.5, count_over_time({each.selector}[{window}ms]))')
@@ -141,7 +141,7 @@ def _samples(instant, each, times):
 
 
 def _duration(seconds):
-    """Return a number of seconds as a duration of PromQL. It is rounded up: from one minute on to
-    whole minutes, below one minute to whole seconds."""
+    """Return a number of seconds as a duration of PromQL. The duration is rounded up to whole
+    minutes, or to whole seconds if it is shorter than a minute."""
     minutes = math.ceil(round(seconds / 60, 3))
     return f'{minutes}m' if seconds >= 60 else f'{math.ceil(round(seconds, 3))}s'

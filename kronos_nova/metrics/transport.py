@@ -57,11 +57,12 @@ class Transport:
     def fetch(self, path: str, parameters: dict[str, str],
               seconds: float = float('inf')) -> bytes:
         """Return the body of the answer to ``path``, such as ``/api/v1/query``. The answer must
-        have status 200. The timeout is that of the endpoint, or ``seconds`` if that is less.
+        have status 200. The timeout is the endpoint's timeout, or ``seconds`` if ``seconds`` is
+        less.
 
-        A thread does the work, so that the caller waits no longer than the timeout for a name
-        server, a handshake or a slow peer. At the timeout the connections are shut, which also ends
-        the thread.
+        A separate thread sends the request. So the caller waits no longer than the timeout, even
+        for a name server, a handshake or a slow peer. At the timeout the connections are shut, and
+        the thread then ends.
 
         :raises MetricsError: a subclass for each way to fail; see :mod:`kronos_nova.exception`
         """
@@ -110,8 +111,9 @@ class Transport:
 
     @contextlib.contextmanager
     def _classify_errors(self):
-        """Translate errors that libraries raise in the block into errors of Kronos. The requests
-        library raises errors while it connects, urllib3 while a body is read."""
+        """Translate errors that libraries raise in the block into errors of Kronos. The errors
+        are those of the requests library while it connects, and those of urllib3 while a body is
+        read."""
         try:
             yield
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
@@ -148,7 +150,8 @@ class Transport:
                 f'the answer is compressed with "{encoding}", which the request did not permit')
 
     def _read(self, response):
-        """Return the body. At most one chunk more than the limit is kept in memory."""
+        """Return the body of a response. At most the permitted length and one chunk are kept in
+        memory."""
         body = bytearray()
         while chunk := response.raw.read1(_CHUNK, decode_content=True):
             body += chunk

@@ -76,8 +76,9 @@ class Consumer:
 class AllocationSet:
     """The allocations that several consumers have after one ``POST /allocations``.
 
-    Placement removes a consumer whose allocations are empty. Each consumer has the generation with
-    which it was read. So placement refuses the whole set if any of the consumers has changed since.
+    Placement removes a consumer whose allocations are empty. The set has the generation with which
+    each consumer was read. So placement refuses the whole set if any of the consumers has changed
+    since it was read.
     """
 
     consumers: tuple[Consumer, ...]
@@ -95,8 +96,8 @@ class AllocationSet:
         return {consumer.uuid: consumer.to_body(with_types) for consumer in self.consumers}
 
     def changed_from(self, held: Iterable[Consumer]) -> 'AllocationSet':
-        """Return the set of those consumers whose allocations differ from their allocations in
-        ``held``."""
+        """Return a set with those consumers of this set whose allocations in ``held`` are
+        different."""
         before = {consumer.uuid: consumer.allocations for consumer in held}
         return AllocationSet(tuple(consumer for consumer in self.consumers
                                    if consumer.allocations != before.get(consumer.uuid)))

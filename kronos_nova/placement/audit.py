@@ -44,12 +44,13 @@ EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 class Finding:
     """A wrong allocation, and its repair.
 
-    ``wanted`` is {consumer: allocations that it should have, {} for none}; None if only an operator
-    can repair the allocation. ``needs_candidate`` is the uuid of an instance whose repair first
-    needs an allocation candidate on the instance's host. ``differing`` are the resource classes
-    whose allocated amount differs from the requested amount; only for an allocation on the right
-    host. ``is_room`` is true if the consumer keeps room for a future server; ``instance`` is then
-    the uuid of the consumer.
+    ``wanted`` is {consumer: allocations that the consumer should have}, with {} for a consumer that
+    should have none. ``wanted`` is None if only an operator can repair the allocation.
+    ``needs_candidate`` is the uuid of an instance whose repair first needs an allocation candidate
+    on the instance's host. ``differing`` are the resource classes whose allocated amount differs
+    from the requested amount; it is empty unless the allocation is on the right host. ``is_room``
+    is true if the consumer keeps room for a future server; ``instance`` is then the uuid of the
+    consumer.
     """
 
     kind: str
@@ -94,8 +95,9 @@ class AuditCase:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
-    """Time limits of an audit, in seconds. A record that changed less than ``grace`` ago may still
-    change. A live migration that has not changed for ``stalled`` counts as stalled."""
+    """Time limits of an audit, in seconds. A record that has changed within the last ``grace``
+    seconds may change again. A live migration whose record has not changed for ``stalled`` seconds
+    counts as stalled."""
 
     grace: float = 60.0
     stalled: float = 3600.0
@@ -140,13 +142,13 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     nodes.
 
     The caller has to read ``holdings`` before the call. Nova's records are read during the call, so
-    they show every operation that changes the allocations meanwhile as in progress. Instances of
+    an operation that changes allocations meanwhile is in progress by these records. Instances of
     cells that do not respond are not examined. While a cell does not respond, no consumer is
     reported as unknown.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
-    :param rooms: callable that returns the consumers that keep room, by uuid; None if they are
-        unknown, and then no such consumer is examined
+    :param rooms: callable that returns the consumers that keep room, by uuid. It returns None if
+        they are unknown; no consumer that keeps room is then examined
     :param is_room: callable that returns whether a consumer has allocations that keep room
     """
     records, kept = nova.read(), rooms()
@@ -194,9 +196,9 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
     """Return True if a migration may still change the host of the instance, else False.
 
-    A migration does not end when an operator resets the state of the instance: the guest continues
-    to its destination. A resize that waits for its confirmation no longer changes the host. A live
-    migration changes the host only while the instance is at its source.
+    A migration continues after an operator has reset the state of the instance, because the guest
+    still goes to its destination. A resize that waits for its confirmation no longer changes the
+    host. A live migration changes the host only while the instance is at its source.
     """
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
@@ -206,11 +208,12 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Return the finding of a case as :func:`judge` does, after a check of the requested amounts.
+    """Return the finding of a case, as :func:`judge` does, but by the exact amounts that the
+    instance requests.
 
-    If the finding depends on amounts, the amounts that the instance requests are first read from
-    Nova and Neutron. This takes a few requests. If the amounts cannot be read, the finding says so,
-    and other instances are not affected.
+    If the finding of :func:`judge` depends on amounts, the requested amounts are read from Nova and
+    Neutron. The reading takes a few requests. If the amounts cannot be read, the finding says so,
+    and no error is raised.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
@@ -302,8 +305,8 @@ def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
 
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
     """Return the finding for an instance whose allocated amounts differ from its requested amounts.
-    None if the amounts match, or if Nova's records do not have the requested amounts. The
-    allocations are on the right providers."""
+    None if the amounts match, or if Nova's records do not have the requested amounts. The caller
+    has checked that the allocations are on the right providers."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -323,19 +326,19 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
 
 def _differences(held, asked):
     """Return the resource classes whose allocated amount differs from the requested amount. A class
-    that was not requested counts only if it is in EVERY_SERVER. Another class may have been
-    requested by a service other than Nova and Neutron."""
+    that was not requested is included only if it is in EVERY_SERVER. A class outside EVERY_SERVER
+    may have been requested by a service other than Nova and Neutron."""
     now = totals(held)
     return {name for name in {*asked, *(now.keys() & EVERY_SERVER)}
             if now.get(name, 0) != asked.get(name, 0)}
 
 
 def _corrected(held, asked):
-    """Return ``held`` with corrected amounts. A wrong class gets the requested amount if only one
-    provider has the class. Other wrong classes are removed.
+    """Return the allocations ``held`` with corrected amounts. A class with a wrong amount gets the
+    requested amount if only one provider has the class. Otherwise the class is removed.
 
-    Outside EVERY_SERVER a class whose amount is too small is removed as well. The amount may be the
-    rest of several allocations, such as one for each port.
+    A class outside EVERY_SERVER is also removed if its amount is too small. The amount may then be
+    the rest of several allocations, such as one for each port.
     """
     wrong = _differences(held, asked)
     corrected = {}

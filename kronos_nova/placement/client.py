@@ -36,8 +36,8 @@ Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
     """Return a Retrying, which calls a function again after a conflict or an outage. After
-    ``attempts`` calls it raises the last error. The pauses between calls are random, grow, and last
-    at most ``longest_pause`` seconds."""
+    ``attempts`` calls the Retrying raises the last error. The pauses between calls are random and
+    become longer, up to ``longest_pause`` seconds."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
                                                 errors.PlacementUnavailable)),
@@ -47,8 +47,8 @@ def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retryin
 
 
 def _understood(method):
-    """Return ``method`` with a check of placement's responses. It raises AnswerNotUnderstood if a
-    response lacks a field that its microversion promises."""
+    """Return ``method`` with a check of placement's responses. The check raises AnswerNotUnderstood
+    if a response lacks a field that the microversion promises."""
     @functools.wraps(method)
     def checked(*args, **kwargs):
         try:
@@ -87,8 +87,8 @@ class PlacementClient:
 
     @_understood
     def negotiate(self) -> str:
-        """Select the highest supported microversion of placement, at most 1.38, and return it.
-        Placement has consumer types from 1.38 on.
+        """Select the highest microversion up to 1.38 that placement supports, and return the
+        microversion. Placement has consumer types from 1.38 on.
 
         :raises PlacementTooOld: placement does not offer 1.36
         """
@@ -129,8 +129,8 @@ class PlacementClient:
         """Read consumers, and post the allocations that ``change`` returns for them. After a
         conflict or an outage, the consumers are read again and ``change`` is called again.
 
-        A response may be lost after the allocations were changed. So ``change`` must recognise its
-        own result.
+        A response may be lost after the allocations were changed. ``change`` is then called with
+        its own result, and must recognise it.
 
         :returns: the posted allocations; None or an empty set if there was nothing to post
         :raises ConcurrentUpdate, PlacementUnavailable: the last error, after all attempts

@@ -1,10 +1,11 @@
-"""Dry runs of moves by placement: whether a destination has room for an instance now.
+"""Dry runs of moves by placement. A dry run checks whether a destination has room for an instance
+now.
 
-They are for processes outside Nova. They make only one check of Nova's scheduler: the allocation
-candidates on the destination's tree. This covers room in every resource class, ``min_unit``,
-``max_unit`` and ``step_size``, and the traits that the flavor requires or forbids. The filters of
-the scheduler (NUMA, PCI, isolation, images and others) cannot be called from outside. Nova calls
-them when it starts the live migration.
+These dry runs are for processes outside Nova. They make only one of the checks of Nova's scheduler,
+which is the query for allocation candidates on the destination's tree. The query covers room in
+every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the flavor
+requires or forbids. The filters of the scheduler (NUMA, PCI, isolation, images and others) cannot
+be called from outside. Nova calls the filters when it starts the live migration.
 """
 
 import collections
@@ -30,7 +31,7 @@ TRAIT = 'trait:'
 class PlacementDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` that asks placement for allocation candidates.
 
-    It requests the amounts that were allocated to the instance when the instance was read.
+    The query asks for the amounts that were allocated to the instance when the instance was read.
     """
 
     def __init__(self, client: PlacementClient):

@@ -39,7 +39,7 @@ class Outcome:
 
 
 class RepairJournal(Protocol):
-    """A journal in which each repair is recorded before it is made."""
+    """The protocol of a journal in which each repair is recorded before the repair is made."""
 
     def plan(self, repair: Repair) -> str:
         """Record the allocations before and after a repair that is about to be made. Return the
@@ -73,8 +73,8 @@ class Healer:
 
     def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
-        """Return the present finding of an instance and its migrations, and whether this result is
-        final.
+        """Return (finding, whether the result is final) of an instance and its migrations at
+        present.
 
         The finding is None if all allocations are right. The result is not final while an operation
         is in progress that may change the allocations.
@@ -90,11 +90,11 @@ class Healer:
         return finding, not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:
-        """Examine a finding again and repair it. If the finding still holds, record the repair in
-        the journal, make it, and record the outcome.
+        """Examine a finding again, and repair the allocation if the finding still holds. A repair
+        is recorded in the journal before it is made, and its outcome is recorded after it.
 
-        A second call does nothing, because a repaired finding no longer holds. An error becomes the
-        outcome of this finding and does not affect other findings.
+        A second call does nothing, because a repaired finding no longer holds. An error is not
+        raised; it becomes the outcome of this finding.
         """
         try:
             return self._heal(finding)
@@ -148,7 +148,7 @@ class Healer:
     def _consumer(self, case, uuid, is_room):
         """Read a consumer again.
 
-        :raises ConsumerChanged: its allocations have changed since the case was examined
+        :raises ConsumerChanged: the consumer's allocations have changed since the case was examined
         """
         judged = {migration.uuid: held for migration, held in case.migrations} | {
             case.uuid: case.held}
@@ -189,8 +189,8 @@ class Healer:
                                           'trait that it requires'))
 
     def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
-        """Return the alternative repairs of a finding, each as {consumer: its allocations}. The
-        repair that needs the fewest new providers comes first."""
+        """Return the alternative repairs of a finding, each as {consumer: allocations of the
+        consumer after the repair}. The repair that needs the fewest new providers comes first."""
         uuid = again.needs_candidate
         if uuid is None:
             return [again.wanted]

@@ -1,5 +1,4 @@
-"""The allocations of all consumers in the cloud, read from one resource provider after the
-other."""
+"""The allocations of all consumers in the cloud, read provider by provider."""
 
 import collections
 import contextlib
@@ -45,9 +44,9 @@ class Holdings:
 
         An allocation on a sharing provider that serves the host belongs to the host. An allocation
         on another sharing provider belongs to another host in two cases: nothing is allocated on
-        this host, or the same resource class is allocated on this host as well. Otherwise it
-        belongs to this host; the aggregates or the sharing trait of the provider have probably
-        changed since.
+        this host, or the same resource class is allocated on this host as well. In all other cases
+        the allocation belongs to this host. The aggregates or the sharing trait of the provider
+        have probably changed since the allocation was made.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)
@@ -75,10 +74,10 @@ def untracked(items: Iterable, description: str, total: int) -> Iterable:
 
 
 def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) -> Holdings:
-    """Read the allocations on all providers, several providers at a time.
+    """Read the allocations on all providers. Several providers are read at the same time.
 
-    A change that is made during the reading may be only partly in the result. So a problem has to
-    be examined again before it is repaired.
+    A change that is made during the reading may be only partly in the result. So a fault that is
+    found in the result has to be examined again before its repair.
 
     :param track: as :func:`untracked`
     """
@@ -98,8 +97,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
 
 
 def _held_on(client, provider):
-    """Return the allocations on a provider. A provider that was deleted meanwhile has none, because
-    placement deletes only providers without allocations."""
+    """Return the allocations on a provider. The result is empty if the provider was deleted
+    meanwhile, because placement deletes only providers without allocations."""
     with contextlib.suppress(errors.NotFound):
         return client.held_on(provider)
     return {}

@@ -1,16 +1,16 @@
 """The changes of allocations that a move of an instance needs.
 
-:func:`start` gives the allocations on the source to the migration, and allocations on the
-destination to the instance. :func:`revert` gives the allocations on the source back to the
-instance. Each function sends one ``POST /allocations``, and a second call does no harm. When a move
-succeeds, nova-compute deletes the migration's allocations. Both functions are for live and cold
-migrations and for resizes, to another host or on the same host. On the same host, placement checks
-the old and the new amounts against ``max_unit`` separately.
+:func:`start` makes the migration the consumer of the allocations on the source, and gives the
+instance allocations on the destination. :func:`revert` gives the allocations on the source back to
+the instance. Each function sends one ``POST /allocations``, and a second call does no harm. When a
+move succeeds, nova-compute deletes the migration's allocations. Both functions are for live and
+cold migrations and for resizes, to another host or on the same host. On the same host, placement
+checks the old and the new amounts against ``max_unit`` separately.
 
 :mod:`~kronos_nova.placement.ownership` determines the owner of each allocation. Allocations on
-sharing providers that serve both hosts stay with the instance and are counted once. Leftovers of
-earlier moves are removed. :func:`revert` also repairs an instance that has allocations on the
-source and on the destination, such as after an evacuation.
+sharing providers that serve both hosts stay with the instance, so that they are not allocated
+twice. Leftovers of earlier moves are removed. :func:`revert` also repairs an instance that has
+allocations on the source and on the destination, such as after an evacuation.
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ LOG = logging.getLogger(__name__)
 class Parties:
     """The two consumers of a move, and the root providers of its two hosts. All are uuids.
 
-    ``is_live`` is false for cold migrations and resizes. Nova alone carries out such a move, and
-    the migration then has all allocations that the instance had before. ``source_overwrites`` is
-    true if the nova-compute of the source reverts a failed move as Nova does: it replaces all
-    allocations of the instance by the allocations of the migration. The migration then also needs
-    the allocations on sharing providers. ``source_tree`` are the providers of the source; None if
-    the caller has not read them.
+    ``is_live`` is false for cold migrations and resizes. Nova alone carries out cold migrations and
+    resizes. The migration then has all allocations that the instance had before.
+    ``source_overwrites`` is true if the nova-compute of the source reverts a failed move as Nova
+    does: it replaces all allocations of the instance by the allocations of the migration. The
+    migration then also needs the allocations on sharing providers. ``source_tree`` are the
+    providers of the source; None if the caller has not read them.
     """
 
     instance: str
@@ -62,9 +62,9 @@ class Parties:
 def start(client: PlacementClient, move: Parties, destination: Allocations) -> AllocationSet | None:
     """Give the allocations on the source to the migration, and ``destination`` to the instance.
 
-    A second call with another ``destination`` replaces the first. ``destination`` may include
-    sharing providers; its amounts replace the amounts of the instance there. An instance without
-    allocations on the source gets ``destination`` as well.
+    A second call with another ``destination`` replaces the allocations of the first call.
+    ``destination`` may include sharing providers; its amounts replace the amounts of the instance
+    there. An instance without allocations on the source gets ``destination`` as well.
 
     :raises InsufficientInventory: the destination has no room; nothing was changed
     :raises SourceRefused: nothing was changed, and placement would refuse any destination
@@ -100,8 +100,8 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
 
 def _refused_at_source(client, allocations):
     """Yield the reasons why placement refuses to give the instance's own amounts to the migration.
-    Placement checks amounts whenever they are written, and the limits of the source may have
-    changed."""
+    Placement checks amounts whenever they are written. It may refuse the present amounts if limits
+    of the source have changed."""
     for provider, amounts in allocations.items():
         limits = client.inventories(provider)
         for name, amount in amounts.items():
@@ -118,13 +118,13 @@ def _refused_at_source(client, allocations):
 
 def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
            before: Allocations | None = None) -> AllocationSet | None:
-    """Undo the allocations of a failed move. The instance gets its allocations on the source back,
-    and the migration has none.
+    """Undo the changes of allocations after a failed move. The instance gets back its allocations
+    on the source, and the migration has no allocations.
 
     ``before`` are the allocations of the instance before :func:`start`; None if the caller does not
-    know them. They are needed only if a resize changed an amount on a sharing provider. ``is_gone``
-    returns whether the instance was deleted. It is called after each reading of the consumers, and
-    a deleted instance gets nothing back.
+    know them. ``before`` is needed only if a resize has changed an amount on a sharing provider.
+    ``is_gone`` returns whether the instance was deleted. It is called after each reading of the
+    consumers, and a deleted instance gets nothing back.
 
     :raises NothingToMove: neither consumer has allocations on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory has become too small; nothing was changed

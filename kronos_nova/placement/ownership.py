@@ -29,7 +29,8 @@ from kronos_nova.placement.client import PlacementClient
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The allocations of an instance before its move, by owner as in the table of this module."""
+    """The allocations of an instance before its move, split by owner. The docstring of this module
+    has a table of the owners."""
 
     source: Allocations
     shared: Allocations
@@ -53,7 +54,7 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
 
 
 def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
-    """Return those of the ``sharing`` providers that serve the tree of ``root``. A sharing provider
+    """Return those providers in ``sharing`` that serve the tree of ``root``. A sharing provider
     serves a tree if one aggregate contains both the sharing provider and a provider of the tree."""
     found = set()
     for uuid in sharing:

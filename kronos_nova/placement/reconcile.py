@@ -1,11 +1,11 @@
-"""Repair of allocations that moves left behind. It runs soon after the moves, without a request by
-an operator.
+"""Repair of allocations that moves left behind. The repair runs soon after the moves, without a
+request by an operator.
 
 Only instances with migrations that have not ended, or that have changed lately, are examined. An
 instance without a problem is examined again only after a change of its migrations. All other
-instances are left to an audit. Only one process is meant to reconcile at a time. Two processes do
-no harm, because each change carries generations, and only one process can take a task from its dead
-worker.
+instances are left to an audit. Only one process is meant to reconcile at a time. If two processes
+reconcile, no harm is done. Each change has the generations of its consumers, and only one process
+can take a task from its dead worker.
 """
 
 import dataclasses
@@ -43,16 +43,16 @@ LAST_BREATH = datetime.timedelta(seconds=15)
 
 
 class TaskRegister(Protocol):
-    """The live migration tasks that conductor workers have begun, and the last sign of life of each
-    worker."""
+    """The protocol of a register of tasks, which has the last sign of life of each worker. A task
+    is a live migration that a conductor worker prepares."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
         """Return the tasks whose worker is dead. A worker is dead if its last sign of life was
-        before ``begun_before``. If it was about to send the request to the source,
-        ``handed_over_before`` applies instead."""
+        before ``begun_before``. For a worker that was about to send the request to the source, the
+        limit is ``handed_over_before``."""
 
     def in_progress(self) -> frozenset[str]:
-        """Return the uuids of the migrations that a worker has begun and not ended."""
+        """Return the uuids of the migrations whose task has begun and has not ended."""
 
     def instances(self) -> frozenset[str]:
         """Return the uuids of the instances with a task that has not ended."""
@@ -97,7 +97,8 @@ class Reconciler:
         An instance that cannot be examined is logged and left to the next run; the other instances
         are examined.
 
-        :returns: yields the Outcome for each instance; None if nothing was to be repaired
+        :returns: iterator with one item for each instance: the Outcome, or None if nothing had to
+            be repaired
         :raises PlacementUnavailable, InventoryError: placement or Nova's records could not be read
             at all
         """
@@ -122,8 +123,9 @@ class Reconciler:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
-        """Return the histories of instances, read together. If this fails, return {}. Each instance
-        is then read alone, so that one unreadable instance does not block the others."""
+        """Return the histories of instances, read together. If this fails, return {}. The caller
+        then reads each instance separately, so that one unreadable instance does not block the
+        others."""
         try:
             return self.nova.histories(wanted)
         except exception.InventoryError:
@@ -159,8 +161,8 @@ class Reconciler:
                             task.instance_uuid, error)
 
     def _find_forgotten_tasks(self):
-        """Find migrations whose worker died before it recorded a task. Only the age of such a
-        migration shows that its worker is dead."""
+        """Find migrations whose worker died before the worker recorded a task. Such a migration is
+        recognised by its age."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
             known = self.tasks.in_progress()
@@ -169,9 +171,10 @@ class Reconciler:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
 
     def _free_forgotten_instances(self):
-        """Clear the task_state of instances whose request for a migration was lost. A worker that
-        died right after it received the request left only the task_state that Nova had set. This
-        process receives such requests too, so no queue can still have a request of that age."""
+        """Clear the task_state of instances whose request for a migration was lost. If a worker
+        dies right after it has received a request, only the task_state remains that Nova had set. A
+        request of that age is not in a queue any more, because this process receives requests from
+        the same queue."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:
@@ -179,8 +182,8 @@ class Reconciler:
                 self.nova.set_free(uuid, before)
 
     def _end_dead_task(self, task):
-        """End a task whose worker is dead. After an error the task stays on record for the next
-        run."""
+        """End a task whose worker is dead. After an error the record of the task is kept, and the
+        next run tries again."""
         if not self.tasks.lose(task):
             return
         if task.state in UNBEGUN:

@@ -1,4 +1,4 @@
-"""Interface by which an audit reads Nova's records of instances and migrations.
+"""The interface by which an audit reads Nova's records of instances and migrations.
 
 The implementation, in :mod:`kronos_nova.plugin.nova_records`, reads all cells. A host is identified
 by the uuid of its root resource provider, which equals the uuid of its compute node.
@@ -60,8 +60,8 @@ class Migration:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceHistory:
     """An instance and its migrations. ``instance`` is None if the instance was deleted.
-    ``migrations`` are those that have not ended or changed within a day, and older ones that the
-    caller asked for."""
+    ``migrations`` are the migrations that have not ended or have changed within a day, and the
+    older migrations that the caller named."""
 
     instance: InstanceRecord | None
     migrations: tuple[Migration, ...] = ()
@@ -69,8 +69,8 @@ class InstanceHistory:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """The records of all instances, and of all migrations that have not ended. Each is found by its
-    uuid.
+    """The records of all instances, and of all migrations that have not ended. Instances and
+    migrations are found by their uuids.
 
     ``hosts`` are the root providers of compute nodes: {uuid: host}. ``silent`` are the names of
     cells that did not respond; their instances and migrations are missing.
@@ -98,7 +98,8 @@ class NovaRecords(Protocol):
         """Return the given uuids that belong to new instances which are not in a cell yet."""
 
     def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
-        """Return {instance uuid: its history}. Instances whose cells do not respond are left out.
+        """Return {instance uuid: history of the instance}. Instances whose cells do not respond are
+        left out.
 
         :param wanted: {instance uuid: uuids of migrations that are returned regardless of their
             age}
@@ -108,18 +109,18 @@ class NovaRecords(Protocol):
         """Return the instances whose migrations have not ended or have changed lately, and the
         cells that could not be read.
 
-        :param seconds: time within which a migration has changed lately
-        :returns: {instance uuid: {migration uuid: value that differs once the migration changes}},
-            and the names of the cells
+        :param seconds: seconds for which a change counts as lately
+        :returns: {instance uuid: {migration uuid: value that differs after each change of the
+            migration}}, and the names of the cells
         """
 
     def accepted(self) -> list[Migration]:
         """Return the live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
-        """End live migrations that are in progress by their status, but have stalled. Such a
-        migration has not changed since ``before``, and its instance is deleted, or on neither of
-        the two hosts.
+        """End stalled live migrations, which are still in progress by their status. A migration is
+        stalled if it has not changed since ``before``, and if its instance is deleted or is on
+        neither the source nor the destination.
 
         :returns: uuids of the migrations that were ended
         """
@@ -139,17 +140,18 @@ class NovaRecords(Protocol):
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that has no worker, and clear the task state of its instance.
 
-        Only a migration that the source's nova-compute never received is ended, and only while this
-        nova-compute is up. So the request cannot arrive later.
+        A migration is ended only if the source's nova-compute has never received it and is up, so
+        that the request cannot arrive later.
 
         :returns: True if nothing is left to do, because the migration was ended or another process
             continues it; else False
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
-        """Return the amounts of each resource class that an instance should have. They follow from
-        its flavor, its request, its devices and its ports. Several sets of amounts may be right;
-        each is an item of the result. The result is empty if the instance no longer exists."""
+        """Return the amounts of each resource class that an instance should have. The amounts
+        follow from the instance's flavor, request, devices and ports. If several sets of amounts
+        are possible, the result has each of them as an item. The result is empty if the instance no
+        longer exists."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
         """Return the allocations that the instance may have on its host, in addition to its

@@ -31,7 +31,7 @@ class NoCandidate(errors.InsufficientInventory):
 
 
 class RoomAllocations:
-    """Operations that make and remove the allocations of consumers that keep room."""
+    """Access to the allocations of consumers that keep room for future servers."""
 
     def __init__(self, client: PlacementClient):
         self._client = client
@@ -75,8 +75,8 @@ class RoomAllocations:
         return {uuid for uuid in uuids if not self._client.consumer(uuid).allocations}
 
     def is_ours(self, uuid: str) -> bool:
-        """Return True if a consumer has allocations that keep room, else False. Its project in
-        placement shows this."""
+        """Return True if a consumer has allocations that keep room, else False. Such a consumer is
+        recognised by its project in placement."""
         return self._client.consumer(uuid).project_id == OWNER
 
 

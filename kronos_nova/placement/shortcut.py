@@ -1,8 +1,8 @@
 """GET requests through keystoneauth that need a fourth of the usual processor time.
 
 For each request, keystoneauth and the requests library need one or two milliseconds of processor
-time. They find the endpoint, prepare the request, look for proxies and cookies, and write the log.
-The first evaluation of a cloud with a thousand hosts sends two thousand requests.
+time. They spend it on finding the endpoint, on preparing the request, on proxies and cookies, and
+on the log. The first evaluation of a cloud with a thousand hosts sends two thousand requests.
 """
 
 import dataclasses
@@ -34,10 +34,10 @@ class _Track:
 class Shortcut:
     """A keystoneauth adapter that sends a GET with the endpoint and connections of an earlier GET.
 
-    Such a GET has another path, the same headers and the current token. The wrapped adapter sends
-    the first GET and all writes. It also repeats each GET that does not return 200. So it renews
-    tokens, follows redirects and raises errors. The timeout of its session applies to every
-    request.
+    A GET that this class sends differs from the earlier GET only in its path, and in its token if
+    the token was renewed. The wrapped adapter sends the first GET and all writes. It also repeats
+    each GET that does not return 200. So the wrapped adapter renews tokens, follows redirects and
+    raises errors. The timeout of the adapter's session applies to every request.
 
     :param adapter: the keystoneauth adapter to wrap
     """
@@ -58,8 +58,9 @@ class Shortcut:
         return answer
 
     def get(self, path: str, headers: Mapping[str, str]) -> Answer | None:
-        """Send a GET with the endpoint and connections of an earlier GET. Return None if this is
-        not possible, or if the status is not 200; the adapter then has to send the request."""
+        """Send a GET with the endpoint and connections of an earlier GET. Return None if there is
+        no earlier GET to reuse, if the request fails, or if the status is not 200. The caller then
+        sends the request through the adapter."""
         track, session = self._track, self._adapter.session
         if track is None:
             return None
