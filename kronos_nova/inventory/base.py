@@ -9,16 +9,17 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class InventorySource(Protocol):
-    """A source of the hosts, instances, aggregates, server groups and services of a cloud. It
-    covers all projects and all cells."""
+    """The protocol of a source of the hosts, instances, aggregates, server groups and services of a
+    cloud. The source covers all projects and all cells."""
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
         """Return the state of some aggregates or of the whole cloud at one moment.
 
         The snapshot has the hosts in scope and the instances on them. If an instance moves between
-        one of these hosts and another host, the snapshot has the other host as well. It has all
-        aggregates of the cloud, but each only with those of its hosts that are in the snapshot.
+        one of these hosts and another host, the snapshot has the other host as well. The snapshot
+        has all aggregates of the cloud, but of the hosts of each aggregate only those that are in
+        the snapshot.
 
         :param scopes: names of aggregates, and UNASSIGNED for the hosts in no aggregate; None for
             the whole cloud
@@ -33,7 +34,8 @@ class InventorySource(Protocol):
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that instances outside of the last snapshot have as well.
+        """Return the names in ``names`` that are also used by instances outside of the last
+        snapshot.
 
         :param attribute: attribute of an Instance that is compared, ``name`` or ``display_name``
         :raises InventoryError: Nova could not be read

@@ -26,11 +26,11 @@ alone decides which devices match."""
 
 
 class Requested(NamedTuple):
-    """The PCI devices that a server requests by alias.
+    """The PCI devices that a server requests by the name of a ``[pci] alias``.
 
     devices : the devices
-    specs : (alias, JSON of the alias's specifications); a device has to match one of the
-        specifications
+    specs : pairs of an alias and the JSON of the alias's specifications; a device has to match one
+        of the specifications
     """
 
     devices: tuple[Device, ...] = ()
@@ -64,7 +64,7 @@ def requested(raw: Any) -> Requested:
 
 
 def is_counted(spec: Any) -> bool:
-    """Return True if all specifications of an alias name types of devices, else False."""
+    """Return True if each specification of an alias names a type of device, else False."""
     return bool(spec) and all(key in each for each in spec for key in IDS)
 
 

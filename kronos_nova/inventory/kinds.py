@@ -1,7 +1,7 @@
 """A cache of the movability and requirements of servers.
 
-They are determined once for all servers that have equal flavors, images and devices, and are on
-hosts of equal versions.
+Both are determined only once for all servers that have equal flavors, images and devices, and that
+are on hosts with equal versions of nova-compute and hypervisor.
 """
 
 import functools
@@ -71,7 +71,8 @@ class Kinds:
                resources: Mapping[str, int], status: str, where: Where, facts: Facts = NO_FACTS,
                has_launched: bool = True, member_of: tuple[tuple[str, ...], ...] = ()
                ) -> tuple[Movability, Requirements]:
-        """Return the way in which Nova can move a server, and its requirements on a host.
+        """Return the Movability of a server (the way in which Nova can move it), and its
+        Requirements on a host.
 
         :param kind: value that is equal for servers with equal extra specs and image properties
         :param where, facts: equal values have to be the same object, because the cache compares
@@ -89,8 +90,9 @@ class Kinds:
 
 
 def zone_members(aggregates: list[Aggregate]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return {availability zone: ``member_of`` of a server that is pinned to the zone}. The host of
-    such a server has to be in one of the aggregates of the zone."""
+    """Return {availability zone: value of ``member_of`` for servers that are pinned to the zone}.
+    The value has one set, the aggregates of the zone. The host of a pinned server has to be in one
+    of these aggregates."""
     found: dict[str, list[str]] = {}
     for aggregate in aggregates:
         if aggregate.availability_zone:

@@ -1,7 +1,7 @@
 """NUMA cells as Nova's database stores them.
 
-They are serialized objects: ``nova.objects.NUMATopology`` of compute nodes and
-``nova.objects.InstanceNUMATopology`` of instances.
+The database has serialized objects: ``nova.objects.NUMATopology`` for compute nodes, and
+``nova.objects.InstanceNUMATopology`` for instances.
 """
 
 import dataclasses
@@ -84,8 +84,8 @@ def topology(raw: Any) -> Topology:
 
 def with_page_size(found: Topology, extra_specs: Mapping[str, str],
                    image: Mapping[str, str]) -> Topology:
-    """Return the topology with the page size that the instance requests. Nova requests this size
-    again at the destination of a move."""
+    """Return a copy of ``found`` with the page size that the instance requests by its flavor or
+    image. Nova requests this size again at the destination of a move."""
     wanted = numa.page_size(extra_specs, image)
     return found._replace(cells=tuple(
         dataclasses.replace(cell, page_kb=wanted) for cell in found.cells))

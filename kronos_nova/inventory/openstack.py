@@ -1,7 +1,7 @@
 """Reading of the cloud through the public APIs of Nova and placement.
 
-Responses are read as JSON through openstacksdk's adapters. The SDK's resource classes need some 3
-ms for each server, which adds up to minutes in a cloud of 30,000 servers.
+Responses are read as JSON through openstacksdk's adapters. The SDK's resource classes are not used.
+They need about 3 ms for each server, which is one and a half minutes in a cloud of 30,000 servers.
 """
 
 import collections
@@ -69,9 +69,9 @@ class OpenStackInventory:
         The public API does not show the cells of hosts, so all hosts seem to be in one cell. Nova
         itself refuses a live migration to another cell.
 
-        Only the hosts in scope are read from placement. All servers of the cloud are listed, and
-        servers on other hosts are dropped, because Nova can list the servers only of one host or of
-        all hosts.
+        Only the hosts in scope are read from placement. Nova can list the servers of one host or of
+        all hosts, but not of several hosts. So all servers of the cloud are listed, and servers on
+        other hosts are dropped.
 
         :param scopes: names of the aggregates whose hosts are read; None for all hosts
         :param moves: as of :class:`kronos_nova.inventory.base.InventorySource`
@@ -89,12 +89,12 @@ class OpenStackInventory:
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that instances outside of the last snapshot have as well. No
-        request is sent, because the last reading has listed all servers."""
+        """Return the names in ``names`` that are also used by instances outside of the last
+        snapshot. No request is sent, because all servers were listed for the last snapshot."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
-        """Return {aggregate: names of its hosts}.
+        """Return {name of an aggregate: names of its hosts}.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -178,8 +178,8 @@ class OpenStackInventory:
             raise exception.InventoryError(problem=str(error)) from error
 
     def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
-        """Yield all entries of a list that Nova returns in pages. A page has a link if another page
-        follows."""
+        """Yield all entries of a list that Nova returns in pages. A page has a link to the next
+        page if another page follows."""
         separator = '&' if '?' in path else '?'
         marker, seen = '', set()
         while marker not in seen:
@@ -195,8 +195,8 @@ class OpenStackInventory:
                     'page')
 
     def _migrations_under_way(self) -> Iterator[dict]:
-        """Yield the migrations in progress. There is one query for each status, because Nova can
-        filter by one status only."""
+        """Yield the migrations in progress. One query is sent for each status, because Nova can
+        filter by only one status at a time."""
         for status in migration_status.LEAVING:
             path = f'/os-migrations?status={urllib.parse.quote(status)}'
             for migration in self._pages(path, 'migrations'):
@@ -215,8 +215,8 @@ class OpenStackInventory:
 
 @contextlib.contextmanager
 def _answered():
-    """Convert every error during a reading to InventoryError. :mod:`kronos_nova.executor.outages`
-    counts an InventoryError as an outage."""
+    """Convert every error that is raised in the block to InventoryError.
+    :mod:`kronos_nova.executor.outages` counts an InventoryError as an outage."""
     try:
         yield
     except (openstack.exceptions.SDKException, exceptions.ClientException,
@@ -229,8 +229,8 @@ def _answered():
 
 
 def _cause(error):
-    """Return the text of an error with the URL of the request, which the SDK leaves out of some
-    messages."""
+    """Return the text of an error. The URL of the request is added, because the SDK leaves it out
+    of some messages."""
     text = ' '.join(str(error).split())
     url = getattr(error, 'url', None)
     status = getattr(error, 'http_status', None) or getattr(error, 'status_code', None)

@@ -15,9 +15,9 @@ class ReadingPace:
     """Pauses between the steps of a reading of the cloud. Each pause is as long as the step before
     it.
 
-    Nova's databases and placement also serve the RPCs of nova-conductor, often on the same machine.
-    The pauses leave half of the time to these RPCs. With such pauses a large reading would take too
-    long, so the total time of all pauses is limited.
+    Nova's databases and placement have to serve nova-conductor at the same time. The pauses leave
+    half of the time to nova-conductor. The total time of all pauses is limited, because a large
+    reading would otherwise take too long.
 
     :param rest_time: maximum total seconds of all pauses of one reading
     :param sleep: function that waits for a number of seconds

@@ -1,5 +1,5 @@
-"""Reading of resource providers from placement: the provider trees of hosts and their sharing
-providers."""
+"""Reading of resource providers from placement: the provider trees of hosts, and the sharing
+providers that serve the hosts."""
 
 import collections
 import contextlib
@@ -70,10 +70,12 @@ class ProviderCache:
 
     A generation changes with a provider's inventories and with a new allocation, but not when an
     allocation is removed. So a provider is also read again if one of its consumers is not an
-    instance of its host. Such a consumer may be a migration that has ended, or an instance that was
-    deleted or has moved. After every ``read_all_every`` readings, all providers are read again.
+    instance on its host. The allocation of such a consumer may have been removed, because the
+    consumer may be a migration that has ended, or an instance that was deleted or has moved. After
+    every ``read_all_every`` readings, all providers are read again.
 
-    Traits rarely change, so they are read again only if the inventories have changed.
+    Traits rarely change, so the traits of a provider are read again only if its inventories have
+    changed.
 
     :param reading_pace: pauses between requests
     """

@@ -1,10 +1,10 @@
-"""A monotonic clock for the pauses that keystoneauth keeps between requests.
+"""A monotonic clock for the pauses that keystoneauth makes between requests.
 
-Without this module, keystoneauth uses the wall clock. An adapter reads the wall clock when the
-adapter is made, and sends no request before this time. If the wall clock is then set back by an
-hour, the adapter's next request waits for an hour. Other threads may wait for a lock that is held
-during the request, so a nova-compute may not respond for an hour. The wait does not end early if
-the clock is set forward again.
+Without this module, keystoneauth uses the wall clock. An adapter records the time when it is made,
+and sends no request before this time. If the wall clock is then set back by an hour, the adapter's
+next request waits for an hour. Other threads may wait for a lock that is held during the request,
+so a nova-compute may not respond for an hour. The wait does not end early if the clock is set
+forward again.
 
 :func:`install` replaces two methods of a private class of keystoneauth. An adapter with a minimum
     interval between its requests still keeps this interval.
@@ -24,8 +24,8 @@ _NEXT = '_kronos_next'
 
 
 def _advance_timer(self) -> float:
-    """Return the time at which the next request may be sent, by the monotonic clock, and reserve
-    it. The caller has to hold the semaphore's lock."""
+    """Return the time, by the monotonic clock, at which the next request may be sent. The time is
+    reserved for the caller. The caller has to hold the semaphore's lock."""
     at = max(getattr(self, _NEXT, 0.0), time.monotonic())
     setattr(self, _NEXT, at + self._rate_delay)
     return at

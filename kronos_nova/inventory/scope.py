@@ -13,8 +13,8 @@ class HostScope:
     """A set of host names, which supports ``in``.
 
     :param aggregates: all aggregates of the cloud
-    :param scopes: names of the aggregates whose hosts are in the set, and UNASSIGNED for the hosts
-        in no aggregate; None for every host
+    :param scopes: names of the aggregates whose hosts are in the set. UNASSIGNED adds the hosts in
+        no aggregate. None for every host
     :param also: names of further hosts in the set
     """
 
@@ -32,15 +32,15 @@ class HostScope:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The names of the hosts in the set; None if they are known only once all hosts are
-        listed."""
+        """The names of the hosts in the set. None if all hosts have to be listed to know them,
+        because the set has every host or the hosts in no aggregate."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None
         return self._chosen
 
     def with_ends_of(self, moves: Iterable[MoveUnderWay]) -> 'HostScope':
-        """Return a copy of the set with further hosts: the sources and destinations of moves from
-        or to one of its hosts."""
+        """Return a copy of the set to which hosts are added. These are the sources of moves to
+        hosts in the set, and the destinations of moves from hosts in the set."""
         if self._scopes is None:
             return self
         ends = frozenset(end for move in moves if move.source in self or move.destination in self

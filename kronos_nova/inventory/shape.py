@@ -60,8 +60,8 @@ column in MySQL."""
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
     """A resource provider as placement reports it. ``inventories`` is {resource class: inventory}.
-    ``held`` is {uuid of a consumer: its amounts, by :func:`amounts`}. ``traits`` are names of
-    traits."""
+    ``held`` is {uuid of a consumer: result of :func:`amounts` for the consumer}. ``traits`` are
+    names of traits."""
 
     inventories: Mapping[str, dict]
     held: Mapping[str, Mapping[str, int]]
@@ -92,7 +92,7 @@ def refuse_silent_cells(services: Iterable[dict]):
 
 def refuse_gaps(servers: Iterable[dict]):
     """Raise an error if servers of a cell that is down are listed. Nova reports only the uuids of
-    such servers, and a plan that does not know their hosts would be wrong.
+    such servers. Without their hosts, a plan would be wrong.
 
     :raises InventoryError: the list has a server without a host
     """
@@ -104,9 +104,10 @@ def refuse_gaps(servers: Iterable[dict]):
 
 
 def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
-    """Return the instances without repetitions: the first instance with each uuid. Nova may list a
-    server twice. A server that changes while Nova lists page after page is on two pages. A server
-    that moves to another cell is in both cells for a while."""
+    """Return the instances without repetitions. If several have the same uuid, only the first is
+    kept. Nova may list a server twice for two reasons. A server that changes while Nova lists page
+    after page may be on two pages. A server that moves to another cell is in both cells for a
+    while."""
     found = {}
     for instance in instances:
         found.setdefault(instance.uuid, instance)
@@ -126,7 +127,7 @@ def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
 
 
 def cpu(raw: Any) -> Cpu | None:
-    """Return the processors of a host; None if its hypervisor does not describe them.
+    """Return the processors of a host; None if the hypervisor does not report them.
 
     :param raw: ``compute_nodes.cpu_info``, parsed
     """
@@ -193,8 +194,9 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
     """Return one inventory with the total capacity of several inventories of a resource class.
 
-    A consumer's allocation of a class comes from a single provider. So the units are the widest
-    range that any of the inventories permits. The allocation ratios of the inventories may differ.
+    A consumer's allocation of a class comes from a single provider. So the result permits every
+    amount that any of the inventories permits. The allocation ratios of the inventories may differ;
+    the ratio of the result gives the total capacity.
     """
     if len(parts) == 1:
         return parts[0]
@@ -340,7 +342,7 @@ def _text_or_none(raw, name):
 
 
 def moves_under_way(migrations: Iterable[dict], servers: Iterable[dict]) -> Iterator[MoveUnderWay]:
-    """Yield each migration in progress as a MoveUnderWay. Migrations on which no service acts any
+    """Yield each migration in progress as a MoveUnderWay. Migrations that no service continues any
     more are left out."""
     known = {server['id']: server for server in servers}
     for migration in migrations:

@@ -49,11 +49,11 @@ def lower(one: str, other: str) -> str:
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """Return when violated rules are repaired, relative to the other moves of the aggregate.
+    """Return the order of the repairs of violated rules and the other moves of an aggregate.
 
-    If both levels are equal, one plan has the repairs and all other moves. Otherwise repairs have a
-    plan of their own, and the plan with the higher level is made first. If repairs are off, nothing
-    is repaired.
+    If both levels are equal, one plan has the repairs and all other moves. Otherwise there are two
+    plans, one for repairs and one for all other moves, and the plan with the higher level is made
+    first. If repairs are off, nothing is repaired.
 
     :param level: level of the aggregate
     :param repairs: level of its repairs
@@ -76,7 +76,8 @@ class Switch:
 
     kind : LEVEL, REPAIR_LEVEL or PAUSE
     aggregate : name of the aggregate; :data:`EVERY` for all aggregates
-    value : name of the level; for a pause the command, ``pause`` or ``stop``
+    value : name of the level. For a pause, it is the command that set the pause: ``pause`` or
+        ``stop``
     """
 
     kind: str
@@ -102,8 +103,8 @@ class Switch:
 
     @property
     def why(self) -> str:
-        """The operator's reason in brackets, after a space, for the end of a sentence; '' where the
-        operator gave no reason."""
+        """The operator's reason in brackets, to be added to the end of a sentence. The text begins
+        with a space. It is '' if the operator gave no reason."""
         return f' ({self.reason})' if self.reason else ''
 
 
@@ -172,9 +173,9 @@ class Switches:
         """Return the automation level that is in force for an aggregate. If ``purpose`` is REPAIR,
         return the level for repairs of violated rules. No level is above the ceiling of nova.conf.
 
-        The first of these levels that is set applies: the level that a command set for the
-        aggregate, the level that a command set for all aggregates, the level in nova.conf. A level
-        for all aggregates does not raise an aggregate above its own level in nova.conf.
+        A level that a command set for the aggregate takes precedence over a level that a command
+        set for all aggregates. Without either, the level in nova.conf applies. A level for all
+        aggregates does not raise an aggregate above its own level in nova.conf.
 
         Repairs have the level of their aggregate unless nova.conf or a command sets a level for
         repairs. In an aggregate with the level ``off`` nothing is repaired.
@@ -206,8 +207,8 @@ class Switches:
         return lower(level, OBSERVE) if self.pause(aggregate) else level
 
     def repair_order(self, aggregate: str, defaults: Defaults) -> str:
-        """Return when violated rules of an aggregate are repaired at the present levels. The result
-        is as of the function :func:`repair_order`."""
+        """Return the result of the function :func:`repair_order` for the present levels of an
+        aggregate."""
         return repair_order(self.planning_level(aggregate, defaults),
                             self.planning_level(aggregate, defaults, REPAIR))
 
@@ -220,10 +221,10 @@ class Switches:
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
         """Return the reason why a plan may not start any further moves; None if the plan may start
-        moves. In contrast to a pause, the plan is not continued later.
+        moves. Such a plan is not continued later, in contrast to a plan that a pause holds.
 
-        Drains, and moves that make room that an operator ordered, run at every level. Other plans
-        run at ``auto``, and at ``approve`` once an operator has approved the plan.
+        Drains run at every level, and so do moves that make room for an operator's request. Other
+        plans run at ``auto``, and at ``approve`` once an operator has approved the plan.
         """
         level = self.level(aggregate, defaults, purpose)
         if purpose in ORDERED or level == AUTO or (level == APPROVE and is_approved):

@@ -43,11 +43,11 @@ class Claim:
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """The key that identifies a claim on its host: (node, instance uuid, resize_target)."""
+        """The key (node, instance uuid, resize_target), which identifies a claim on its host."""
         return self.node, self.instance_uuid, self.resize_target
 
     def says_the_same_as(self, other: 'Claim | None') -> bool:
-        """Return True if ``other`` differs from this claim in nothing but its id and time. The
+        """Return True if ``other`` is equal to this claim except for the id and the time; this
         claim then need not be written again. Return False if another field differs, or if ``other``
         is None."""
         return other is not None and dataclasses.replace(

@@ -27,9 +27,10 @@ def stated(aggregates: Iterable[Aggregate],
            keys: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the failure domains that the metadata of aggregates states for each host.
 
-    There is one domain for each level, unless two aggregates of a host contradict each other.
+    A host has one domain at each level, unless two of its aggregates contradict each other.
 
-    :param keys: metadata keys, one for each level, the largest domains first
+    :param keys: metadata keys, one for each level. The key of the level with the largest domains is
+        the first
     :returns: {host: {level: names of domains, sorted}}
     """
     found: dict[str, dict[str, set[str]]] = collections.defaultdict(dict)
@@ -65,7 +66,7 @@ def place(host: Host, level: str) -> Place | None:
 
 def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
     """Return the number of failure domains at each level that contain some of the hosts. The result
-    has pairs of (level, number), the largest domains first."""
+    has pairs of (level, number), beginning with the level that has the largest domains."""
     found: dict[str, set[Place]] = collections.defaultdict(set)
     for host in hosts:
         levels = tuple(host.domains)
@@ -78,7 +79,7 @@ def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
     """Return the sorted names of the hosts in a failure domain. The list is empty if there is no
     such domain.
 
-    :param domain: such as ``rack=r3``; ``room=a,rack=r3`` is rack r3 of room a
+    :param domain: the domain, such as ``rack=r3``, or ``room=a,rack=r3`` for rack r3 of room a
     """
     wanted = [tuple(part.strip() for part in each.partition('=')[::2])
               for each in domain.split(',')]

@@ -18,8 +18,8 @@ class Verdict:
     refused : reason why Nova would refuse the move; '' if Nova would permit it
     unasked : reason why the dry run has no result; the move may still be made, and Nova may then
         refuse it
-    without : the part of the check that was left out, because its result depends on earlier moves
-        of the plan; '' if nothing was left out
+    without : text that names the part of the check that was left out, because the result of this
+        part depends on earlier moves of the plan; '' if nothing was left out
     """
 
     refused: str = ''
@@ -40,9 +40,8 @@ earlier moves of the plan have ended."""
 class Before:
     """The earlier moves of a plan that change the destination of a later move.
 
-    arriving : instances that come to the destination earlier
-    leaving : instances that leave the destination earlier; the later move waits until they have
-        left
+    arriving : instances that move to the destination before the later move
+    leaving : instances that leave the destination; the later move waits until they have left
     alike : number of arriving instances of the same kind as the instance of the later move
     """
 
@@ -51,10 +50,12 @@ class Before:
     alike: int = 0
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """Return the amounts that must be free on the destination now, before the earlier moves of
-        the plan. There is then room for ``amounts`` when the later move runs.
+        """Return the amounts that have to be free on the destination now, so that ``amounts`` are
+        free when the later move runs. In between, the earlier moves of the plan free and use
+        resources.
 
-        :returns: {resource class: amount, at least 1 for an amount that is reduced}
+        :returns: {resource class: amount}. An amount is at most the amount in ``amounts``, and a
+            reduced amount is at least 1
         """
         if not self.leaving:
             return dict(amounts)
@@ -80,6 +81,6 @@ class DryRun(Protocol):
 
 def not_asked(move: PlannedMove, instance: Instance, destination: Host,
               before: Before = NOTHING_BEFORE) -> Verdict:
-    """Return AGREED for every move. This function replaces dry runs in a process without a
-    scheduler, such as a replay."""
+    """Return AGREED for every move. A process that can make no dry runs, such as a replay, uses
+    this function instead."""
     return AGREED

@@ -59,19 +59,19 @@ class OptOut:
 
 
 def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Parse ``[kronos] move_hints`` to pairs of :data:`HEEDED`. A hint is a source, which stands
-    for all purposes, or has the form ``source:purpose``."""
+    """Parse ``[kronos] move_hints`` to pairs of :data:`HEEDED`. A hint has the form
+    ``source:purpose``, or the form ``source`` for all purposes."""
     parts = [hint.partition(':') for hint in hints]
     return frozenset((who, verb) for who, verb in HEEDED
                      if any(who == name and wanted in ('', verb) for name, _colon, wanted in parts))
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Return True if every source of restrictions permits to move an instance for a purpose; False
-    if a source forbids the move.
+    """Return True if no restriction forbids to move an instance for a purpose; else False.
+    Restrictions are in nova.conf, flavors and metadata.
 
-    The strictest value applies. A value that is not one of :data:`WORDS` counts as ``never``,
-    because some restriction was intended.
+    The strictest restriction applies. A value that is not one of :data:`WORDS` counts as ``never``,
+    because the owner probably intended a restriction.
 
     :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
     """
@@ -82,7 +82,7 @@ def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
 
 
 def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
-    """Yield (source, value) for each source that restricts moves of the instance."""
+    """Yield (source, value) for each restriction of moves of the instance."""
     if instance.project_id in opt_out.never_projects:
         yield PROJECT, NEVER
     if instance.project_id in opt_out.only_evacuate_projects:
@@ -94,8 +94,8 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
 
 def movability(instance: Instance) -> Movability:
     """Return the way in which Nova can move an instance in its present status: live, cold or not at
-    all. The result has the reason against a live migration. Locks are ignored, because Nova lets
-    administrators migrate locked instances."""
+    all. If the instance cannot be migrated live, the result has the reason. Locks are ignored,
+    because Nova lets administrators migrate locked instances."""
     if instance.live.can == IMMOVABLE or instance.status in LIVE_STATUSES and (
             instance.live.can == LIVE or instance.status in COLD_STATUSES):
         return instance.live
@@ -107,7 +107,7 @@ def movability(instance: Instance) -> Movability:
 
 def in_words(instance: Instance, reason: str) -> str:
     """Return a text about the reason why an instance is not moved. If ``reason`` is ``refused``,
-    the text includes Nova's reason."""
+    the text includes the reason why Nova cannot move the instance."""
     why = movability(instance).why
     return f'{reason}: {why}' if reason == 'refused' and why else reason
 
@@ -117,11 +117,12 @@ def obstacle(instance: Instance, opt_out: OptOut, verb: str,
     """Return the reason why an instance may not be moved for a purpose; None if it may be moved.
     The reason is one of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
-    Locks are ignored if the purpose is to empty a host, because an operator ordered this.
+    Locks are ignored if the purpose is to empty a host, because an operator has ordered to empty
+    the host.
 
     :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
-    :param statuses: Nova's statuses in which the instance may be moved; only a stopped instance is
-        migrated cold
+    :param statuses: Nova's statuses in which the instance may be moved. Unless ``may_stop`` is
+        true, only a stopped instance is migrated cold
     :param may_stop: whether a running instance may be migrated cold if Nova cannot migrate it live
     """
     if instance.status not in statuses:

@@ -1,5 +1,5 @@
-"""Requests for room for new servers: the room that moves make, and the states of a request. In the
-code a request with its room is called a hold."""
+"""Holds and their states. A hold is an operator's request for room for new servers, together with
+the room that is kept for the request."""
 
 import collections
 import dataclasses
@@ -76,17 +76,17 @@ class Hold:
     is_forced : whether moves are made even if the servers of a lost host could then not restart
         elsewhere
     hold_seconds : seconds for which the room is kept once the moves have made it
-    hosts : {host: number of servers for which room is kept there}
+    hosts : {host: number of servers for which room is kept on the host}
     known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept
     used : {uuid of a server that uses the room: its host}
     plan_uuid : uuid of the newest plan of moves that make the room; '' for none
     plans : number of plans made so far
     keeper : one of :data:`KEEPERS`; '' while nothing is kept
-    consumers : {uuid of a consumer in placement that stands for an expected server: its host}. A
-        consumer is recorded before its allocation is made. It leaves the record after its
+    consumers : {uuid of a consumer in placement that stands for an expected server: host of the
+        consumer}. A consumer is added before its allocation is made, and removed after its
         allocation is removed
     problem : text that says why the room does not exist or cannot be used; '' for none
-    expires_at : time at which the request ends unless its state changes
+    expires_at : time at which the request ends if its state does not change before
     """
 
     uuid: str
@@ -115,8 +115,8 @@ class Hold:
     finished_at: datetime.datetime | None = None
 
     def left(self) -> dict[str, int]:
-        """Return {host: number of further servers that may use the room there}. Hosts without such
-        room are left out."""
+        """Return {host: number of further servers that may use the room on the host}. Hosts without
+        room for further servers are left out."""
         used = collections.Counter(self.used.values())
         return {host: count - used[host] for host, count in self.hosts.items()
                 if count > used[host]}

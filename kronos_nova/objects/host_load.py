@@ -65,8 +65,8 @@ def state(service: Service) -> str:
 
 def to_json(loads: list[HostLoad]) -> str:
     """Return the loads of hosts as short JSON. Each host is a list: [name, state, servers, servers
-    after, scores], followed by the failure domains if the host has any. The form is short because
-    there may be thousands of hosts."""
+    after, scores], followed by the failure domains if the host has any. Lists are used because they
+    are short, and there may be thousands of hosts."""
     return json.dumps([[load.name, load.state, load.servers, load.servers_after, {
         policy: [round(value, 4), round(after, 4)]
         for policy, (value, after) in load.scores.items()},

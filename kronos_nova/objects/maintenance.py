@@ -1,4 +1,5 @@
-"""Maintenances: orders to empty and service hosts in batches."""
+"""Maintenances. A maintenance is an operator's order to empty and service several hosts in
+batches."""
 
 import dataclasses
 import datetime
@@ -35,9 +36,9 @@ class MaintenanceOptions:
     """The options of a maintenance.
 
     batch : maximum number of hosts that are serviced at the same time
-    hook : command that services the host named in its environment; None if the maintenance waits
-        for ``maintenance done`` instead
-    keep_spare : number of hosts whose whole room has to stay free
+    hook : command that services a host, whose name is in the environment of the command. None if an
+        operator services the hosts and reports each with ``maintenance done``
+    keep_spare : number of hosts for whose servers room has to stay free on the other hosts
     unmovable : as of :class:`kronos_nova.drain.states.Drain`
     force : whether a host is emptied even if the servers of a lost host could then not restart
         elsewhere
@@ -57,7 +58,7 @@ class MaintenanceOptions:
 class Maintenance:
     """The state of a maintenance, and the state of each of its hosts.
 
-    hosts : {host: its state}, in the order in which the hosts are serviced
+    hosts : {host: state of the host}, in the order in which the hosts are serviced
     runner : process that runs the maintenance
     runner_at : time of the last sign of life of ``runner``
     """

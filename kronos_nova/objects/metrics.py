@@ -24,8 +24,8 @@ OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
     """A PromQL query of a policy. ``kind`` is one of the constants of this module, such as
-    :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query that belongs to no policy.
-    Recorded results are found by ``policy`` and ``kind``."""
+    :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query that belongs to no policy. In a
+    snapshot, the recorded result of a query is found by ``policy`` and ``kind``."""
 
     policy: str
     kind: str
@@ -34,8 +34,8 @@ class MetricQuery:
 
 class Sample(NamedTuple):
     """One series of an instant vector. ``value`` may be NaN or infinite; ``timestamp`` is in Unix
-    seconds. A named tuple is used because there is a sample for each instance, and tuples are made
-    five times faster than dataclasses."""
+    seconds. The class is a named tuple, because there may be a sample for each instance, and named
+    tuples are made five times faster than dataclasses."""
 
     labels: Mapping[str, str]
     value: float
@@ -54,8 +54,8 @@ class Vector:
 
     def by(self, label: str) -> Mapping[str, Sequence[Sample]]:
         """Return {value of ``label``: samples with this value}. Samples without the label are left
-        out. The index is built once for each label, because the queries of many aggregates use
-        it."""
+        out. The result is computed once for each label and then kept, because many aggregates use
+        the same vector."""
         if label not in self._by_label:
             found = self._by_label[label] = collections.defaultdict(list)
             for sample in self.samples:

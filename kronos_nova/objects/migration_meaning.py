@@ -52,8 +52,8 @@ RESIZED = 'resized'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceNow:
-    """The fields of an instance that decide on the meaning of its migration record. ``host`` is
-    None while the instance has no host."""
+    """The fields of an instance that decide on the meaning (the class) of its migration record.
+    ``host`` is None while the instance has no host."""
 
     host: str | None
     vm_state: str | None

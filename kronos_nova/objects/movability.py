@@ -63,11 +63,11 @@ REASONS = frozenset((
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """The facts about a server's devices that decide on its movability. Nova's database has them,
-    and its public API does not show them.
+    """The facts about a server's devices that decide on its movability. Nova's database has these
+    facts, and its public API does not show them.
 
     has_fixed_device : whether a PCI device of the flavor is not ``live_migratable``
-    port_types : vnic types of the server's ports that matter for movability
+    port_types : those vnic types of the server's ports that matter for movability
     has_share : whether a share is attached
     has_numa : whether the server has a NUMA topology
     """
@@ -94,7 +94,7 @@ class Where:
 
     def is_older(self, service: int) -> bool:
         """Return True if the oldest nova-compute of the cell is older than version ``service``.
-        Return False if it is not, or if its version is unknown."""
+        Return False if the oldest nova-compute is not older, or if its version is unknown."""
         return self.oldest_service is not None and self.oldest_service < service
 
 
@@ -122,7 +122,8 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: Devices,
            where: Where, has_launched: bool) -> str:
-    """Return the reason why Nova cannot move the server at all; '' if Nova can move it."""
+    """Return the reason why Nova cannot move the server at all; '' if Nova can move the server live
+    or cold."""
     if extra_specs.get(ACCELERATOR):
         return IN_A_FLAVOR
     if devices.port_types & ACCELERATOR_PORTS:
@@ -140,8 +141,8 @@ def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: De
 def _only_cold(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices, where: Where,
                power_state: int | None) -> str:
-    """Return the reason why Nova cannot migrate the server live, but only cold; '' if a live
-    migration is possible."""
+    """Return the reason why Nova can migrate the server only cold; '' if Nova can migrate the
+    server live."""
     if devices.has_share:
         return SHARES
     if requirements.has_tpm(extra_specs, image):

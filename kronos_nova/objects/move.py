@@ -91,9 +91,11 @@ class MoveRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Limits on concurrent moves: in total, out of one host, and into one host.
+    """Limits on concurrent moves: the number in total, the number out of one host, and the number
+    into one host.
 
-    sources : {host: its own limit of moves out of it}, for hosts that differ from ``per_source``
+    sources : {host: limit of moves out of the host}, for the hosts whose limit is not
+        ``per_source``
     """
 
     total: int

@@ -45,8 +45,9 @@ servers are listed. Not measured."""
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPayload:
     """The payload of a notification about a plan. ``purpose`` is ``balance``, ``repair`` or
-    ``drain``. ``moves`` is {state: number of moves that were begun and are in this state}.
-    ``reason`` is the reason why the plan ended, or a text about moves that were left out."""
+    ``drain``. ``moves`` is {state: number of the plan's moves in this state}; it is empty before
+    the plan starts. ``reason`` is the reason why the plan ended, or a text about moves that were
+    left out."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -103,8 +104,8 @@ class MovePayload:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AutomationPayload:
     """The payload of a notification about a changed automation level or pause. ``kind`` is the kind
-    of switch that changed: a level or a pause. ``value`` is the level, or ``pause`` or ``stop``; ''
-    if the level or pause has ended. The aggregate ``*`` stands for all aggregates."""
+    of switch that changed: a level or a pause. ``value`` is the new level, ``pause`` or ``stop``;
+    '' if the level or pause has ended. The aggregate ``*`` stands for all aggregates."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -146,7 +147,7 @@ PAYLOADS = (PlanPayload, MovePayload, AutomationPayload, DrainPayload)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A notification about an event. It may not have been sent yet.
+    """A notification about an event, before or after it is sent.
 
     ``sequence`` counts from 1 without a gap, in the order of sending. A notification that is sent
     twice has the same ``sequence`` and ``uuid`` both times. ``at`` is the time of the event.

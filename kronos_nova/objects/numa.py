@@ -1,7 +1,7 @@
 """NUMA cells of hosts, and the cells and devices that servers request.
 
-Names are those of ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``, but CPUs are
-counted instead of listed.
+Fields have the names of fields of ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``,
+but fields of CPUs have numbers of CPUs instead of lists.
 """
 
 import dataclasses
@@ -50,7 +50,8 @@ def emptied(cell: NumaCell) -> NumaCell:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCell:
-    """A NUMA cell of a server: CPUs and memory that need a NUMA cell of the host of their own.
+    """A NUMA cell of a server, which is a part of its CPUs and memory. Each cell of a server needs
+    a different NUMA cell of the host.
 
     ``cpus`` are pinned or shared. In a server with both kinds of CPUs (``mixed``), ``cpus`` are the
     pinned CPUs and ``shared_cpus`` the shared CPUs, possibly 0. In other servers ``shared_cpus`` is
@@ -112,8 +113,8 @@ treated as if they had no NUMA cells. Chosen as the limit of Linux for one host.
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
     """Return the page size that a server requests, as ``page_kb`` of :class:`InstanceCell`. None if
-    the server requests no page size, or a page size that Nova refuses. The image's size is used if
-    the flavor accepts any size or any large size."""
+    the server requests no page size, or a page size that Nova refuses. If the flavor accepts any
+    size or any large size, the size that the image requests is used."""
     wanted = _page_kb(extra_specs.get('hw:mem_page_size'))
     if wanted in (LARGE, ANY) and image.get('hw_mem_page_size'):
         return _page_kb(image['hw_mem_page_size'])

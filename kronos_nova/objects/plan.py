@@ -51,7 +51,8 @@ fraction."""
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
     """The number of hot hosts in an aggregate, and the number of servers on full hosts. A host is
-    hot above a load of :data:`HOT_SCORE` in any policy, and full from :data:`FULL` on."""
+    hot if its score in any policy is above :data:`HOT_SCORE`. A host is full if its score in any
+    policy is at least :data:`FULL`."""
 
     hot_hosts: int
     contended_servers: int
@@ -133,7 +134,7 @@ class PlannedMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Instances that stayed on their hosts for the same ``reason``, which is one of
+    """The instances that stayed on their hosts for one ``reason``. The reason is one of
     :data:`SKIP_REASONS`. ``count`` is the number of these instances; short reports have only this
     number. ``details`` are (uuid, additional text) of some of these instances."""
 
@@ -150,8 +151,8 @@ class Skip:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An instance whose move Nova refused to each of ``hosts``. ``reason`` is the reason of the
-    last refusal. ``is_final`` is True if no further hosts were tried."""
+    """An instance that Nova refused to move to ``hosts``. ``reason`` is the reason of the last
+    refusal. ``is_final`` is True if no other hosts will be tried."""
 
     instance_uuid: str
     hosts: tuple[str, ...]
@@ -161,8 +162,9 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Immovable:
-    """An instance that Nova cannot migrate live in any status. ``can`` is ``cold`` if Nova can
-    migrate it cold, and ``no`` if Nova cannot move it at all. ``why`` is Nova's reason."""
+    """An instance that Nova cannot migrate live, whatever the status of the instance. ``can`` is
+    ``cold`` if Nova can migrate it cold, and ``no`` if Nova cannot move it at all. ``why`` is
+    Nova's reason."""
 
     instance_uuid: str
     can: str
@@ -172,8 +174,8 @@ class Immovable:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
     """An instance that has to leave its host, and for which no destination was found. ``is_proven``
-    is True if it is proven that no plan can move all instances that have to leave. ``is_proven`` is
-    False if the search only found no such plan."""
+    is True if it is proven that no plan can move all instances that have to leave their hosts. It
+    is False if a search found no such plan, without a proof."""
 
     instance_uuid: str
     why: str
@@ -187,12 +189,13 @@ which is the load of each of its servers."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UnbelievedHost:
-    """A host whose metrics a policy does not believe, because they failed a plausibility check.
+    """A host of which a policy does not believe some metrics, because these metrics failed a
+    plausibility check.
 
-    If ``what`` is ``score``, the host is no destination, and its servers are moved only in drains.
-    If ``what`` is ``profile`` (the loads of its servers), the score of the host is used, and its
-    servers are not moved. ``is_failing`` is True if the check failed in this evaluation, and False
-    if it failed in the evaluation before.
+    If ``what`` is ``score``, no server is moved to the host, and its servers are moved only in
+    drains. If ``what`` is ``profile`` (the loads of its servers), the score of the host is used,
+    and its servers are not moved. ``is_failing`` is True if the check failed in this evaluation,
+    and False if the check failed only in the previous evaluation.
     """
 
     host: str
@@ -212,10 +215,10 @@ class ForecastReport:
     """The result of a policy's load forecast. ``detail`` is the reason why the forecast is not
     used.
 
-    ``error`` is the mean error of the forecast of hosts' scores during the last day.
-    ``present_error`` is the mean error of the forecast that scores stay as they are. Both are None
-    if unknown. ``imbalance`` is the highest imbalance in the hours to come if no move is made; None
-    if the forecast is not used.
+    ``error`` is the mean error of the forecast scores of hosts during the last day.
+    ``present_error`` is the mean error of the assumption that scores do not change, in the same
+    time. Both are None if unknown. ``imbalance`` is the highest imbalance in the hours to come if
+    no move is made; None if the forecast is not used.
     """
 
     state: str
@@ -227,8 +230,8 @@ class ForecastReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
-    """The result of a policy in an aggregate. ``state`` is ``ok`` or ``no_data``. With ``no_data``,
-    ``detail`` is the reason, and the imbalances are None.
+    """The result of a policy in an aggregate. ``state`` is ``ok`` or ``no_data``. If ``state`` is
+    ``no_data``, ``detail`` is the reason, and the imbalances are None.
 
     ``coverage`` is the fraction of available hosts that have a sample. ``sample_age`` is the age of
     the oldest sample in seconds; None if there are no samples. ``noise`` is the imbalance that
@@ -249,8 +252,8 @@ class PolicyReport:
 
     @property
     def is_below_noise(self) -> bool:
-        """True if the threshold is lower than ``noise``; else False. The imbalance then exceeds the
-        threshold by chance, even among hosts with equal expected loads."""
+        """True if the threshold is lower than ``noise``; else False. If it is True, the imbalance
+        exceeds the threshold by chance, even among hosts with equal expected loads."""
         return self.noise is not None and self.noise > self.threshold
 
     @property
@@ -274,8 +277,9 @@ class HostScore:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferRoom:
-    """A buffer before any move: free room for more servers of a flavor. ``wanted`` is the number of
-    servers that should fit, and ``found`` the number that fit."""
+    """A buffer, which is free room that is kept for further servers of a flavor, before any move.
+    ``wanted`` is the number of servers that should fit, and ``found`` the number of servers that
+    fit."""
 
     name: str
     flavor: str
@@ -285,18 +289,18 @@ class BufferRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossReport:
-    """The consequences of a loss of each host of an aggregate, or of each failure domain, as counts
-    of losses.
+    """The consequences if one host or failure domain of an aggregate is lost. The loss of each is
+    examined separately, and the losses are counted by their consequences.
 
-    ``level`` is the level of the failure domains, '' for single hosts. ``fits`` counts the losses
-    after which all servers can restart elsewhere, and ``does_not_fit`` the losses after which some
-    servers cannot. ``not_found`` counts the losses for which neither was proven, and ``not_judged``
-    the losses that were not examined for lack of time.
+    ``level`` is the level of the failure domains; '' if single hosts are lost. ``fits`` counts the
+    losses after which all servers can restart elsewhere, and ``does_not_fit`` the losses after
+    which some servers cannot. ``not_found`` counts the losses for which neither of these was
+    proven, and ``not_judged`` the losses that were not examined for lack of time.
 
     The losses in ``fits`` are also examined for the order in which Nova restarts servers.
     ``in_order`` counts the losses after which every server finds a host in this order, and
-    ``not_in_order`` the losses after which some server does not. Some losses may not have been
-    examined for the order.
+    ``not_in_order`` the losses after which some server does not. The sum of both may be smaller
+    than ``fits``, because some losses may not have been examined for the order.
 
     ``worst`` names the loss after which the most servers find no host, and ``why`` names these
     servers; both are '' if there is no such loss. ``judged_at`` is the time of the result in Unix
@@ -332,8 +336,7 @@ class AggregateReport:
     """The result of an evaluation for one aggregate, or for the pool of hosts that are in no
     aggregate.
 
-    broken_groups : number of server groups with a hard policy that was violated before the
-        evaluation
+    broken_groups : number of server groups whose hard policy was violated before the evaluation
     notes : additional texts about the plan; in contrast to ``warnings`` they require no action
     unbelieved : hosts whose metrics are not believed
     immovable : instances that Nova cannot migrate live
@@ -398,9 +401,9 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """Return five counts of a report that :meth:`AggregateReport.to_json` wrote, by their keys:
+    """Return {key: count} of a report that :meth:`AggregateReport.to_json` wrote. The five keys are
     ``hosts``, ``hot_hosts``, ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A
-    count is 0 if the report does not have it, because another release wrote the report."""
+    count is 0 if another release wrote the report without this count."""
     raw = json.loads(text)
     counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
     return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())}),
@@ -408,14 +411,14 @@ def counts_in(text: str) -> dict[str, int]:
 
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
-    """Return the uuids of the servers that moves concern: the servers that move, and the servers of
-    the best alternatives."""
+    """Return the uuids of the servers that are moved by ``moves`` or by the best alternatives to
+    these moves."""
     return {each.instance_uuid for move in moves for each in (move, move.next_best) if each}
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
-    """Return two counts by key: ``hosts`` is the number of hosts with scores, and ``hot_hosts`` the
-    number of hosts that are hot in at least one policy."""
+    """Return a dict with two counts: ``hosts`` is the number of hosts with scores, and
+    ``hot_hosts`` is the number of hosts that are hot in at least one policy."""
     return {'hosts': len({score.host for score in scores}),
             'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 
@@ -475,8 +478,8 @@ class PlanRecord:
 
     ``report`` is the report of the aggregate as JSON, by :meth:`AggregateReport.to_summary_json`;
     None if the report is no longer kept. ``detail`` is the reason why an approved plan is not
-    started yet. At level ``observe``, evaluations may make the same plan again: ``times_seen``
-    counts how often the plan was made, and ``last_seen_at`` is the last time.
+    started yet. At level ``observe``, several evaluations may make the same plan. ``times_seen`` is
+    the number of these evaluations, and ``last_seen_at`` is the time of the last one.
     """
 
     uuid: str

@@ -12,8 +12,8 @@ UNDONE = 'undone'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """The record of a repair of wrong allocations. It has the evidence for the fault, and the
-    allocations of the consumers before and after the repair.
+    """The record of a repair of wrong allocations. The record has the evidence for the fault, and
+    the allocations of the consumers before and after the repair.
 
     ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in them
     are outdated.

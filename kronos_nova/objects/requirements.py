@@ -1,7 +1,7 @@
 """Requirements of a server on its host, from its flavor's extra specs and its image's properties.
 
-They are derived as by ``nova.scheduler.utils.ResourceRequest`` and by the request filters of
-``nova.scheduler.request_filter`` that no option can disable.
+The requirements are the same as those of ``nova.scheduler.utils.ResourceRequest`` and of the
+request filters in ``nova.scheduler.request_filter`` that no option can disable.
 """
 
 import re
@@ -82,8 +82,8 @@ def encrypted_memory(extra_specs: Mapping[str, str], image: Mapping[str, str]) -
 
 
 def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterator[str]:
-    """Yield the required traits that follow from extra specs and image properties which do not name
-    a trait."""
+    """Yield the required traits that follow from those extra specs and image properties that do not
+    name a trait themselves."""
     if has_tpm(extra_specs, image):
         version = _either(extra_specs, image, 'tpm_version') or ''
         yield TPM_VERSIONS.get(version, TPM_VERSIONS['1.2'])

@@ -1,4 +1,4 @@
-"""The size and the needs of new servers. In most cases a flavor states them."""
+"""The size and the needs of new servers. In most cases both come from a flavor."""
 
 import dataclasses
 import re
@@ -15,12 +15,12 @@ SPEC = re.compile(r'resources:([A-Z0-9_]+)')
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The size and the needs of new servers, from a flavor or stated without a flavor.
+    """The size and the needs of new servers of one kind, with or without a flavor.
 
     Memory is in MiB, disk in GiB. ``id`` is the id of the flavor; '' if there is no flavor.
-    ``resources`` are the amounts that such a server requests from placement. ``cells`` are the NUMA
-    cells that such a server requests. If ``resources`` or ``cells`` is empty, it is computed from
-    the other fields.
+    ``resources`` are the amounts that each server requests from placement. ``cells`` are the NUMA
+    cells that each server requests. If ``resources`` is empty, the amounts are computed from the
+    other fields. If ``cells`` is empty, the cells are computed in the same way.
     """
 
     name: str
@@ -43,7 +43,8 @@ class Shape:
 
 def resources(shape: Shape) -> dict[str, int]:
     """Return {resource class: amount} that a server of a shape requests from placement, as
-    ``nova.scheduler.utils.ResourceRequest`` does. The disk of the server is on its host."""
+    ``nova.scheduler.utils.ResourceRequest`` does. The server is assumed to boot from a disk on its
+    host, and not from a volume."""
     pinned = sum(part.cpus for part in shape.cells if part.pinned)
     shared = sum(part.shared_cpus or 0 for part in shape.cells) if pinned else shape.vcpus
     found = {'VCPU': shared, 'PCPU': pinned, 'MEMORY_MB': shape.memory_mb,

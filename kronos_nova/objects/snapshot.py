@@ -1,5 +1,5 @@
-"""The state of the cloud at one moment, as Nova and placement report it. Names are Nova's and
-placement's own."""
+"""The state of the cloud at one moment, as Nova and placement report it. Fields have the names that
+Nova and placement use."""
 
 import collections
 import dataclasses
@@ -52,8 +52,8 @@ class ResourceInventory:
 
     @property
     def capacity(self) -> float:
-        """The total amount that may be allocated: ``(total - reserved) * allocation_ratio``,
-        placement's own formula."""
+        """The total amount that may be allocated, by placement's formula ``(total - reserved) *
+        allocation_ratio``."""
         return (self.total - self.reserved) * self.allocation_ratio
 
 
@@ -87,8 +87,8 @@ class Service:
 
     @property
     def has_stopped_reporting(self) -> bool:
-        """True if nova-compute has stopped reporting, and is not forced down; else False. It may be
-        disabled."""
+        """True if nova-compute has stopped reporting, and is not forced down; else False. The
+        service may be disabled."""
         return self.state == 'down' and not self.forced_down
 
 
@@ -113,9 +113,9 @@ class Host:
     first.
 
     ``traits`` are the traits of the whole provider tree, sorted. ``cells`` are NUMA cells, and
-    ``pools`` are pools of devices. ``hypervisor_version`` is Nova's whole number, such as 9000000
-    for 9.0.0. ``traits``, ``cpu``, ``hypervisor_version``, ``cells`` and ``pools`` are None if
-    unknown. ``cells`` and ``pools`` are empty for a host that has none.
+    ``pools`` are pools of devices. ``hypervisor_version`` is a whole number as in Nova, such as
+    9000000 for 9.0.0. ``traits``, ``cpu``, ``hypervisor_version``, ``cells`` and ``pools`` are None
+    if unknown. ``cells`` and ``pools`` are empty for a host that has none.
     """
 
     name: str
@@ -153,8 +153,8 @@ IMMOVABLE = 'no'
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Movability:
     """The way in which Nova can move a server, regardless of its status. ``can`` is :data:`LIVE`,
-    :data:`COLD` or :data:`IMMOVABLE`. ``why`` is Nova's reason against a live migration; '' if
-    there is no reason."""
+    :data:`COLD` or :data:`IMMOVABLE`. ``why`` is the reason why Nova cannot migrate the server
+    live; '' if Nova can."""
 
     can: str
     why: str = ''
@@ -203,12 +203,12 @@ class Image:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An instance, with its size, its allocations and its needs.
+    """An instance with its size, its allocations and its requirements.
 
-    ``name`` is the name of its libvirt domain. ``resources`` are its allocations on the provider
-    tree of its host, and ``shared_resources`` its allocations on sharing providers. Memory is in
-    MiB, disk in GiB. ``launched_at`` is in Unix seconds. ``launched_at``, ``flavor`` and ``image``
-    are None if unknown. ``live`` is the way in which Nova can move the instance.
+    ``name`` is the name of its libvirt domain. ``resources`` are the instance's allocations on the
+    provider tree of its host, and ``shared_resources`` are its allocations on sharing providers.
+    Memory is in MiB, disk in GiB. ``launched_at`` is in Unix seconds. ``launched_at``, ``flavor``
+    and ``image`` are None if unknown. ``live`` is the way in which Nova can move the instance.
 
     ``cells`` are the NUMA cells that the instance requests; empty for an instance without NUMA
     topology. ``on_cells`` are the numbers of the host's NUMA cells that these cells use now; None
@@ -269,8 +269,9 @@ class ServerGroup:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
     """A migration in progress, which Kronos or any other user requested. The instance is still
-    listed on ``source``. The room that the instance needs on the destination is included in
-    ``used`` of the destination, unless that is None, and in ``used`` of the sharing providers."""
+    listed on ``source``. The resources that the instance needs on the destination are included
+    in ``used`` of the destination, unless ``used`` is None, and in ``used`` of the sharing
+    providers."""
 
     instance_uuid: str
     source: str
@@ -281,8 +282,7 @@ class MoveUnderWay:
 class Snapshot:
     """All data that an evaluation reads from Nova and placement. ``taken_at`` is the time in ISO
     8601, UTC. ``unread`` maps an aggregate, or the pool of hosts without an aggregate, to a text
-    that names hosts which could not be read. ``flavors`` are read only to answer questions about
-    room."""
+    that names hosts which could not be read. ``flavors`` are read only for requests about room."""
 
     taken_at: str
     hosts: tuple[Host, ...]
@@ -295,14 +295,13 @@ class Snapshot:
     flavors: tuple[Shape, ...] = ()
 
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
-        """Return a copy with further moves in progress, whose needs are added to the use of their
-        destinations.
+        """Return a copy of the snapshot with further moves in progress. The resources that these
+        moves need are added to ``used`` of their destinations.
 
         A move is left out if its instance already has a move or is not on the source, or if the
-        destination is not in the snapshot. The use of a destination is not raised for an instance
-        without allocations on the provider tree of its source. The allocations of such an instance
-        are on the destination's tree already, and its migration record has the allocations on the
-        source.
+        destination is not in the snapshot. Nothing is added for an instance without allocations on
+        the provider tree of its source. The allocations of such an instance are on the
+        destination's tree already, and its migration record has the allocations on the source.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
@@ -324,8 +323,8 @@ class Snapshot:
                                    moves_under_way=tuple(added.values()))
 
     def zones(self) -> dict[str, str]:
-        """Return {host name: its availability zone} for each host whose aggregates set a zone. All
-        other hosts are in Nova's default zone."""
+        """Return {host name: availability zone of the host} for each host whose aggregates set a
+        zone. All other hosts are in Nova's default zone."""
         return {host: each.availability_zone for each in self.aggregates
                 if each.availability_zone for host in each.hosts}
 
@@ -346,9 +345,9 @@ class Snapshot:
 
 def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
-    """Return {host: {resource class: uuid of the sharing provider of this class}}. Instances of the
-    host get their allocations of these classes from the sharing providers. Classes that the host
-    itself provides are left out."""
+    """Return {host: {resource class: uuid of a sharing provider}}. Instances on the host get their
+    allocations of the class from this sharing provider. Classes that the host itself provides are
+    left out."""
     found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):
@@ -363,7 +362,7 @@ def _more(instance: Instance, before: Mapping[str, str],
     """Yield (resource class, amount) that a move of an instance needs in addition to its present
     allocations.
 
-    :param before, after: sharing providers of the source and the destination, as by
+    :param before, after: sharing providers of the source and of the destination, from the result of
         :func:`pools_of`
     """
     yield from instance.resources.items()

@@ -1,5 +1,5 @@
-"""Tasks: live migrations that a nova-conductor worker prepares, until it hands them over to
-nova-compute."""
+"""Tasks. A task is a live migration that a nova-conductor worker prepares, until the worker hands
+the migration over to nova-compute."""
 
 import dataclasses
 import datetime
