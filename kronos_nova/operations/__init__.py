@@ -1,1 +1,1 @@
-"""Logic of operations that operators request by a command or over the API."""
+"""Functions behind the operations that operators request by a command or over the API."""

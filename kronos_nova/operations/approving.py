@@ -11,13 +11,13 @@ from kronos_nova.objects import plan as plans
 
 def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.datetime,
             skip: Sequence[int] = (), only: Sequence[int] = ()) -> Approved:
-    """Approve a plan: all of its moves, all but some, or only some.
+    """Approve all moves of a plan, all moves except some, or only some moves.
 
     :param plan: the plan, read with its report
     :param skip: numbers (``order``) of moves to leave out; moves that depend on a skipped move, and
-        all moves of its group, are left out as well
-    :param only: numbers of moves to make; moves on which a chosen move depends, and all moves of
-        its group, are made as well
+        moves of the same group as a skipped move, are left out as well
+    :param only: numbers of moves to make; moves on which a chosen move depends, and moves of the
+        same group as a chosen move, are made as well
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is no longer proposed
     :raises RequestRefused: the plan has no move with one of the numbers, both lists are given, or
@@ -44,10 +44,10 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 def _without(moves, skipped):
     """Return the moves of a plan without the skipped moves. Moves that depend on a skipped move,
-    and all moves of its group, are skipped as well.
+    and moves of the same group as a skipped move, are skipped as well.
 
     :param skipped: numbers of moves
-    :raises RequestRefused: the plan has no move of such a number
+    :raises RequestRefused: the plan has no move with one of the numbers
     """
     _refuse_unknown('skip', skipped, moves)
     left_out, groups = set(skipped), _groups(moves)
@@ -60,10 +60,11 @@ def _without(moves, skipped):
 
 
 def _only(moves, wanted):
-    """Return the wanted moves, the moves on which these depend, and all moves of their groups.
+    """Return the moves ``wanted``, the moves on which returned moves depend, and all moves of the
+    same groups as returned moves.
 
     :param wanted: numbers of moves
-    :raises RequestRefused: the plan has no move of such a number
+    :raises RequestRefused: the plan has no move with one of the numbers
     """
     _refuse_unknown('only', wanted, moves)
     kept, by_order, groups = set(), {move.order: move for move in moves}, _groups(moves)
@@ -77,8 +78,8 @@ def _only(moves, wanted):
 
 
 def _groups(moves):
-    """Return {number of a move: set of the numbers of all moves in its group}. A move without a
-    group is alone in its set."""
+    """Return {number of a move: set of the numbers of all moves in its group}. For a move without a
+    group, the set has only the number of this move."""
     return {move.order: {other.order for other in moves if other is move
                          or move.group is not None and other.group == move.group}
             for move in moves}

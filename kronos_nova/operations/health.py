@@ -1,4 +1,4 @@
-"""The health of an aggregate: one figure from 0 to 100 for a dashboard or an alert."""
+"""The health of an aggregate, as one number from 0 to 100 for a dashboard or an alert."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -32,16 +32,16 @@ hot."""
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
-    """Return the health score of an aggregate, from 0 to 100. None where there is no evaluation, or
-    the last one failed.
+    """Return the health score of an aggregate, from 0 to 100. None if there was no evaluation, or
+    if the last evaluation failed.
 
-    Five kinds of problems cost points:
+    The score is 100 minus the points for five kinds of problems:
 
-    - imbalance of the worst policy: up to 40, at twice its threshold
-    - hot hosts: up to 25, if a quarter of the hosts is hot
-    - a drained host that cannot be emptied: 15
-    - a violated hard policy of a server group: 10
-    - policies without data: up to 10
+    - imbalance of the worst policy: up to 40 points, which are reached at twice the threshold
+    - hot hosts: up to 25 points, which are reached if a quarter of the hosts is hot
+    - a drained host that cannot be emptied: 15 points
+    - a violated hard policy of a server group: 10 points
+    - policies without data: up to 10 points, which are reached if no policy has data
 
     :param hosts: the counts ``hosts``, ``hot_hosts`` and ``broken_groups`` of the last evaluation
     :param drained: drains of all aggregates
@@ -60,8 +60,8 @@ def score(aggregate: Aggregate, hosts: Mapping[str, int],
 
 
 def _excess(policy):
-    """Return the excess of a policy's imbalance over its threshold, from 0 to 1. It is 0 up to the
-    threshold, 1 from twice the threshold, and in proportion between them."""
+    """Return the excess of a policy's imbalance over its threshold, from 0 to 1. It is 0 for an
+    imbalance up to the threshold, rises linearly above it, and is 1 from twice the threshold on."""
     if policy.imbalance is None or policy.imbalance <= policy.threshold:
         return 0.0
     if not policy.threshold:

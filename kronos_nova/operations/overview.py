@@ -56,7 +56,7 @@ each request. Chosen as the number of aggregates of a large cloud."""
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The state of Kronos. ``problems`` are sorted, the worst first. ``duration_error`` is the
-    median relative error of predicted durations of moves."""
+    median of the relative errors of predicted durations of moves."""
 
     at: datetime.datetime
     database_revision: str
@@ -71,7 +71,7 @@ class Overview:
 
     @property
     def severity(self) -> str | None:
-        """Return the severity of the worst problem; None without problems."""
+        """Return the severity of the worst problem; None if there is no problem."""
         return self.problems[0].severity if self.problems else None
 
 
@@ -107,7 +107,7 @@ class Observer:
 
     def aggregates(self, last: Sequence[models.CycleRow],
                    now: datetime.datetime) -> list[status.Aggregate]:
-        """Return the aggregates of the overview. Its other data is not read.
+        """Return the aggregates of the overview. The other data of the overview is not read.
 
         :param last: rows of the last evaluation of each aggregate
         :raises ConfigurationError: nova.conf names a level or a window that does not exist
@@ -236,8 +236,8 @@ class Observer:
     def _waiting_plan(self, aggregate, now):
         """Yield the problem that the plan of an aggregate waits for approval.
 
-        It is a warning if the aggregate is far above a threshold and the plan has waited long.
-        Otherwise it is a notice.
+        Its severity is WARNING if an imbalance of the aggregate is far above its threshold and the
+        plan has waited long. Otherwise the severity is NOTICE.
         """
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
@@ -322,8 +322,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the problem that an aggregate would not survive some losses of hosts or failure
-    domains. It survives a loss if all lost servers restart elsewhere."""
+    """Yield the problem that some hosts or failure domains of an aggregate cannot be lost without
+    consequences, because not all of their servers could restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -368,16 +368,16 @@ def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """Return (AggregateReport, counts) from the JSON of a report. The result is cached, because
-    reports are large and only change with an evaluation."""
+    """Return (AggregateReport, counts) from the JSON of a report. The result is cached, because a
+    report is large and changes only with the next evaluation."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 
 def report_of(last):
     """Return the report of an aggregate's last evaluation; None before the first evaluation.
 
-    If the process of the last evaluation died, the report of the evaluation before it is returned,
-    with the outcome ``failed`` and a warning.
+    If the process of the last evaluation died, return the report of the previous evaluation, with
+    the outcome ``failed`` and a warning.
     """
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None

@@ -58,7 +58,8 @@ requests."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSnapshot:
-    """A recorded snapshot in a list. Fields without a description are from its ``meta.json``.
+    """One entry in the list of recorded snapshots. Fields without a description are from the
+    snapshot's ``meta.json``.
 
     name : name of the snapshot's folder
     bytes : size of all files of the snapshot together
@@ -73,11 +74,11 @@ class RecordedSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The inputs that a replay uses in place of the recorded inputs. An input that is None is not
-    replaced.
+    """The inputs that a replay uses in place of recorded inputs. If a field is None, the replay
+    uses the recorded input.
 
     policies : content of a policies file
-    spread_planner, pack_planner : names of planners
+    spread_planner, pack_planner : names of the planners for the two modes
     budget : maximum number of moves
     """
 
@@ -90,11 +91,11 @@ class Change:
 class SnapshotFolder:
     """The recorded snapshots in a folder.
 
-    :param folder: folder with a folder for each snapshot, as kronos-record writes it; None for no
-        snapshots
+    :param folder: folder that contains the folders of snapshots, which kronos-record writes; None
+        if there are no snapshots
     :param seconds: time limit of a replay
     :param memory: MiB that a replay may use
-    :param program: module whose ``main`` is that of ``kronos-replay``
+    :param program: module with the function ``main`` of ``kronos-replay``
     """
 
     def __init__(self, folder: str | None, seconds: float, memory: int, program: str):
@@ -125,7 +126,7 @@ class SnapshotFolder:
     def packed(self, name: str):
         """Return a snapshot as a compressed tar archive in an open temporary file.
 
-        :raises SnapshotNotFound: there is no snapshot of that name
+        :raises SnapshotNotFound: there is no snapshot with this name
         """
         folder = self._find(name)
         file = tempfile.TemporaryFile()     # noqa: SIM115 - its reader closes it
@@ -138,11 +139,11 @@ class SnapshotFolder:
         """Replay a snapshot with changed inputs.
 
         :returns: the object that ``kronos-replay -f json`` prints
-        :raises SnapshotNotFound: there is no snapshot of that name
+        :raises SnapshotNotFound: there is no snapshot with this name
         :raises RequestRefused: the policies, the planner or the snapshot are invalid
-        :raises OutOfBounds: the policies are nested too deep
+        :raises OutOfBounds: the policies have too many levels of nesting
         :raises ReplayBusy: another replay is in progress
-        :raises ReplayTooLarge: the replay exceeds its time or memory
+        :raises ReplayTooLarge: the replay exceeds its limit of time or memory
         """
         folder = self._find(name)
         if not self._turn.acquire(blocking=False):

@@ -1,7 +1,7 @@
 """Levels, pauses and stops that operators set by a command or over the API.
 
-Their times are from the clock of the control database, not from the host on which the operator set
-them.
+The recorded times are from the clock of the control database, and not from the host on which an
+operator runs a command.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:
-    """Set the automation level of one aggregate or of all. Waiting plans end if the new level
-    starts no plans.
+    """Set the automation level of one aggregate or of all. If no plan starts at the new level,
+    plans that wait are ended.
 
     :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -57,8 +57,8 @@ def set_level(conf, database, switch: automation.Switch) -> None:
 
 
 def _void_waiting(conf, database, switch):
-    """End the plans that wait for approval or for their start in aggregates whose new level starts
-    no plans."""
+    """End the plans that wait for approval or for their start, in the aggregates whose new level
+    lets no plan start."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
     for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
@@ -87,9 +87,10 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
     :param who: a Switch of kind PAUSE without a value; it has the aggregate and the operator
     :param everyone: whether pauses and stops that other operators have set end as well
-    :param is_done: whether stops that are not in the database yet have already been ended
+    :param is_done: whether the caller has already ended stops that are not in the database yet
     :returns: the Switches that ended
-    :raises NotInScope: nothing ended, and the aggregate is not one for which Kronos plans
+    :raises NotInScope: there was no pause or stop to end, and Kronos does not plan for this
+        aggregate
     """
     gone = switches.SwitchBoard(database).resume(_dated(database, who), everyone)
     if not gone and not is_done:
@@ -116,9 +117,10 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
     """Set a stop by a file on this host and a message to all executors. The executors record the
     stop in the control database as soon as the database answers.
 
-    :returns: sentences about the file or the broker, if it was not reached
+    :returns: a sentence for the file if it could not be written, and a sentence for the broker if
+        it did not take the message
     :raises NotInScope: Kronos does not plan for this aggregate
-    :raises ConfigurationError: neither the file could be written nor the message sent
+    :raises ConfigurationError: the file could not be written, and the message could not be sent
     """
     refuse_unknown(conf, switch.aggregate)
     stop, stops = pending_stops.PendingStop(switch, let_finish), pending_stops.for_conf(conf)
@@ -131,8 +133,8 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
-    """Revoke stops that are not in the control database yet. Nothing is done if this host has no
-    such stop.
+    """Revoke stops that are not in the control database yet, on this host and by a message to all
+    executors. Nothing is done if this host has no such stop.
 
     :param set_by: operator whose stops are revoked; None for all operators
     :returns: the Switches of the revoked stops of this host
@@ -148,8 +150,8 @@ def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
     executors.
 
     :param set_by: operator whose stops are revoked; None for all operators
-    :returns: (revoked stops of this host, sentences about the file or the broker if it was not
-        reached)
+    :returns: (revoked stops of this host, sentences). There is a sentence for the file if it could
+        not be changed, and for the broker if it did not take the message
     """
     stops = pending_stops.for_conf(conf)
     gone: list[pending_stops.PendingStop] = []
@@ -186,7 +188,8 @@ def _fan_out(conf, method, **arguments):
 
 
 def _choose_threads():
-    """Make oslo.messaging use threads. Its default is eventlet, which commands do not load."""
+    """Make oslo.messaging use threads. The default of oslo.messaging is eventlet, which commands do
+    not load."""
     from oslo_service import backend
     with contextlib.suppress(backend.exceptions.BackendAlreadySelected):
         backend.init_backend(backend.BackendType.THREADING)
@@ -194,8 +197,8 @@ def _choose_threads():
 
 def own_level(found: automation.Switches, aggregate: str, level: str,
               kind: str = automation.LEVEL) -> automation.Switch | None:
-    """Return the Switch that set the level in force of an aggregate; None where nova.conf sets the
-    level.
+    """Return the Switch that has set the level in force for an aggregate; None if the level is that
+    of nova.conf.
 
     :param level: level in force
     :param kind: LEVEL or REPAIR_LEVEL

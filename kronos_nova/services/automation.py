@@ -1,5 +1,5 @@
-"""Operations on levels, pauses and stops: show and set them, show their history, end pauses and
-stops."""
+"""Operations on levels, pauses and stops. They show and set them, show their history, and end
+pauses and stops."""
 
 from kronos_client.contract import automation as contract
 from kronos_client.contract.base import Request
@@ -24,7 +24,7 @@ def set_level(context: Context, request: contract.SetLevel) -> contract.Automati
     """Set the automation level of an aggregate.
 
     :raises NotInScope: Kronos does not plan for this aggregate
-    :raises RequestRefused: nova.conf does not permit such a level
+    :raises RequestRefused: the level is above the highest level that nova.conf permits
     """
     switching.set_level(context.conf, context.database,
                         _switch(context, request, automation.REPAIR_LEVEL if request.repairs
@@ -45,7 +45,8 @@ def pause(context: Context, request: contract.Scope) -> contract.Automation:
 def resume(context: Context, request: contract.Resume) -> contract.Resumed:
     """End the pauses and stops of an aggregate or of all aggregates.
 
-    :raises NotInScope: nothing was paused, and the aggregate is not one for which Kronos plans
+    :raises NotInScope: there was no pause or stop to end, and Kronos does not plan for this
+        aggregate
     """
     # Pending stops are removed first, because they would otherwise take effect after the resume.
     pending = switching.resume_pending(context.conf, request.aggregate,
@@ -75,7 +76,7 @@ def _switch(context, request, kind, value):
 
 
 def levels_of(conf, found: automation.Switches) -> list[contract.Level]:
-    """Return the automation level in force of each aggregate that Kronos plans."""
+    """Return the automation level that is in force for each aggregate that Kronos plans."""
     defaults = levels.defaults(conf)
     return [_level(name, found, defaults) for name in aggregates.aggregates_in_scope(conf)]
 

@@ -1,5 +1,5 @@
-"""The context in which a service function runs: its caller, the configuration, and access to the
-cloud."""
+"""The context in which a service function runs. It has the caller, the configuration, and access to
+the cloud."""
 
 import dataclasses
 import datetime
@@ -26,12 +26,13 @@ class Context:
     """The caller of a service function, and access to the data that the function needs.
 
     who : name of the caller, which is stored with each change
-    read_cloud : reads the present cloud; only drains and room need it
-    read_flavors : reads Nova's flavors; only room needs them
-    host_api : makes the HostApi, which accesses single hosts; only the occupancy of a host needs it
-    planner_ports : makes the PlannerPorts, the sources that planning uses
-    room_allocations : makes the RoomAllocations, which keep room in placement; only the release of
-        room needs it
+    read_cloud : function that reads the present cloud; only drains and room need it
+    read_flavors : function that reads Nova's flavors; only room needs it
+    host_api : function that makes the HostApi, which accesses single hosts; only the occupancy of a
+        host needs it
+    planner_ports : function that makes the PlannerPorts, which are the sources that planning uses
+    room_allocations : function that makes the RoomAllocations, which keep room in placement; only
+        the release of room needs it
     """
 
     conf: cfg.ConfigOpts
@@ -51,5 +52,5 @@ class Context:
         return journal.Journal(self.database, self.who)
 
     def names_of(self, uuids: Iterable[str]) -> dict[str, str]:
-        """Return {uuid: name} of servers, without servers whose names are not known."""
+        """Return {uuid: name} of servers. Servers whose names are not known are left out."""
         return server_names.ServerNames(self.database).read(uuids)

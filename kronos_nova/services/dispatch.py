@@ -1,5 +1,5 @@
-"""Dispatch of requests from the API and from commands: each request is checked, and its operation
-is run."""
+"""Dispatch of requests from the API and from commands. Each request is checked, and then its
+operation is run."""
 
 import datetime
 import importlib
@@ -42,8 +42,8 @@ def function_of(operation: Operation) -> Callable[[Context, Request], Response |
 def run(operation: Operation, context: Context, request: Request) -> Response | None:
     """Check a request and run its operation.
 
-    :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not
-        within the calendar
+    :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is
+        before the first or after the last year of the calendar
     :raises KronosException: the operation is refused
     """
     if hasattr(request, 'reason'):
@@ -54,11 +54,11 @@ def run(operation: Operation, context: Context, request: Request) -> Response | 
 
 
 def check(values: Mapping[str, object]) -> None:
-    """Refuse values of any operation that cannot be stored or shown.
+    """Raise an error if a value of a request cannot be stored or shown.
 
     :param values: the fields of a request, by name
-    :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not
-        within the calendar
+    :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is
+        before the first or after the last year of the calendar
     """
     for name, value in values.items():
         for each in value if isinstance(value, list) else [value]:
@@ -69,9 +69,10 @@ def check(values: Mapping[str, object]) -> None:
 
 
 def _refuse_outside_calendar(time, what):
-    """Refuse times that cannot be converted to UTC.
+    """Raise an error if a time cannot be converted to UTC.
 
-    :raises OutOfBounds: in UTC the time is before the first year or after the last
+    :raises OutOfBounds: in UTC, the time is before the first year or after the last year of the
+        calendar
     """
     try:
         time.astimezone(datetime.UTC)

@@ -1,4 +1,4 @@
-"""Operations on drains: check, begin, list and release them."""
+"""Operations on drains: check, begin, list and release drains."""
 
 import dataclasses
 import datetime
@@ -32,8 +32,8 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises NotInScope: a host is in no aggregate for which Kronos plans
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
     :raises DrainPending: a host is being drained, or waits to be released
-    :raises DrainRefused: no server can leave, an aggregate would have no host left, or losses of
-        other hosts would no longer be covered
+    :raises DrainRefused: no server can leave its host, an aggregate would have no host left that
+        takes servers, or some servers could no longer restart after the loss of another host
     :raises RequestRefused: the deadline is over, no host is named, or the policies file cannot be
         read
     """
@@ -82,8 +82,8 @@ def release(context: Context, request: OneHost) -> contract.Drain:
 
 
 def occupied(context: Context, request: OneHost) -> contract.Occupancy:
-    """Return the servers that still occupy a host. A server that has left the host counts until its
-    migration is settled.
+    """Return the servers that still occupy a host. A server that has left the host still counts
+    until its migration is settled.
 
     :raises HostNotFound: Nova has no such host
     """
@@ -122,7 +122,7 @@ def view(found: drains.Drain) -> contract.Drain:
 
 
 def _later(deadline, now):
-    """Return a deadline converted to UTC; None for no deadline.
+    """Return a deadline converted to UTC; None if ``deadline`` is None.
 
     :raises RequestRefused: the deadline has passed
     """

@@ -1,4 +1,5 @@
-"""Operations on evaluations: show the last one of an aggregate, or its imbalance over time."""
+"""Operations on evaluations: show the last evaluation of an aggregate, or the imbalance of an
+aggregate over time."""
 
 import collections
 import datetime
@@ -59,7 +60,7 @@ def _host(load, scored_by):
 
 
 def history(context: Context, request: contract.ShowHistory) -> contract.History:
-    """Return the imbalances of an aggregate at its evaluations between two times.
+    """Return the imbalances of an aggregate that its evaluations found between two times.
 
     :raises NotInScope: Kronos does not plan for this aggregate
     """

@@ -1,4 +1,4 @@
-"""Operations on hosts: list and show them, with the results of the last evaluations."""
+"""Operations on hosts: list and show hosts, with the results of the last evaluations."""
 
 import collections
 from collections.abc import Collection
@@ -41,7 +41,7 @@ def show(context: Context, request: OneHost) -> contract.Host:
 
 def _found(context):
     """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score. Only
-    aggregates that Kronos plans are included, so the inner dict may be empty."""
+    aggregates that Kronos plans are included, so a host may have an empty dict."""
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
     for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():

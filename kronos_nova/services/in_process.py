@@ -16,7 +16,7 @@ from kronos_nova.services.context import Context
 
 
 class InProcessClient:
-    """A client that runs operations in its own process. It has the interface of
+    """A client that runs operations in its own process, without the API. It has the interface of
     :class:`kronos_client.http.HttpClient`."""
 
     def __init__(self, context: Context):
@@ -26,7 +26,7 @@ class InProcessClient:
         """Run an operation in this process, and convert its exceptions to those of the contract.
 
         :raises Refused: the operation is refused
-        :raises StopPending: the moves are stopped without the control database
+        :raises StopPending: the stop is in force, but is not in the control database yet
         :raises Unreachable: the control database, Nova or Prometheus does not answer
         """
         context = self._context
@@ -48,8 +48,8 @@ class InProcessClient:
 
 
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
-    """Refuse a request that the API would refuse. The check is needed here, because structs do not
-    validate their values when they are made.
+    """Raise an error for a request that the API would refuse. The check is needed because structs
+    do not validate their values when they are made in Python.
 
     :raises Refused: a field is out of the bounds of the contract
     """

@@ -1,5 +1,5 @@
-"""Operations on the maintenance in progress: show, stop or end it, and record that a host was
-serviced."""
+"""Operations on the maintenance in progress: show, stop or end the maintenance, and record that a
+host was serviced."""
 
 import datetime
 
@@ -66,13 +66,13 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
 
 def is_run(context: Context, found: m.Maintenance) -> bool:
-    """Return whether a living process runs a maintenance; false if it has none or its process is
-    dead."""
+    """Return whether a process that is alive runs a maintenance. Return false if no process runs
+    the maintenance, or if its process is dead."""
     return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
 
 
 def _to(context, state):
-    """Set the state of the maintenance in progress.
+    """Bring the maintenance in progress to a state.
 
     :raises MaintenanceNotFound: no maintenance is in progress, or it has ended meanwhile
     """

@@ -1,4 +1,4 @@
-"""Operations on moves: list, show and abort them."""
+"""Operations on moves: list, show and abort moves."""
 
 import functools
 from collections.abc import Collection
@@ -20,9 +20,9 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
     """Return a page of moves, for example of one server, plan or aggregate.
 
     :raises MoveNotFound: the marker is not the uuid of a move
-    :raises ServerNotFound: no server of that name or uuid is known
-    :raises ServerAmbiguous: several servers have that name
-    :raises NotInScope: no move is found, and the aggregate is not one for which Kronos plans
+    :raises ServerNotFound: no server with this name or uuid is known
+    :raises ServerAmbiguous: several servers have this name
+    :raises NotInScope: no move is found, and Kronos does not plan for this aggregate
     """
     named = request.server or request.instance
     found = move_queries.moves(
@@ -60,10 +60,10 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """Return moves as structs ``cls`` of the contract. The structs have names of servers, progress
-    and estimated ends.
+    """Return moves as structs ``cls`` of the contract. A struct has the name of the server, the
+    progress and the estimated end of the move.
 
-    :param more: further fields of ``cls``, equal for all moves
+    :param more: further fields of ``cls``; their values are the same for all moves
     """
     observed = functools.cache(journal.Journal(database, 'observer').durations)
     now = database.utcnow()
@@ -76,8 +76,8 @@ def views(database: Database, found: Collection[moves.MoveRecord],
 
 
 def _future(end, now):
-    """Return the estimated end of a move; None if that time has passed, because the end is then not
-    known."""
+    """Return the estimated end of a move; None if the estimated end has passed, because the real
+    end is then not known."""
     return end if end is not None and end > now else None
 
 

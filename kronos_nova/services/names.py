@@ -16,7 +16,7 @@ def uuid_of(context: Context, server: str) -> str:
 
     :param server: name or uuid of the server
     :raises ServerNotFound: Kronos has no record of such a server
-    :raises ServerAmbiguous: several servers have that name
+    :raises ServerAmbiguous: several servers have this name
     """
     found = server_names.ServerNames(context.database).find(server)
     if len(found) > 1:
@@ -50,14 +50,15 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return how Nova can move a server that it cannot migrate live, and the reason why not live.
-    None where Nova can migrate the server live, by the last evaluation."""
+    """Return the Immovable of a server that Nova cannot migrate live. It has the reason, and says
+    how Nova can move the server. Return None if Nova can migrate the server live. The result is
+    that of the last evaluation."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 
 
 def _reports_that_name(database, uuid):
-    """Yield (aggregate, report) of the last evaluations whose report contains the uuid of a
+    """Yield (aggregate, report of its last evaluation) for each report that contains the uuid of a
     server."""
     for row in cycles.Cycles(database).last():
         # Most reports do not contain the uuid, and are not parsed.

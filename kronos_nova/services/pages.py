@@ -6,7 +6,7 @@ from kronos_client.contract.base import Page
 
 
 def marker_of(found: Sequence[str], request: Page) -> str | None:
-    """Return the marker for the request of the next page; None where there is no next page.
+    """Return the marker with which the next page is requested; None if there is no next page.
 
     :param found: the markers of this page's entries, such as uuids
     """

@@ -1,4 +1,4 @@
-"""Operations on plans: list, show, approve and reject them."""
+"""Operations on plans: list, show, approve and reject plans."""
 
 from kronos_client.contract import plans as contract
 from kronos_client.contract import reasons
@@ -17,7 +17,7 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
     """Return a page of plans.
 
     :raises PlanNotFound: the marker is not the uuid of a plan
-    :raises NotInScope: the aggregate has no plan, and is not one for which Kronos plans
+    :raises NotInScope: the aggregate has no plan, and Kronos does not plan for it
     """
     found = pagination.plans(context.database, request.limit, request.marker,
                              aggregate=request.aggregate, state=request.state,
@@ -43,8 +43,8 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
 
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
-    :raises RequestRefused: the plan has no move of a given number, both lists of numbers are given,
-        or the level of its aggregate permits no approved plan
+    :raises RequestRefused: the plan has no move with a given number, both lists of numbers are
+        given, or the level of the plan's aggregate does not permit that approved plans run
     """
     journal = context.journal()
     plan = journal.plan(request.plan)

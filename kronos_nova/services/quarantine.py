@@ -1,4 +1,4 @@
-"""Operations on servers in quarantine: list them, and release one."""
+"""Operations on servers in quarantine: list the servers, and release one server."""
 
 from kronos_client.contract import quarantine as contract
 from kronos_client.contract.base import Request

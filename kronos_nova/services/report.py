@@ -1,5 +1,5 @@
-"""The report: sums of moves and of loads of hosts over a time. It compares the loads with the loads
-before the first move, and with the loads that there would be without moves."""
+"""The report: sums of moves and of loads of hosts over a time. The report compares the loads with
+two others: the loads before the first move, and an estimate of the loads without moves."""
 
 import collections
 import dataclasses
@@ -37,7 +37,7 @@ class _Sums:
 def show(context: Context, request: contract.ShowReport) -> contract.Report:
     """Return the sums of moves and loads between two times.
 
-    :raises NotInScope: nothing is found, and the aggregate is not one for which Kronos plans
+    :raises NotInScope: nothing is found, and Kronos does not plan for this aggregate
     """
     until = request.until or context.utcnow()
     since = request.since or clock.earlier(until, YEAR)
@@ -70,7 +70,8 @@ def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
 
 
 def _added(found, each: db_sums.MoveSum) -> _Sums:
-    """Add a MoveSum to the _Sums of its month, project and aggregate, and return these _Sums."""
+    """Add a MoveSum to the _Sums with the same month, project and aggregate, and return these
+    _Sums."""
     sums = found[each.month, each.project, each.aggregate]
     sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
     return sums
@@ -105,7 +106,7 @@ def _view(key, sums):
 
 def _comparison(known, request, days) -> contract.Comparison:
     """Compare the load in the days after the first move with the load in as many days before it.
-    The day of the first move belongs to neither time."""
+    The day of the first move is in neither of these times."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -140,11 +141,12 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return the hot and contended minutes a day within some days; None where no evaluation covers
-    any of the time.
+    """Return the LoadOfTime of some days, which has the hot and contended minutes a day; None if no
+    evaluation covers these days.
 
-    :param loads: one sum, or none
-    :param covered: field with the time for which the other two fields are known
+    :param loads: list with the LoadSum of these days; empty if there is none
+    :param covered: name of the field with the seconds for which the fields ``hot`` and
+        ``contended`` are known
     """
     [total] = loads or [None]
     seconds = total and getattr(total, covered)

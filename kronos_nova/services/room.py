@@ -47,7 +47,7 @@ evaluation changes the state only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
-    """Return, for each flavor, the number of new servers that fit into the cloud.
+    """Return the number of new servers of each flavor that fit into the cloud.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -77,11 +77,12 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return how many servers of each shape would fit after moves that make room for the shape.
+    """Return the number of servers of each shape that would fit after moves that make room for this
+    shape.
 
-    :param wanted: shapes, each the resources of one server
-    :returns: {position of a shape in ``wanted``: number of servers}; empty where the request
-        permits no moves
+    :param wanted: shapes; a shape is the resources of one server
+    :returns: {position of a shape in ``wanted``: number of servers}; empty if the request permits
+        no moves
     """
     from kronos_nova.room import defragmenting  # imported late, as above
     if request.moves is None:
@@ -117,7 +118,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
 
 
 def check(context: Context, request: contract.CheckRoom) -> contract.Room:
-    """Return whether there is room for new servers, and the moves that would make it.
+    """Return whether there is room for new servers, and the moves that would make room for them.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -128,8 +129,8 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
-    """Return (the result of :func:`check`, the shape of the new servers, the checked cloud). A
-    shape is the resources of one server."""
+    """Return a tuple of three items: the result of :func:`check`, the shape of the new servers, and
+    the checked cloud. A shape is the resources of one server."""
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
@@ -142,8 +143,8 @@ def _checked(context: Context,
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
-    """Return the moves that join fragments of free room, and the number of servers that fit before
-    and after the moves.
+    """Return the moves that join fragments of free room, and the numbers of servers that fit before
+    and after these moves.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -203,8 +204,8 @@ def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
 
 def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragments
             ) -> tuple['_Asked', Shape, 'ConstraintRules']:
-    """Return the cloud, the shape (resources) of one new server, and the rules for moves that make
-    room.
+    """Return a tuple of three items: the cloud, the shape (resources) of one new server, and the
+    rules for moves that make room.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -216,8 +217,8 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
-    """Return the Limits of a plan with at most ``moves`` moves. The time limit of planning begins
-    now.
+    """Return the Limits of a plan with at most ``moves`` moves. The time limit counts from this
+    call.
 
     :param parts: number of plans that share the time limit of one plan
     """
@@ -251,7 +252,7 @@ class _Asked:
     changed : the result of the changes
     outcome : the effects of the changes, as a struct of the contract
     operator_rules : rules of operators in the policies file
-    flavors : returns Nova's flavors, which are read once
+    flavors : function that returns Nova's flavors; it reads the flavors only once
     """
 
     snapshot: Snapshot
@@ -299,8 +300,8 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
            moves: bool = False):
     """Return the rules that decide which servers fit on which hosts.
 
-    :param moves: True for servers that are moved, to which the checks of moves apply too; False for
-        servers that are started
+    :param moves: whether the servers are moved or started. True adds the checks that apply only to
+        moves
     """
     from kronos_nova.constraints.base import ConstraintRules  # imported late, as above
     from kronos_nova.cycle.options import packs_numa_cells
@@ -314,8 +315,9 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
 
 def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
-    """Return {flavor: trend of the number of its servers that still fit} of an aggregate. Empty for
-    a request without an aggregate, with a project, or with hypothetical changes."""
+    """Return {flavor: trend of the number of further servers of the flavor that fit into the
+    request's aggregate}. The result is empty for a request without an aggregate, with a project, or
+    with hypothetical changes."""
     from kronos_nova.room import trend  # imported late, as above
     if request.aggregate is None or request.project or any(
             (request.ratio, request.add, request.lose, request.boot)):
@@ -337,11 +339,11 @@ def _slots(found, after, trend, after_moves):
 
 
 def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
-    """Request room for new servers. Moves make the room, and it is then kept for these servers.
+    """Request room for new servers. Moves make the room, which is then kept for these servers.
 
-    :raises NotInScope: the aggregate does not exist, or is not one for which Kronos plans
+    :raises NotInScope: the aggregate does not exist, or Kronos does not plan for it
     :raises RequestRefused: there is no such flavor, no aggregate is named and several are in scope,
-        or losses of hosts would no longer be covered
+        or some servers could no longer restart after the loss of a host
     """
     from kronos_nova.cycle import aggregates  # imported late, as above
     from kronos_nova.room import keeping
@@ -376,8 +378,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Refuse moves after which fewer losses of hosts are covered. The loss of a host is covered if
-    all its servers would restart elsewhere.
+    """Raise an error if fewer losses of hosts would be covered after some moves. The loss of a host
+    is covered if all its servers would restart elsewhere.
 
     :raises RequestRefused: after the moves some losses would no longer be covered
     """

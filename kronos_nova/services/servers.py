@@ -1,4 +1,4 @@
-"""Operations on servers: list them, and explain why a server was moved or stays."""
+"""Operations on servers: list servers, and explain why a server was moved or stays."""
 
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
@@ -37,8 +37,8 @@ def list_servers(context: Context, request: contract.ListServers) -> contract.Se
 def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:
     """Return the reasons why a server was moved or stays, and its past moves.
 
-    :raises ServerNotFound: no server of that name or uuid is known
-    :raises ServerAmbiguous: several servers have that name
+    :raises ServerNotFound: no server with this name or uuid is known
+    :raises ServerAmbiguous: several servers have this name
     """
     uuid, now = known_names.uuid_of(context, request.server), context.utcnow()
     stay = known_names.stay_of(context.database, uuid) or _stay_of_all(context, uuid)
@@ -66,8 +66,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
-    """Return the reason why the last evaluation of a server's aggregate moved no server. None if
-    that evaluation made a plan, or if there was none."""
+    """Return the reason why the last evaluation of a server's aggregate made no plan. None if the
+    evaluation made a plan, or if there was no evaluation."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
     last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
     if last is None or last.outcome in (None, plans.PLANNED):
@@ -87,8 +87,8 @@ def _planned(context, uuid):
 
 
 def _explained(context, found):
-    """Return moves as structs of the contract. The structs have the imbalances that the plans of
-    the moves expected, and the best alternatives."""
+    """Return moves as structs of the contract. A struct has the imbalances that the plan of the
+    move expected, and the best alternative to the move."""
     journal = context.journal()
     of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
     as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(

@@ -37,7 +37,7 @@ def show_aggregate(context: Context, request: contract.OneAggregate) -> contract
 
 
 def _cloud(conf):
-    """Return the name of the cloud; None where nova.conf has none."""
+    """Return the name of the cloud; None if nova.conf does not name the cloud."""
     return conf.kronos_api.cloud_name or conf.kronos_nova.region_name
 
 

@@ -1,5 +1,5 @@
-"""Operations that work without the control database. They are a stop, and the end of a stop that is
-not in the database yet."""
+"""Operations that work without the control database. There are two: to set a stop, and to end a
+stop that is not in the database yet."""
 
 from typing import NoReturn
 
@@ -18,7 +18,7 @@ from kronos_nova.operations import switching
 
 
 class WithoutDatabase:
-    """A client for operations without the control database. It has the interface of
+    """A client that is used while the control database does not answer. It has the interface of
     :class:`kronos_nova.services.in_process.InProcessClient`.
 
     :param who: the caller
@@ -31,10 +31,11 @@ class WithoutDatabase:
         self._error = error
 
     def call(self, operation: Operation, request: Request) -> NoReturn:
-        """Run an operation without the control database where that is possible. The answer is an
-        exception in every case.
+        """Run an operation without the control database, if this is possible. In every case an
+        exception is raised, which reports the result.
 
-        :raises StopPending: the operation was a stop; it is in force, but not in the database yet
+        :raises StopPending: the operation was a stop; the stop is in force, but is not in the
+            database yet
         :raises Unreachable: the operation needs the control database
         :raises KronosException: the operation is refused
         """
