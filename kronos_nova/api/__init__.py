@@ -1,2 +1,2 @@
-"""The HTTP API. Everything follows from one table of operations: the answers to requests, the rules
-of oslo.policy, and the OpenAPI document."""
+"""The HTTP API. One table of operations determines the answers to requests, the rules of
+oslo.policy, and the OpenAPI document."""

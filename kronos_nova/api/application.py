@@ -1,5 +1,5 @@
-"""The WSGI application of kronos-api: the operations behind keystonemiddleware, oslo.policy and
-request ids."""
+"""The WSGI application of kronos-api: the operations, behind keystonemiddleware, oslo.policy and
+the middleware for request ids."""
 
 import threading
 
@@ -77,8 +77,9 @@ def _add_routes(application, services, enforcer, turns):
 
 
 class _OwnContext:
-    """A middleware that gives each request a new context. Otherwise a thread would keep the context
-    of its last request, and log it with messages about the next request."""
+    """A middleware that gives each request a new context. Without it, a thread would keep the
+    context of its last request, and messages about the next request would be logged with this old
+    context."""
 
     def __init__(self, application, _conf):
         self._application = application
@@ -98,11 +99,11 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """A middleware that validates the tokens of requests. The application, not this middleware,
-    decides whether a request needs a token.
+    """A middleware that validates the tokens of requests. This middleware does not decide whether a
+    request needs a token. The application decides that.
 
     With ``delay_auth_decision``, keystonemiddleware reports every token as invalid while keystone
-    does not answer, so that people would throw away valid tokens. This class reports the outage
+    does not answer, so that users would replace valid tokens. This class reports the outage
     instead.
     """
 
@@ -123,8 +124,9 @@ def _as_it_is(_request, _response, error, _params):
 
 
 class BodyLimit:
-    """A middleware that refuses a body larger than ``[oslo_middleware] max_request_body_size`` with
-    a JSON error. oslo's own middleware answers in plain text."""
+    """A middleware that refuses a body larger than ``[oslo_middleware] max_request_body_size``
+    with a JSON error. The middleware of oslo.middleware is not used, because it answers in plain
+    text."""
 
     def __init__(self, conf):
         for group, options in middleware_opts.list_opts_sizelimit():
@@ -140,7 +142,8 @@ class BodyLimit:
 
 
 class Microversion:
-    """A middleware that negotiates the microversion and reports it in the response."""
+    """A middleware that negotiates the microversion of a request, and reports the microversion in
+    the response."""
 
     def process_request(self, request, response):
         response.append_header('Vary', microversion_parse.STANDARD_HEADER)
@@ -159,8 +162,8 @@ class Microversion:
 
 
 class Authentication:
-    """A middleware that refuses requests without a valid token of keystone, except for public
-    resources."""
+    """A middleware that refuses requests without a valid token of keystone. Requests for public
+    resources need no token."""
 
     def process_resource(self, request, _response, resource, _params):
         if getattr(resource, 'is_public', False):

@@ -1,7 +1,8 @@
 """The address of a client, from the connection or from the headers of a proxy.
 
-A proxy appends the address to a header that the client may have sent itself, so only the last entry
-can be trusted. oslo.middleware uses the whole header, so it is not used here.
+A proxy appends the address to a header. The client may have sent earlier entries of this header, so
+only the last entry can be trusted. oslo.middleware uses the whole header, and is therefore not
+used.
 """
 
 import ipaddress
@@ -21,10 +22,10 @@ lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 6
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
-    """Return the address from which a request came, printable in a log.
+    """Return the address from which a request came, as a text without control characters for a log.
 
     :param env: WSGI environment of the request
-    :param trusts_proxy: true to use the headers of a proxy, false to use the address of the
+    :param trusts_proxy: whether to use the headers of a proxy; false to use the address of the
         connection
     """
     claimed = env.get('REMOTE_ADDR') or 'unknown'
@@ -36,8 +37,8 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the network for which wrong passwords are counted: an IPv4 address itself, or the
-    first 64 bits of an IPv6 address."""
+    """Return the network for which wrong passwords are counted. It is the address itself for IPv4,
+    and the first 64 bits of the address for IPv6."""
     found = _parsed(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)

@@ -69,7 +69,7 @@ def translate(request, _response, error, _params):
 
 
 def serialize(request, response, error):
-    """Write an error in the form that the API working group of OpenStack asks for."""
+    """Write an error in the form that the API working group of OpenStack recommends."""
     status = int(error.status.partition(' ')[0])
     response.content_type = falcon.MEDIA_JSON
     response.data = json.dumps({'errors': [{

@@ -1,9 +1,10 @@
-"""A feed of events to any number of listeners, with one reader of the database.
+"""A feed, which sends events to any number of listeners. Only one thread reads the database for all
+listeners.
 
-While there are listeners, a thread reads all objects that have events, once a second. It keeps
-events about the objects that have changed. Each listener has a position among these events, so that
-a slow listener does not delay the others. A listener whose position is no longer kept gets the
-whole present state, as a new listener does.
+While there are listeners, the thread reads all objects that have events once a second. For each
+object that has changed, the thread stores an event for a time. Each listener has a position among
+the stored events, so that a slow listener does not delay the others. A listener whose next event is
+not stored any more gets the whole present state, as a new listener does.
 """
 
 import collections
@@ -82,11 +83,12 @@ Key = tuple[str, str]
 
 
 class Source(Protocol):
-    """The source of events. A key is (type of an event, id of its object)."""
+    """The protocol of a source of events. A key is the pair (type of the event, id of the
+    object)."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
         """Return {key: value} of all present objects, and of objects that have ended since a time.
-        Values are comparable, so that an object that has changed has another value."""
+        The value of an object is different after the object has changed."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
         """Return the events for objects that have changed."""
@@ -113,7 +115,8 @@ class Feed:
         self._begin()
 
     def _begin(self):
-        """Forget all events, so that the positions of earlier listeners are no longer valid."""
+        """Drop all stored events, so that the positions of earlier listeners are no longer
+        valid."""
         self._name = secrets.token_hex(4)
         self._looked_at = self._error = None
         self._is_stale = False
@@ -129,7 +132,8 @@ class Feed:
         :param last_id: id of the last event that the listener received before it connected again;
             None for a new listener
         :param seconds: maximum duration of the stream
-        :param who: the user; a user with few streams may replace a stream of a user with many
+        :param who: name of the user. If the maximum is reached, a new stream of a user with few
+            streams may end a stream of a user with many
         :raises TooManyListeners: the maximum number of listeners is reached
         :raises DBError: the control database does not answer
         """
@@ -149,11 +153,11 @@ class Feed:
             return made
 
     def _make_room(self, who):
-        """End a stream if the maximum number of listeners is reached. It is a stream of the user
-        with the most streams, who must have at least two streams more than ``who``.
+        """End a stream if the maximum number of listeners is reached. The stream is one of the user
+        with the most streams. This user must have at least two streams more than ``who``.
 
-        :raises TooManyListeners: the maximum number of listeners is reached, and no other user has
-            so many more streams
+        :raises TooManyListeners: the maximum number of listeners is reached, and no user has two
+            streams more than ``who``
         """
         if len(self._listeners) < self._most_listeners:
             return
@@ -177,8 +181,8 @@ class Feed:
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
         """Return (number of the next event for a listener, events that the listener gets first).
-        These first events are the whole present state. There are none if the listener connects
-        again, and all events that it missed are still kept. The caller holds the lock of
+        The first events are the whole present state. There are no first events if the listener has
+        connected again and all events that it missed are still stored. The caller holds the lock of
         ``changed``, as for :meth:`after`."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
@@ -192,7 +196,7 @@ class Feed:
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
         """Return (number of the next event, the events from ``number`` on). If not all of these
-        events are still kept, return the whole present state instead."""
+        events are still stored, return the whole present state instead."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)
@@ -280,8 +284,8 @@ def _parsed(last_id):
 
 
 class Stream:
-    """The events for one listener, an iterable of bytes that blocks until there is an event. Only
-    :meth:`close` may be called by another thread."""
+    """The stream of events for one listener. It is an iterable of bytes, which blocks until there
+    is an event. Another thread may call only :meth:`close`."""
 
     def __init__(self, feed: Feed, last_id: str | None, seconds: float, who: str):
         self.who = who
@@ -322,7 +326,7 @@ class Stream:
         return b''.join(taken)
 
     def close(self) -> None:
-        """End the stream. The server calls this when the listener is gone. It may be called
-        again."""
+        """End the stream. The server calls this method when the listener has closed its connection.
+        A second call does nothing."""
         self._is_closed = True
         self._feed.leave(self)

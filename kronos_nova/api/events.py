@@ -25,7 +25,8 @@ from kronos_nova.services import plans as plan_service
 
 
 class Evaluated(Response):
-    """An evaluation of an aggregate that ended; ``outcome`` is its result in a word."""
+    """An evaluation of an aggregate that has ended. ``outcome`` is the result of the evaluation, as
+    one word."""
 
     aggregate: str
     evaluated_at: Time
@@ -80,8 +81,8 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a copy of a move for comparisons. In the copy, fields that change while the move waits
-    have constant values, so that such changes make no events."""
+    """Return a copy of a move for comparisons. In the copy, the fields that change all the time
+    while a move waits have constant values, so that their changes cause no events."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

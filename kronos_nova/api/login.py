@@ -1,8 +1,8 @@
 """Login of the page: kronos-api gets a token from keystone for a password, so that browsers do not
 need access to keystone.
 
-This gives no additional access. kronos-api sends the request only to the keystone in nova.conf, and
-keystone decides as it does for any client.
+The login gives no additional access. kronos-api sends the request only to the keystone in
+nova.conf, and keystone treats it like the request of any client.
 """
 
 import math
@@ -75,8 +75,8 @@ class Token(Response):
 
 
 class WrongPasswords:
-    """Counters of wrong passwords by user and address. A count is dropped some time after the last
-    wrong password.
+    """Counters of wrong passwords by user and address. A counter is dropped some time after the
+    last wrong password.
 
     :param clock: returns seconds of a monotonic clock
     """
@@ -105,8 +105,8 @@ class WrongPasswords:
                 del self._found[next(iter(self._found))]
 
     def forget(self, user: str, address: str) -> None:
-        """Forget the wrong passwords of a user at an address. This is called after a right
-        password."""
+        """Drop the counter of wrong passwords of a user at an address. The caller has received the
+        right password."""
         with self._lock:
             self._found.pop((_plain(user), client_address.network_of(address)), None)
 
@@ -201,7 +201,7 @@ class Login:
 
     def _keystone(self):
         """Return the address of keystone that this process uses, or else keystone's public address.
-        None if nova.conf has neither."""
+        None if nova.conf has neither of these addresses."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 

@@ -85,8 +85,8 @@ def _in_query(operation):
 
 
 def _body(contract):
-    """Return the description of the request body of a contract operation. It is {} if the path has
-    all fields of the request."""
+    """Return the description of the request body of a contract operation. The description is {} if
+    all fields of the request are in the path."""
     fields, required = _fields(contract.request, contract.path_fields)
     if not fields:
         return {}

@@ -26,12 +26,12 @@ class Services:
     """The dependencies of operations.
 
     conf : the ConfigOpts
-    utcnow : returns the time
-    read_cloud : returns the cloud as it is now; only drains and requests for room need it
-    read_flavors : returns Nova's flavors; only requests for room need them
-    host_api : returns the HostApi; only the occupancy of a host needs it
-    room_allocations : returns the RoomAllocations of placement
-    planner_ports : returns the PlannerPorts, the services that planning uses
+    utcnow : function that returns the time
+    read_cloud : function that returns the present cloud; only drains and requests for room need it
+    read_flavors : function that returns Nova's flavors; only requests for room need it
+    host_api : function that returns the HostApi; only the occupancy of a host needs it
+    room_allocations : function that returns the RoomAllocations of placement
+    planner_ports : function that returns the PlannerPorts, which are the sources that planning uses
     feed : Feed of events for listeners
     snapshots : SnapshotFolder with recorded snapshots
     """
@@ -73,10 +73,11 @@ class Call:
     """One request to the API.
 
     path : the values in the path, by name
-    query, body : objects of the types that the operation names
+    query, body : the query parameters and the body, as objects of the types that the operation
+        names
     who : name of the user, which is recorded with changes
     expires_at : time until which the token is valid
-    identify : returns the Identity of the user
+    identify : function that returns the Identity of the user
     last_event_id : id of the last event that a listener received before it connected again
     request : the request as a struct of the contract; None if the operation is not in the contract
     """
@@ -105,16 +106,16 @@ class Operation:
     """An operation of the API.
 
     name : the name of the operation in its policy rule and in the OpenAPI document
-    run : called with a Call; returns an object of the type ``gives``
+    run : function that carries out a Call, and returns an object of the type ``gives``
     events : {type of an event: type of its data} for an operation that answers with a stream of
         events; ``run`` then returns an iterable
     media : media type for an operation that answers with a file; ``run`` then returns the file,
         open for reading
-    is_slow : true if the operation takes seconds; slow operations have slots of their own, and only
-        a few run at a time
-    refusals : HTTP statuses in addition to those of every operation
-    contract : the operation of the contract that this one serves; it says what ``path``, ``query``
-        and ``body`` are
+    is_slow : true if the operation takes seconds; only a few slow operations run at a time
+    refusals : HTTP statuses with which the operation may be refused, in addition to those of every
+        operation
+    contract : the operation of the contract that this operation serves; the contract's operation
+        determines ``path``, ``query`` and ``body``
     """
 
     method: str

@@ -1,4 +1,5 @@
-"""The web page: its files, and the headers that restrict what a browser does with them."""
+"""The web page: the files of the page, and the HTTP headers that restrict what a browser does with
+the page."""
 
 import hashlib
 
@@ -29,7 +30,8 @@ FOR_ALL = {
 
 
 class Protection:
-    """A middleware that adds headers by which browsers protect their users."""
+    """A middleware that adds HTTP headers to responses. By these headers browsers protect their
+    users."""
 
     def process_response(self, _request, response, _resource, _succeeded):
         for name, value in FOR_ALL.items():
@@ -40,8 +42,8 @@ class Protection:
 
 
 class File:
-    """One file of the page, kept in memory. A browser caches it, but asks each time whether it has
-    changed. So a page is never made of files of two releases."""
+    """One file of the page, kept in memory. A browser caches the file, but asks before each use
+    whether the file has changed. So a page never mixes files of two releases."""
 
     is_public = True
 

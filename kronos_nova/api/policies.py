@@ -45,11 +45,11 @@ def list_rules():
 
 
 def enforcer(conf) -> policy.Enforcer:
-    """Make the enforcer of policies, with the rules of ``[kronos_api] policy_file`` if there is
-    one.
+    """Make the enforcer of policies, with the rules of ``[kronos_api] policy_file`` if that option
+    names a file.
 
-    :raises ConfigurationError: the file has no rules, or rules that would not have the intended
-        effect; the defaults, which may permit more, are not used instead
+    :raises ConfigurationError: the file has no rules, or has rules that would not have the intended
+        effect. The default rules are not used instead, because they may permit more
     """
     made = policy.Enforcer(conf, policy_file=conf.kronos_api.policy_file)
     made.register_defaults(list_rules())
@@ -113,7 +113,7 @@ def _refuse_unknown_names(conf, made):
 
 
 def _file(conf):
-    """Return the option and its path, as errors name them."""
+    """Return the name and the value of the option ``policy_file``, as a text for errors."""
     return f'[kronos_api] policy_file {conf.kronos_api.policy_file}'
 
 

@@ -14,8 +14,8 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 class Slashes:
     """A middleware that distinguishes an encoded slash, which is part of a name, from a slash
-    between names. WSGI decodes both in its own path. The path as it was sent is in a variable that
-    every server adds."""
+    between names. Both are the same in the path that WSGI provides. So this middleware reads the
+    path as it was sent, from a variable that every server adds."""
 
     def process_request(self, request, _response):
         if SLASH in request.path:
@@ -37,8 +37,8 @@ def with_slashes(text: str) -> str:
 
 
 def answering_head(application):
-    """Return a WSGI application that also answers HEAD. It answers HEAD as ``application`` answers
-    GET, without the content."""
+    """Return a WSGI application that also answers HEAD. The answer to HEAD is the answer of
+    ``application`` to GET, without the content."""
     def answer(environ, start_response):
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)

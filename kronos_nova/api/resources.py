@@ -1,4 +1,4 @@
-"""The resources at the paths of the API."""
+"""The resources of falcon that answer the requests to the paths of the API."""
 
 import contextlib
 import dataclasses
@@ -38,15 +38,15 @@ more often. Chosen because a slow operation takes seconds."""
 class Turns:
     """Limits of the numbers of quick and of slow operations that run at the same time. A quick
     operation waits for a free slot. A slow operation is refused if no slot is free, because a
-    thread would have to wait long."""
+    thread would otherwise wait long for a slot."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
 
     @contextlib.contextmanager
     def limit(self, operation: Operation):
-        """Hold a slot while an operation runs. Refuse a slow operation with 503 if no slot is
-        free."""
+        """Hold a slot while the block runs an operation. If no slot is free, wait for one, or
+        refuse the operation with 503 if it is slow."""
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
@@ -136,8 +136,8 @@ def _body(request, kind):
     """Read the body of a request.
 
     :param kind: the type of the body; None if the request has no body
-    :raises MsgspecError: the body is not of that type
-    :raises OutOfBounds: the body is nested too deep
+    :raises MsgspecError: the body is not of this type
+    :raises OutOfBounds: the body has too many levels of nesting
     """
     if kind is None:
         return None
@@ -159,7 +159,8 @@ PREFERRED = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
 
 
 class Version(Response):
-    """A version of the API; ``OpenStack-API-Version: kronos N`` asks for a microversion."""
+    """A version of the API. A client requests a microversion with the header
+    ``OpenStack-API-Version: kronos N``."""
 
     id: str
     status: str
@@ -174,7 +175,7 @@ class Versions(Response):
 
 class VersionsResource:
     """The list of API versions, by which clients of OpenStack find the API. A browser is redirected
-    to the page."""
+    to the web page."""
 
     is_public = True
 
@@ -191,7 +192,8 @@ class VersionsResource:
 
 
 class ToPage:
-    """The redirection from ``/ui``, which people type, to ``/ui/``."""
+    """The redirection from ``/ui`` to ``/ui/``, the address of the web page. Users may type the
+    address without the last slash."""
 
     is_public = True
 
@@ -212,8 +214,8 @@ class Document:
 
 
 class Healthcheck:
-    """The resource that reports to load balancers that this process answers. Nothing else is
-    checked."""
+    """The resource that shows load balancers that this process answers. It checks neither the
+    database nor other services."""
 
     is_public = True
 

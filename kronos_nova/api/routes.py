@@ -1,4 +1,4 @@
-"""All operations of the API."""
+"""The table of all operations of the API."""
 
 from kronos_client.contract import table
 from kronos_nova.api import access

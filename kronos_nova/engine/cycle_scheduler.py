@@ -2,9 +2,9 @@
 process.
 
 Reading a large cloud and planning for it take seconds of pure Python. In the conductor's own
-process, this would delay every RPC, in any concurrency mode. A child process has its own
-interpreter, returns its memory when it ends, and does not affect the conductor when it dies. After
-a cycle the child stays for a while, to plan the next cycle.
+process, this work would delay every RPC, in any concurrency mode. A child process has its own
+interpreter, returns its memory when it ends, and does not affect the conductor if it dies. After a
+cycle the child stays idle for a while, so that it can plan the next cycle.
 """
 
 import dataclasses
@@ -61,9 +61,9 @@ measured."""
 class SchedulerPorts:
     """The dependencies of a CycleScheduler.
 
-    aggregate_hosts : returns {aggregate: names of its hosts now}
-    utcnow : returns the time of the control database
-    monotonic : returns seconds of a monotonic clock
+    aggregate_hosts : function that returns {name of an aggregate: names of its present hosts}
+    utcnow : function that returns the time of the control database
+    monotonic : function that returns the seconds of a monotonic clock
     """
 
     locks: AggregateLocks
@@ -77,13 +77,13 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Names of aggregates by the reason for their evaluation.
+    """Lists of aggregates for which an evaluation may be due.
 
     wanted : all aggregates for which Kronos plans
-    healthy_first : the aggregates that are due; aggregates whose last evaluation failed are at the
-        end
+    healthy_first : aggregates that are due; those whose last evaluation failed are at the end
     failed : aggregates whose last evaluation failed
-    urgent : aggregates with an approved plan or a drain, which do not wait for the interval
+    urgent : aggregates with an approved plan or a drain, which are evaluated without waiting for
+        the interval
     ordered : aggregates with a drain
     """
 
@@ -95,10 +95,10 @@ class _Due:
 
 
 class CycleScheduler:
-    """The planning of one worker, which a child process carries out. At most one child plans at a
-    time. This worker holds locks on the aggregates that the child plans.
+    """The part of a worker that starts cycles in a child process. At most one child plans at a
+    time. The worker holds locks on the aggregates that the child plans.
 
-    ``child`` is the child's Popen while it plans.
+    ``child`` is the child's Popen while the child plans; otherwise None.
 
     :param scheduler_ports: SchedulerPorts
     :param command: planning_client.Command of the child
@@ -115,7 +115,7 @@ class CycleScheduler:
         self._refused_since = None
 
     def tick(self):
-        """Check whether the child has ended its cycle. If no child plans, start a cycle for the
+        """Check whether the child has finished its cycle. If no child plans, start a cycle for the
         aggregates that are due."""
         if self.child is not None:
             self._check_child()
@@ -142,9 +142,9 @@ class CycleScheduler:
         """Lock the aggregates that are due and not locked by another worker.
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan does not
-        wait for the interval. An aggregate whose last evaluation failed is planned only with the
-        aggregates with which it shares hosts. Another failure then does not affect other
-        aggregates.
+        wait for the interval. An aggregate whose last evaluation failed is planned in a cycle of
+        its own, together only with aggregates that share hosts with it. If its evaluation fails
+        again, other aggregates are not affected.
 
         :returns: names of the locked aggregates
         """
@@ -168,11 +168,12 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Return whether this worker has waited long enough for the lock that another worker holds
-        while it chooses due aggregates.
+        """Return whether this worker may continue without the lock on the list of due aggregates,
+        because it has waited long enough. Another worker holds this lock while it chooses
+        aggregates.
 
-        If so, the other worker has stopped or hangs. The aggregates that it has locked stay locked;
-        other aggregates can be planned.
+        A worker that holds the lock for so long has stopped or hangs. The aggregates that the other
+        worker has locked stay locked. All other aggregates can be planned.
         """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
@@ -224,10 +225,10 @@ class CycleScheduler:
         return ours
 
     def _lock_unit(self, scope, units, interval, is_ordered):
-        """Lock an aggregate and all aggregates that share hosts with it, and record the begin of
-        their evaluations. Either all of them are locked or none.
+        """Lock an aggregate and all aggregates that share hosts with it, and record the start of
+        their evaluations. Either all of these aggregates are locked, or none of them.
 
-        :returns: names of the locked aggregates; empty where none is locked
+        :returns: names of the locked aggregates; empty if none is locked
         """
         locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
@@ -262,8 +263,8 @@ class CycleScheduler:
 
     def _started_child(self, ours):
         """Order a child to plan the aggregates ``ours``, and return the Popen of the child. The
-        child that planned last is used if it accepts the order. Otherwise a new child is
-        started."""
+        child of the last cycle is used if its configuration is up to date and it accepts the order.
+        Otherwise a new child is started."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
@@ -275,8 +276,8 @@ class CycleScheduler:
         return self._process.popen
 
     def _mind_the_spare(self):
-        """End the idle child if it has been idle for ``planner_idle_time``, or clean up if it has
-        ended. A child that has grown too large ends on its own."""
+        """End the child if it has been idle for ``planner_idle_time``. Close the connection to the
+        child if it has ended; a child that uses too much memory ends without an order."""
         idle = self.scheduler_ports.monotonic() - self._ended
         if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
             self._dismiss()
@@ -288,8 +289,9 @@ class CycleScheduler:
 
     @property
     def _head_start(self):
-        """Return the seconds for which only the last worker of a due aggregate may evaluate it. It
-        is 0 where no child stays until the next cycle."""
+        """Return the seconds for which a due aggregate is reserved for the worker that evaluated
+        the aggregate last. The result is 0 if children do not stay until the next cycle, so that no
+        worker has an advantage."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
@@ -337,8 +339,8 @@ class CycleScheduler:
                       'process can no longer change anything.', self.child.pid)
 
     def _fail(self):
-        """Postpone the next evaluation of the aggregates that the child did not finish. The pause
-        grows with the number of evaluations in a row that failed."""
+        """Postpone the next evaluation of the aggregates whose evaluation the child did not finish.
+        The pause is longer the more evaluations in a row have failed."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)

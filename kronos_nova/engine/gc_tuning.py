@@ -10,15 +10,16 @@ answer of Prometheus."""
 
 
 def collect_rarely():
-    """Make the garbage collector run rarely. Call it before large modules or answers are loaded."""
+    """Make the garbage collector run rarely. The caller loads large modules or answers
+    afterwards."""
     gc.set_threshold(CONTAINERS)
 
 
 def exempt_loaded_objects():
-    """Exempt all objects that exist now from garbage collection. Call it when everything is loaded,
-    and before the process ends.
+    """Exempt all objects that exist now from garbage collection. A process calls this function
+    after it has loaded everything, and again before it ends.
 
     With Nova or Kronos' API in memory, each collection stops the process for more than a tenth of a
-    second. The last collection, when the process ends, stops it for as long.
+    second. So does the last collection, at the end of the process.
     """
     gc.freeze()

@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """A runner of the parts of a service. An error in one part does not stop other parts. Such
+    """A runner of the parts of a service. An error in one part does not stop other parts. The
     errors are problems that an operator has to fix, or a database that does not answer."""
 
     def __init__(self):
@@ -21,7 +21,7 @@ class Guard:
 
     def run(self, part, work):
         """Call ``work``, which is one part of the service. A problem of the part is logged once
-        when it appears, and once when it is gone.
+        when the problem appears, and once when it is gone.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.

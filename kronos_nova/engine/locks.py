@@ -1,5 +1,5 @@
-"""Locks of aggregates in tooz. Only the process that holds the lock of an aggregate plans for the
-aggregate."""
+"""Locks of aggregates, made with tooz. Only the process that holds the lock of an aggregate plans
+for the aggregate."""
 
 import hashlib
 import os
@@ -20,9 +20,11 @@ this name. The empty name is not used, because an invalid option may contain it.
 
 
 class AggregateLocks:
-    """The locks on aggregates that this process holds. They are released when the process dies.
+    """The locks on aggregates that this process holds. The locks are released when the process
+    dies.
 
-    :param url: a tooz URL; None for lock files under ``state_path``, which serve one host
+    :param url: a tooz URL; None for lock files below ``state_path``, which are enough if all
+        processes run on one host
     :param member: name of this process, unique in the cloud
     """
 
@@ -43,13 +45,14 @@ class AggregateLocks:
                        'there is one controller.') from e
 
     def _said(self, error):
-        """Return the text of a back end's error without the password. The text may quote the back
-        end's address, which contains the password."""
+        """Return the text of a back end's error, in which the password of the back end's address is
+        replaced."""
         said = str(error)
         return said.replace(self._secret, '***') if self._secret else said
 
     def acquire(self, *aggregates):
-        """Lock some aggregates without waiting. Either all of them are locked or none.
+        """Lock some aggregates without waiting. Either all of these aggregates are locked, or none
+        of them.
 
         :returns: whether the aggregates are locked; False if another process holds the lock of one
             of them
@@ -76,7 +79,7 @@ class AggregateLocks:
         return True
 
     def heartbeat(self):
-        """Renew the held locks. It has an effect only in back ends whose locks expire."""
+        """Renew the held locks. The call has an effect only in back ends whose locks expire."""
         if self._held:
             try:
                 self._coordinator.heartbeat()

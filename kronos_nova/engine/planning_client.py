@@ -1,8 +1,8 @@
-"""Client of the planning process, which is started once and gets one order after another.
+"""The client of a planning process. The process is started once, and gets one order after another.
 
 The same process plans several cycles, because loading Nova takes seconds of CPU time, and because
-data from placement can be kept. Each order is a line of JSON on the standard input of the process.
-Each answer is a status on a separate pipe.
+data from placement can be reused. Each order is a line of JSON on the standard input of the
+process. Each answer is a status on a separate pipe.
 """
 
 import contextlib
@@ -43,12 +43,13 @@ class Command:
 
 
 class PlanningClient:
-    """A planning process that was started as a child. ``popen`` is its process. While
+    """A planning process that was started as a child. ``popen`` is the Popen of the child. While
     ``is_leaving`` is true, the child accepts no further order.
 
     :param command: Command
     :param configuration: result of :func:`configuration` when the child was started
-    :param niceness: niceness that is added to that of this process
+    :param niceness: number that is added to the niceness of this process to get the niceness of the
+        child
     :raises OSError: no process can be started
     """
 
@@ -85,7 +86,7 @@ class PlanningClient:
     def order(self, scopes):
         """Send the child the order to plan some aggregates.
 
-        :returns: whether the child received the order; False where the child has ended
+        :returns: whether the child received the order; False if the child has ended
         """
         self._waited_before = self._waited_ever()
         try:
@@ -107,8 +108,8 @@ class PlanningClient:
         return None
 
     def waited(self):
-        """Return the seconds for which the child has waited for a processor since the last order. 0
-        where the kernel does not count them."""
+        """Return the seconds for which the child has waited for a processor since the last order.
+        The result is 0 if the kernel does not count these seconds."""
         return self._waited_ever() - self._waited_before
 
     def _waited_ever(self):
@@ -132,8 +133,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Log an error of the block, which sets priorities, and continue. Containers forbid this in
-    many ways, and a child can plan without a lower priority."""
+    """Log an error that the block raises, and continue. The block sets the priority of a child.
+    Containers may forbid this, and the child can plan without a lower priority."""
     try:
         yield
     except OSError as error:
@@ -142,8 +143,8 @@ def _as_far_as_it_may():
 
 
 def configuration(conf):
-    """Return a fingerprint of the configuration that a child is started with. It changes when a
-    configuration file or ``planner_niceness`` changes."""
+    """Return a fingerprint of the configuration with which a child is started. The fingerprint
+    changes when a configuration file or ``planner_niceness`` changes."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
     for directory in conf.config_dir or ():
         files += sorted(pathlib.Path(directory).glob('*.conf'))

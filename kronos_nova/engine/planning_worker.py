@@ -1,9 +1,10 @@
 """The planning process, which runs cycles for the service that started it.
 
-Each line of the standard input is an order: the names of the aggregates, as JSON. The answer to an
-order has two words. The first word is 0 if the cycle was completed, with any result. It is 3 if a
-general problem, which is logged, prevented the cycle. The second word says whether the process
-accepts another order. A process that ends without an answer ended in the middle of a cycle.
+Each line of the standard input is an order. The order has the names of aggregates, as JSON. The
+answer to an order has two words. The first word is 0 if the cycle was completed, with any result.
+The first word is 3 if a general problem prevented the cycle; the problem is logged. The second word
+says whether the process accepts another order. If the process ends without an answer, the cycle was
+not completed.
 """
 
 import argparse
@@ -75,9 +76,10 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Return the parsed command line of a planning process, as
-    :class:`kronos_nova.engine.planning_client.PlanningClient` makes it. ``answers`` is the file
-    descriptor for answers; ``arguments`` are for finding the configuration."""
+    """Return the parsed command line of a planning process. The command line is made by
+    :class:`kronos_nova.engine.planning_client.PlanningClient`. In the result, ``answers`` is the
+    file descriptor for answers, and ``arguments`` are the arguments by which the configuration is
+    found."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
@@ -87,7 +89,7 @@ def parse(prog, argv):
 def end_with_parent():
     """Make this process end when its parent process ends.
 
-    :returns: a callable that returns whether the parent still lives
+    :returns: a callable that returns whether the parent process is still alive
     """
     parent = os.getppid()
     # SIGHUP is meant for the parent, which reads its configuration again.
@@ -101,10 +103,11 @@ def end_with_parent():
 
 
 def serve(conf, make_sources, answers, may_write):
-    """Carry out orders until the parent closes the input. The process also ends once it has used
-    too much memory or run too many cycles.
+    """Carry out orders until the parent closes the input. The function returns earlier if the
+    process uses too much memory or has run many cycles.
 
-    :param make_sources: returns the Sources, which are kept from one order to the next
+    :param make_sources: function that makes the Sources. The Sources are made once and are used for
+        all orders
     :param answers: file descriptor to which answers are written
     :param may_write: callable that returns whether cycles may still write
     :returns: the exit status
@@ -128,8 +131,8 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Release the memory of a cycle to the kernel, so that this process does not grow with each
-    cycle."""
+    """Return the memory that a cycle has used to the kernel, so that this process does not grow
+    with each cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)
@@ -144,7 +147,8 @@ def _resident_mb():
 def run(conf, dependencies, scopes, may_write):
     """Evaluate some aggregates in one cycle, and log a problem that prevents the cycle.
 
-    :param dependencies: returns the Database, the Sources, the ForecastCache and the LossJudge
+    :param dependencies: function that returns the Database, the Sources, the ForecastCache and the
+        LossJudge
     :returns: PLANNED or NOT_PLANNED
     """
     try:

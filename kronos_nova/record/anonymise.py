@@ -1,8 +1,10 @@
-"""Anonymisation of a snapshot: names are replaced, and everything on which a plan depends is kept.
+"""Anonymisation of a snapshot. Names are replaced by pseudonyms, and everything on which a plan
+depends is kept.
 
-Pseudonyms are numbered in the sorted order of the names that they replace, separately for each kind
-of object, such as hosts, servers and projects. Planners decide ties by names and uuids, so the
-anonymised snapshot gives the same plan under other names.
+Each pseudonym has a number. The numbers follow the sorted order of the names that are replaced.
+They are counted separately for each kind of object, such as hosts, servers and projects. Planners
+decide ties by the order of names and uuids, so the anonymised snapshot gives the same plan under
+other names.
 """
 
 import dataclasses
@@ -86,7 +88,7 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     reasons of hosts, labels that no policy uses, and PromQL.
 
     :param policies: the parsed ``taken.policies``
-    :raises SnapshotError: an original name would be left
+    :raises SnapshotError: an original name or id would be left in the copy
     """
     names = _Names(taken.snapshot)
     anonymised = dataclasses.replace(
@@ -124,8 +126,8 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 
 def _texts(tree):
-    """Return every string in a tree of lists and mappings, including keys. Values that Nova or the
-    format defines are left out."""
+    """Return every string in a tree of lists and mappings, including keys. Strings that Nova or the
+    format of snapshots defines are left out."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
@@ -183,8 +185,8 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word is a name or an id of this cloud. False for a word that is also a
-        pseudonym or a plain number, because such a word reveals nothing."""
+        """Return whether a word is a name or an id of the recorded cloud. Return False for a word
+        that is also a pseudonym or a plain number, because such a word reveals nothing."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
@@ -201,13 +203,13 @@ class _Names:
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
     def classes(self, amounts):
-        """Return a {resource class: amount} mapping with pseudonyms for custom classes. None stays
-        None."""
+        """Return a copy of {resource class: amount} with pseudonyms for custom classes. Return None
+        if ``amounts`` is None."""
         return amounts and {self.custom.get(name, name): amount
                             for name, amount in amounts.items()}
 
     def traits(self, traits: Iterable[str]) -> tuple[str, ...]:
-        """Return traits, sorted, with pseudonyms for the custom traits."""
+        """Return the traits with pseudonyms for custom traits, sorted."""
         return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
 
     def key(self, key: str) -> str:
@@ -320,8 +322,8 @@ def _renamed_devices(devices, names):
 
 
 def _movability(live, names):
-    """Return the movability of a server (how Nova can move it) with the names in its reason
-    replaced. Reasons that Nova itself gives contain no names, and are kept."""
+    """Return a server's Movability, which says how Nova can move the server. Names in its reason
+    are replaced. A reason in Nova's own words contains no names, and is kept."""
     return live if live.why in movability.REASONS else dataclasses.replace(
         live, why=names.in_text(live.why))
 
@@ -350,8 +352,8 @@ def _values(mapping, names):
 
 
 def _wish(mapping):
-    """Return the entry ``kronos:move`` of metadata or extra specs, or nothing if there is no such
-    entry. A value that Kronos does not know becomes ``never``, which has the same effect."""
+    """Return the entry ``kronos:move`` of metadata or extra specs, or {} if there is no such entry.
+    A value that Kronos does not know is replaced by ``never``, which has the same effect."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()
@@ -360,7 +362,7 @@ def _wish(mapping):
 
 def _apart(mapping, names):
     """Return the metadata entry that keeps a server and its group in different failure domains. The
-    level of the domains is replaced by a pseudonym. Return nothing if there is no such entry."""
+    level of the domains is replaced by a pseudonym. Return {} if there is no such entry."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
         return {}
@@ -371,8 +373,8 @@ def _apart(mapping, names):
 def _policies(policies, snapshot, names):
     """Return the policies file as YAML, without comments and PromQL.
 
-    A replay uses the recorded answers and no queries, and a query may reveal anything. Rules name
-    their servers and hosts by pseudonyms.
+    PromQL is left out because a query may contain any name, and a replay needs no queries. Rules
+    name their servers and hosts by pseudonyms.
     """
     tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
     rules = list(_rules(Selections(policies.rules, snapshot), names))
@@ -382,7 +384,7 @@ def _policies(policies, snapshot, names):
 
 def _rules(selections, names):
     """Yield the rules that select servers of the snapshot, with pseudonyms. A rule that applies to
-    each project separately becomes one rule for each project."""
+    each project separately is replaced by one rule for each project."""
     for number, found in enumerate(selections, 1):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)
@@ -402,7 +404,8 @@ def _rules(selections, names):
 
 
 def _unasked(tree):
-    """Return a copy of the policies file's tree in which each query is the word "anonymised"."""
+    """Return a copy of the tree of a policies file, in which the word "anonymised" replaces each
+    query."""
     if isinstance(tree, dict):
         return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
                 for key, value in tree.items()}
@@ -412,8 +415,8 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """Return the label and the pseudonyms for each query: {(policy, kind of query): (label, {value:
-    pseudonym})}. By this label the answer to the query names hosts or instances."""
+    """Return {(policy, kind of query): (label, {value: pseudonym})}. The label is the one that has
+    the names of hosts or instances in the answer to the query."""
     migration, found = policies.migration, {}
     for policy in policies.active:
         found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
@@ -428,9 +431,9 @@ def _labels(policies, names):
 
 
 def _body(body, label, table):
-    """Return the body of an answer of Prometheus with pseudonyms. Each series keeps only the label
-    that the policy uses. A value that names no host or instance of the snapshot is replaced as
-    well."""
+    """Return the body of an answer of Prometheus, with pseudonyms as the values of the label. Each
+    series keeps only the label that the policy uses. A value that is not a name in the snapshot
+    gets a pseudonym as well."""
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result
@@ -450,7 +453,8 @@ _EVERY = '*'
 
 
 def _options(options, names):
-    """Return the options with names replaced. Options with text of other kinds are left out."""
+    """Return the options, in which names are replaced by pseudonyms. Options with other texts are
+    left out."""
     known = recorded_options.known_options()
     return {group: {name: value if _is_plain(known[group, name], value)
                     else _of_named(name, value, names)
@@ -484,7 +488,8 @@ def _window(text, names):
 
 
 def _with_strangers(table, words):
-    """Return a table of pseudonyms with an additional pseudonym for each word that it lacks."""
+    """Return a copy of a table of pseudonyms. It has an additional pseudonym for each of ``words``
+    that the table lacks."""
     return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
             **table}
 

@@ -1,4 +1,4 @@
-"""The file ``history.json`` of a snapshot. It has the planning history without cooldowns and
+"""The file ``history.json`` of a snapshot. The file has the planning history without cooldowns and
 quarantines, which are in ``cooldowns.json``."""
 
 import dataclasses
@@ -23,7 +23,8 @@ PLAIN = ('imbalanced', 'spread', 'refused', 'refused_hosts', 'projects_moved', '
 
 
 def as_object(history: PlanningHistory) -> dict[str, Any]:
-    """Return the content of ``history.json`` for a planning history. Empty parts are left out."""
+    """Return the content of ``history.json`` for a planning history. Parts of the history that are
+    empty are left out."""
     found: dict[str, Any] = {name: dict(getattr(history, name)) for name in PLAIN}
     found |= {
         'load_stats': {aggregate: {policy: _of_stats(stats) for policy, stats in policies.items()}

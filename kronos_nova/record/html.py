@@ -16,8 +16,8 @@ them. Raised, reports are larger; lowered, fewer instances are named. Not measur
 
 
 class Page:
-    """Reports of replays that are written as one HTML page. Of each report only the data on the
-    page is kept in memory, because a day may have hundreds of reports."""
+    """The HTML page with the reports of several replays. Only the data that the page shows is kept
+    in memory, because a day may have hundreds of reports."""
 
     def __init__(self):
         self._cycles = []
@@ -26,7 +26,7 @@ class Page:
         """Add a report. Reports have to be added in the order of their times.
 
         :param label: name of the report in the page's list
-        :param snapshot: the snapshot that was planned
+        :param snapshot: the snapshot for which the replay planned
         :param note: sentence about the source of the options
         """
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))

@@ -16,23 +16,24 @@ _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_que
 
 
 class RecordedMetrics:
-    """The recorded answers of Prometheus in a snapshot. An answer is found by the policy and the
-    kind of the query. The PromQL is not compared, because it may have changed since."""
+    """The recorded answers of Prometheus in a snapshot. The answer to a query is found by the
+    policy and the kind of the query. The PromQL of the query is not compared, because it may have
+    changed since the recording."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the recorded vector. For loads of instances and for migrations it is empty if no
-        answer was recorded.
+        """Return the recorded vector. If no answer was recorded, return an empty vector for loads
+        of instances and for migrations.
 
         :raises MetricsError: the recorded answer is an error of Prometheus
         """
         return self._read(query.policy, query.kind)
 
     def query_range(self, query: MetricQuery, times: metrics.Times) -> metrics.Matrix:
-        """Refuse a query over a range of time, because a snapshot has no answers to such queries.
+        """Raise an error, because a snapshot has no answers to queries over a range of time.
 
         :raises MetricsNotFound: always
         """
@@ -49,7 +50,7 @@ class RecordedMetrics:
     def check(self, policies: PolicySet):
         """Check that all answers that the policies need are recorded and valid.
 
-        :raises SnapshotError: answers are missing or invalid; one line for each
+        :raises SnapshotError: answers are missing or invalid; the message has a line for each
         """
         problems = Problems(self._folder)
         for policy in policies.active:

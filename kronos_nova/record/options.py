@@ -1,5 +1,5 @@
-"""The file ``options.json`` of a snapshot. It has the options that were in force when the snapshot
-was taken."""
+"""The file ``options.json`` of a snapshot. The file has the options that were in force when the
+snapshot was taken."""
 
 import json
 import pathlib
@@ -29,11 +29,12 @@ def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
 
 
 def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path) -> None:
-    """Set the recorded options in ``conf``. An option that has been renamed since is set under its
-    new name.
+    """Set the recorded options in ``conf``. An option that was renamed after the recording is set
+    under its new name.
 
     :param folder: folder of the snapshot, for errors
-    :raises SnapshotError: an option does not exist or has an impossible value; one line for each
+    :raises SnapshotError: options do not exist or have invalid values; the message has a line for
+        each
     """
     problems, known = Problems(folder), known_options()
     for group, values in recorded.items():
@@ -50,8 +51,8 @@ def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path)
 
 
 def known_options() -> dict[tuple[str, str], cfg.Opt]:
-    """Return {(group, name): option} for all options of Kronos. A deprecated name of an option has
-    an entry of its own."""
+    """Return {(group, name): option} for all options of Kronos. Each deprecated name of an option
+    has an entry as well."""
     return {(module.GROUP.name, name): opt for module in kronos_conf.GROUPS
             for opt in module.OPTS for name in _names(opt)}
 

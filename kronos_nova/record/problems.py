@@ -10,7 +10,7 @@ counted. Raised, an error fills a screen; lowered, fewer problems are named. Not
 
 
 class Problems:
-    """The problems of a snapshot, each with its place in the files."""
+    """The problems of a snapshot. Each problem has its place in the files of the snapshot."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder

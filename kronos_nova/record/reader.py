@@ -24,7 +24,7 @@ class Recording:
     """The content of a snapshot folder. ``taken_at`` is in Unix seconds. Each answer of ``metrics``
     is read from its file when it is first needed.
 
-    :ivar options: recorded options of Kronos; None where they were not recorded
+    :ivar options: recorded options of Kronos; None if they were not recorded
     :ivar has_history: whether the planning history was recorded
     """
 
@@ -40,7 +40,8 @@ class Recording:
 def read(folder) -> Recording:
     """Return the snapshot in a folder.
 
-    :raises SnapshotError: the folder is no valid snapshot; the message has a line for each problem
+    :raises SnapshotError: the folder is not a valid snapshot; the message has a line for each
+        problem
     """
     folder = pathlib.Path(folder)
     problems = Problems(folder)
@@ -70,8 +71,8 @@ def _history(before, cooldowns) -> PlanningHistory:
 
 
 def _optional(path, model, problems):
-    """Return the content of a file as an instance of ``model``; None where there is no such file.
-    If the file is not valid, its problems are added to ``problems`` and None is returned."""
+    """Return the content of a file as an instance of ``model``; None if there is no such file. If
+    the file is not valid, add its problems to ``problems``, and return None."""
     return _file(path, model, problems) if path.exists() else None
 
 
@@ -105,7 +106,7 @@ def _message(found):
 
 def _contradictions(inventory):
     """Yield (path, problem) for each contradiction in the inventory, such as a server on an unknown
-    host. The schema of the inventory cannot find these."""
+    host. The validation by the schema does not find contradictions."""
     hosts = {host.name for host in inventory.hosts}
     yield from _repeated(inventory)
     for table in ('aggregates', 'shared_providers'):

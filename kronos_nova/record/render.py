@@ -31,8 +31,8 @@ class Replayed(NamedTuple):
     :ivar name: name of the snapshot's folder
     :ivar options: source of the options, as a word for programs
     :ivar note: source of the options, as a sentence for people
-    :ivar changed: the cloud after hypothetical changes, for which the report was made; None where
-        the report was made for the recorded cloud
+    :ivar changed: the cloud after hypothetical changes, if the report was made for such a cloud;
+        None if the report was made for the recorded cloud
     :ivar loads: loads before and after the hypothetical changes
     """
 
@@ -91,7 +91,7 @@ def _aggregate(report: AggregateReport):
 
 
 def print_tables(replayed: Replayed, console: Console):
-    """Print a sentence about the source of the options, and tables for each aggregate."""
+    """Print a sentence about the source of the options, followed by tables for each aggregate."""
     report = replayed.report
     console.print(_shown(replayed.note))
     if replayed.changed is not None:
@@ -128,8 +128,8 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
 
 
 def print_day(day: list[Replayed], console: Console):
-    """Print a sentence about the source of the options, and one table for several replays. The
-    table has a row for each aggregate of each snapshot."""
+    """Print a sentence about the source of the options, followed by one table for several replays.
+    The table has a row for each aggregate of each snapshot."""
     notes = collections.Counter(each.note for each in day)
     for note, count in sorted(notes.items()):
         console.print(_shown(note if len(notes) == 1 else f'{count} of {len(day)}: {note}'))
@@ -189,8 +189,8 @@ def _add(table, *cells):
 
 
 def _shown(foreign):
-    """Return text of a snapshot in a form that is safe for the terminal. It has no control
-    characters, and no markup in it is interpreted."""
+    """Return a text from a snapshot in a form that is safe to print. The result has no control
+    characters, and markup in the text is not interpreted."""
     return Text(boundary.shown(foreign, LONGEST))
 
 

@@ -1,4 +1,5 @@
-"""Replay of a snapshot. A replay plans for the recorded cloud as an evaluation does."""
+"""Replay of a snapshot. A replay plans for the recorded cloud in the same way as an evaluation
+plans for a live cloud."""
 
 import dataclasses
 import pathlib
@@ -24,8 +25,9 @@ from kronos_nova.room.whatif import Changes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
-    """The longest cooldowns and quarantines of a replay, in seconds. Longer ones in the snapshot
-    are shortened. A ``quarantine`` of -1 is no limit."""
+    """The maximum lengths of cooldowns and quarantines in a replay, in seconds. A longer cooldown
+    or quarantine in the snapshot is shortened. If ``quarantine`` is -1, quarantines are not
+    shortened."""
 
     aggregate: float
     instance: float
@@ -33,8 +35,8 @@ class Durations:
 
 
 def folders(path) -> tuple[pathlib.Path, ...]:
-    """Return the snapshot folders in the folder ``path``, sorted by name (usually a time). If
-    ``path`` itself is a snapshot, return only ``path``."""
+    """Return the snapshot folders in the folder ``path``, sorted by name. The name is usually a
+    time. If ``path`` itself is a snapshot, return only ``path``."""
     path = pathlib.Path(path)
     inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
     return tuple(meta.parent for meta in inside) or (path,)
@@ -43,9 +45,9 @@ def folders(path) -> tuple[pathlib.Path, ...]:
 def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
     """Return a snapshot and its policies.
 
-    :param policies_file: file whose policies are used instead; None for the policies of the
-        snapshot
+    :param policies_file: policies file to use; None for the policies in the snapshot
     :raises ConfigurationError: the snapshot or the policies have problems; the message lists all
+        problems
     """
     folder = pathlib.Path(folder)
     wrong = []
@@ -63,9 +65,10 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
-    """Return the report of a cycle that is planned at the time at which the snapshot was taken.
+    """Plan a cycle for a snapshot, and return the report of the cycle. The present time of the
+    cycle is the time at which the snapshot was taken.
 
-    Samples are used whatever their age, because they are as old as the snapshot.
+    Samples are used whatever their age.
 
     :raises ConfigurationError: a configured aggregate or planner does not exist
     """
@@ -77,11 +80,12 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """Return the recorded cloud after hypothetical changes, and the evaluation of this cloud. The
-    other parameters are those of :func:`replay`.
+    """Return the recorded cloud after hypothetical changes, and the evaluation of this cloud. All
+    parameters except ``changes`` are the same as those of :func:`replay`.
 
     :param changes: the hypothetical changes
-    :raises ConfigurationError: a change cannot be made, or :func:`replay` raises it
+    :raises ConfigurationError: a change cannot be made, or a configured aggregate or planner does
+        not exist
     """
     snapshot = recording.snapshot
     changed = whatif.changed(snapshot, restart_rules(options, chosen, snapshot), changes, tuple)

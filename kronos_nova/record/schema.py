@@ -249,8 +249,8 @@ class Cooldowns(_Strict):
 
 
 class Options(pydantic.RootModel):
-    """The content of ``options.json``: {group: {option: value}}. The values are checked by
-    oslo.config later."""
+    """The content of ``options.json``: {group: {option: value}}. The model does not check the
+    values. oslo.config checks them later."""
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True)
 

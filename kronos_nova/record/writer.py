@@ -60,8 +60,8 @@ class Taken:
 
     :ivar policies: content of the policies file
     :ivar bodies: {(policy, kind of query): body of Prometheus' answer}
-    :ivar options: options in force; None where they are not recorded
-    :ivar history: the planning history; None where it is not recorded
+    :ivar options: options in force; None if options are not recorded
+    :ivar history: the planning history; None if the history is not recorded
     """
 
     snapshot: Snapshot
@@ -84,7 +84,7 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
     """Return {(policy, kind of query): body of the answer} for all queries of policies and of
-    migrations. Each answer is parsed once, so that no malformed answer is recorded.
+    migrations. Each answer is parsed once as a check, so that no malformed answer is recorded.
 
     :raises MetricsError: a query was not answered, or the answer is malformed
     """
@@ -98,8 +98,8 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
-    """Return the data of a live cloud for a snapshot. Its load is read first, at about one moment.
-    Its servers are read after that, which may take minutes.
+    """Return the data of a live cloud for a snapshot. All loads are read first, so that they are of
+    about the same moment. Servers are read afterwards, because this may take minutes.
 
     :param rest: further fields of :class:`Taken`
     :raises InventoryError: Nova or placement could not be read
@@ -133,14 +133,15 @@ def write(taken: Taken, folder: pathlib.Path):
 
 
 def _private(path, flags):
-    """Open a file that only its owner can read, as ``opener`` of :func:`open`. A snapshot has
-    names, projects and metadata of a whole cloud."""
+    """Open a file of a snapshot so that only its owner can read it. This function serves as
+    ``opener`` of :func:`open`. Other users are excluded because a snapshot has names, projects and
+    metadata of a whole cloud."""
     return os.open(path, flags, 0o600)
 
 
 def _files(taken) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, content) of each file of a snapshot. The last file is meta.json, so
-    that a folder with this file is complete."""
+    """Yield (relative path, content) of each file of a snapshot. The file meta.json comes last, so
+    that a folder that has meta.json is complete."""
     yield 'inventory.json', _inventory(taken.snapshot)
     yield 'policies.yaml', taken.policies
     yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)
@@ -165,8 +166,8 @@ def _format(taken):
 
 
 def _inventory(snapshot):
-    """Return the inventory as JSON with a line for each row. The rows are sorted, so that snapshots
-    can be read and compared by diff."""
+    """Return the inventory as JSON, with one line for each row, such as a host or a server. The
+    rows are sorted, so that snapshots can be compared with diff."""
     tables = {
         'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
         'hosts': sorted(snapshot.hosts, key=lambda row: row.name),
@@ -184,8 +185,8 @@ def _inventory(snapshot):
 
 
 def _row(value):
-    """Return a row of the inventory as an object of JSON. Optional keys that have their default
-    value are left out at every depth."""
+    """Return a row of the inventory as an object of JSON. Keys that have their default value are
+    left out, at every level of nesting."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):
@@ -198,9 +199,9 @@ def _row(value):
 
 
 def _default(field):
-    """Return the default value of an attribute.
+    """Return the default value of a field of a dataclass.
 
-    :param field: field of a dataclass
+    :param field: the field, as :func:`dataclasses.fields` returns it
     """
     if field.default_factory is dataclasses.MISSING:
         return field.default
