@@ -86,8 +86,7 @@ def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iter
 
 
 def _loads(policy, scores, sums):
-    """Return the fields of a PolicyRow that describe loads, by name; {} where no host has a
-    score."""
+    """Return the fields of a PolicyRow that describe loads, by name; {} if no host has a score."""
     known = {host: score for host, score in scores.items() if math.isfinite(score)}
     if not known:
         return {}

@@ -205,7 +205,7 @@ def _with_file(finding, found):
     """Return the finding, with a hint at the command that writes a policies file. The hint is added
     if more hosts would match with a join that cannot be put around the query.
 
-    :param found: the exporters; None where they are not known
+    :param found: the exporters; None if they are not known
     """
     node = found and found.exporter(exporters.NODE)
     if (finding.proposal or not node or not (node.naming and node.naming.is_join)
@@ -281,7 +281,7 @@ def _doubled(source):
 
 
 def _exporters(source, cloud):
-    """Return the exporters that Prometheus scrapes; None where it does not answer."""
+    """Return the exporters that Prometheus scrapes; None if it does not answer."""
     try:
         return exporters.find(source.instant, cloud.needed, cloud.hosts, cloud.instances)
     except exception.MetricsError:

@@ -88,7 +88,7 @@ def _by_api(conf):
 
 
 def fits(names) -> list[str]:
-    """Return the reasons why Kronos does not fit the installed Nova; empty where it fits.
+    """Return the reasons why Kronos does not fit the installed Nova; empty if it fits.
 
     :param names: names of managers in Nova's services; see :mod:`kronos_nova.plugin.managers`
     """

@@ -68,7 +68,7 @@ class _Check:
 
     find : function of a session that returns the faulty rows, or the names of the missing rows
     fix : function that corrects the fault of one row or name. Its arguments are a session and one
-        result of ``find``. None where only an operator can correct the fault
+        result of ``find``. None if only an operator can correct the fault
     """
 
     table: str
@@ -268,7 +268,7 @@ def _not_in(model, states):
 
 def _with_plans(session, states):
     """Yield (move, state of its plan) for the moves whose state is one of ``states``. The state of
-    the plan is None where the plan is missing."""
+    the plan is None if the plan is missing."""
     yield from session.execute(
         sa.select(models.MoveRow, models.PlanRow.state).outerjoin(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(

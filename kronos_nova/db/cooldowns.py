@@ -90,7 +90,7 @@ class Cooldowns:
     @retried
     def quarantines(self, now):
         """Return [(instance uuid, until, reason, since)] of the instances in quarantine. ``until``
-        is None where the quarantine has no end."""
+        is None if the quarantine has no end."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.QuarantineRow).where(
                 sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),

@@ -164,7 +164,7 @@ class Cycles:
 
     @retried
     def of_aggregate(self, aggregate):
-        """Return the last evaluation of an aggregate, as a models.CycleRow; None where there was
+        """Return the last evaluation of an aggregate, as a models.CycleRow; None if there was
         none."""
         with self.database.reader() as session:
             return session.get(models.CycleRow, aggregate)

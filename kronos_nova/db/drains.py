@@ -76,8 +76,8 @@ class Drains:
 
     @retried
     def latest(self, host) -> Drain | None:
-        """Return the newest drain of a host; None where there is none. The name must match exactly,
-        in upper and lower case, although many databases regard COMPUTE1 and compute1 as equal."""
+        """Return the newest drain of a host; None if there is none. The name must match exactly, in
+        upper and lower case, although many databases regard COMPUTE1 and compute1 as equal."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
@@ -95,7 +95,7 @@ class Drains:
     def get(self, uuid) -> Drain:
         """Return a drain by its uuid.
 
-        :raises DrainNotFound: no such drain
+        :raises DrainNotFound: there is no such drain
         """
         with self.database.reader() as session:
             return _drain(rows.find(session, models.DrainRow, uuid,

@@ -66,7 +66,7 @@ class Evaluations:
     @retried
     def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
         """Return (time of the last measurement, loads) of an aggregate's hosts. Return (None, [])
-        where the hosts were never measured."""
+        if the hosts were never measured."""
         with self.database.reader() as session:
             row = session.get(models.HostLoadsRow, aggregate)
             return (row.at, host_load.from_json(row.hosts)) if row else (None, [])

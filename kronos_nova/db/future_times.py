@@ -29,7 +29,7 @@ class DatedTable:
     done : columns of times at which something was done
     until : {column with the end of a period: column in ``done`` with the start of the same period}
     states : only rows in these states are searched, because a table may have millions of rows that
-        have ended; empty where all rows are searched
+        have ended; empty if all rows are searched
     """
 
     model: type

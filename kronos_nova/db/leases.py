@@ -57,8 +57,7 @@ class Leases:
 
     @retried
     def progress(self, name):
-        """Return the time up to which the work ``name`` is done; None where no progress was
-        saved."""
+        """Return the time up to which the work ``name`` is done; None if no progress was saved."""
         with self.database.reader() as session:
             return session.scalar(sa.select(models.LeaseRow.progress_at).where(
                 models.LeaseRow.name == name))

@@ -37,7 +37,7 @@ class Maintenances:
 
     @retried
     def current(self) -> Maintenance | None:
-        """Return the maintenance that is not done; None where there is none."""
+        """Return the maintenance that is not done; None if there is none."""
         with self.database.reader() as session:
             row = _open(session)
             return row and _maintenance(row)

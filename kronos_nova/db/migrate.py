@@ -88,7 +88,7 @@ def head(history):
 
 
 def current(engine, history):
-    """Return the revision of a database; None where the database is empty or its SQLite file is
+    """Return the revision of a database; None if the database is empty or its SQLite file is
     missing.
 
     A missing file is not created, because it would belong to the user who runs the command.

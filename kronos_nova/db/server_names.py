@@ -130,8 +130,8 @@ class ServerNames:
 
     @retried
     def aggregate(self, uuid: str) -> str | None:
-        """Return the name of the aggregate in which the server was evaluated last; None where that
-        is not known."""
+        """Return the name of the aggregate in which the server was evaluated last; None if that is
+        not known."""
         row = models.ServerNameRow
         with self.database.reader() as session:
             return session.scalar(sa.select(row.aggregate).where(row.uuid == uuid))

@@ -29,10 +29,10 @@ MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
 class MoveSum:
     """A sum of moves that ended.
 
-    month : month in the form ``2026-11``; None where the sum is not grouped by month
-    project : uuid of a project; None where the project was not known, or the sum is not grouped by
+    month : month in the form ``2026-11``; None if the sum is not grouped by month
+    project : uuid of a project; None if the project was not known, or the sum is not grouped by
         project
-    aggregate : name of an aggregate; None where the sum is not grouped by aggregate
+    aggregate : name of an aggregate; None if the sum is not grouped by aggregate
     memory_mb, seconds : memory and duration of the completed moves
     """
 

@@ -73,7 +73,7 @@ class SwitchBoard:
 
     @retried
     def history(self, limit=50) -> list[Switch]:
-        """Return the changes of switches, the newest first. ``value`` is empty where the switch
+        """Return the changes of switches, the newest first. ``value`` is empty if the switch
         ended."""
         with self.database.reader() as session:
             query = sa.select(models.SwitchEventRow).order_by(models.SwitchEventRow.id.desc())

@@ -131,7 +131,7 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Return the memory that a cycle has used to the kernel, so that this process does not grow
+    """Give the memory that a cycle has used back to the kernel, so that this process does not grow
     with each cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone

@@ -97,10 +97,10 @@ class Exporter:
 class Found:
     """The exporters and series that a Prometheus has for a cloud.
 
-    selector : label matcher of the series of this cloud, such as ``region="one"``; '' where all
-        series are of this cloud
+    selector : label matcher of the series of this cloud, such as ``region="one"``; '' if all series
+        are of this cloud
     guest_label, guest_kind : the label by which series identify servers, and the attribute of
-        Instance that is the value of this label; '' where no exporter has servers
+        Instance that is the value of this label; '' if no exporter has servers
     guests : {host: uuids of Nova's servers that the host's libvirt exporter shows}
     anywhere : uuids of servers of Nova that have a series
     problems : texts about properties of the series that could not be determined, with remedies

@@ -64,7 +64,7 @@ class Health:
     :ivar diagnosis: comparison of the names in the answer with the expected names; None if there
         was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
-    :ivar extreme: the value of the first name in ``out_of_range``; None where there is none
+    :ivar extreme: the value of the first name in ``out_of_range``; None if there is none
     :ivar is_whole: False if the source itself says that its answer is incomplete
     """
 

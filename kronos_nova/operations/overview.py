@@ -393,7 +393,7 @@ def report_of(last):
 def reason(report: plans.AggregateReport | None) -> str:
     """Return a text that explains the outcome of an evaluation.
 
-    :param report: report of the evaluation; None where there was no evaluation
+    :param report: report of the evaluation; None if there was no evaluation
     """
     if report is None:
         return 'not evaluated yet'

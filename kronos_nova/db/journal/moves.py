@@ -48,7 +48,7 @@ class Moves:
     def move(self, uuid):
         """Return a move by its uuid.
 
-        :raises MoveNotFound: no such move
+        :raises MoveNotFound: there is no such move
         """
         with self.database.reader() as session:
             return rows.move_record(rows.find(session, models.MoveRow, uuid,

@@ -115,7 +115,7 @@ class Plans:
         """Save the combined imbalance that would remain after the moves of a proposed plan,
         computed with the present load.
 
-        :param combined: the imbalance; None where it is not known
+        :param combined: the imbalance; None if it is not known
         """
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(
@@ -128,7 +128,7 @@ class Plans:
         fit the cloud.
 
         :param chosen: the Moves that may run; other moves of the plan are left out
-        :raises PlanNotFound: no such plan
+        :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan was already approved or rejected, or is too old
         :raises PlanPending: the plan is observed, and its aggregate has an open plan
         """
@@ -149,7 +149,7 @@ class Plans:
         :param chosen: the Moves that are to be made; other moves of the plan are left out
         :param left_out: {order of a move: reason why it is left out}
         :param start_interval: seconds between the times at which two consecutive moves are due
-        :raises PlanNotFound: no such plan
+        :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan is not approved
         """
         with rows.serialized(self.database, PLANNING) as session:
@@ -208,7 +208,7 @@ class Plans:
     def reject_plan(self, uuid, rejected_by, now):
         """Reject a proposed plan.
 
-        :raises PlanNotFound: no such plan
+        :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan is not proposed any more
         """
         with rows.serialized(self.database, PLANNING) as session:
@@ -259,7 +259,7 @@ class Plans:
     def plan(self, uuid):
         """Return a plan by its uuid.
 
-        :raises PlanNotFound: no such plan
+        :raises PlanNotFound: there is no such plan
         """
         with self.database.reader() as session:
             found = _records(session, _with_reports().where(models.PlanRow.uuid == uuid))
@@ -318,7 +318,7 @@ def _still(session, uuid, states, now):
     """Return the row of a plan that is still in one of some states.
 
     :param states: states of which the plan has to be in one
-    :raises PlanNotFound: no such plan
+    :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is in another state, or too old
     """
     plan = rows.find(session, models.PlanRow, uuid, exception.PlanNotFound(plan=uuid))
@@ -462,6 +462,6 @@ def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyTyp
 
 
 def _left_out(reasons):
-    """Return the text that lists the moves that were left out, with the reasons; None where no move
+    """Return the text that lists the moves that were left out, with the reasons; None if no move
     was left out."""
     return '\n'.join(f'move {order}: {why}' for order, why in sorted(reasons.items())) or None

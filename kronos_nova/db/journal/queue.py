@@ -155,7 +155,7 @@ class Queue:
     def request_abort(self, uuid, who, now):
         """Request that the worker of a move aborts the move, and record the user who requested it.
 
-        :raises MoveNotFound: no such move
+        :raises MoveNotFound: there is no such move
         :raises MoveEnded: the move has ended
         """
         with self.database.writer() as session:

@@ -26,8 +26,7 @@ class LoadSumRow(Base):
 
 class MoveSumRow(Base):
     """Sums of the deleted moves that ended on one day (UTC); see
-    :class:`kronos_nova.db.sums.MoveSum`. ``project_id`` is empty where the project was not
-    known."""
+    :class:`kronos_nova.db.sums.MoveSum`. ``project_id`` is empty if the project was not known."""
 
     __tablename__ = 'move_sums'
 
