@@ -275,7 +275,7 @@ def _frame(kind, value):
 
 def _parsed(last_id):
     """Parse a ``Last-Event-ID`` into (name of the feed, number of the event, time of the reading).
-    Return (None, 0, None) if the text is no such id."""
+    Return (None, 0, None) if the text is not a valid id."""
     name, number, at = [*(last_id or '').split('.', 2), '', ''][:3]
     try:
         return name, int(number), clock.parsed(at)

@@ -123,8 +123,8 @@ class WrongPasswords:
 
 
 def _plain(user):
-    """Return the name of a user in the form in which keystone's MySQL compares names: without case,
-    accents and trailing blanks."""
+    """Return the name of a user in a form in which two names are equal if MySQL, as the database of
+    keystone, regards them as equal. Case, accents and trailing blanks are removed."""
     letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
                if not unicodedata.combining(each))
     return BLANKS.sub('', ''.join(letters))

@@ -1,4 +1,4 @@
-"""The types of an operation of the API, and of its dependencies and input."""
+"""The types that describe an operation of the API, its dependencies and its input."""
 
 import dataclasses
 import datetime

@@ -32,7 +32,8 @@ class Slashes:
 
 
 def with_slashes(text: str) -> str:
-    """Return a text from a path, with SLASH replaced by the slash that it stands for."""
+    """Return a text from a path, in which a slash replaces each SLASH. SLASH stands for an encoded
+    slash."""
     return text.replace(SLASH, '/')
 
 

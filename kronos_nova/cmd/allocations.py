@@ -39,7 +39,7 @@ such a cell did not answer."""
 
 
 class Cloud:
-    """Access to placement and to Nova's records, as nova.conf configures it."""
+    """Access to placement and to Nova's records. The access is configured in nova.conf."""
 
     def __init__(self, options):
         standalone.load_nova(options.config_file, options.config_dir)

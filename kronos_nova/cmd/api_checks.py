@@ -1,4 +1,4 @@
-"""Checks of kronos-api: its policy file, its snapshots, and keystone."""
+"""Checks of kronos-api. They check its policy file, its snapshots, and its access to keystone."""
 
 import os
 

@@ -45,7 +45,7 @@ check of a broker that is down takes longer; lowered, a slow broker counts as do
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check; ``state`` is ok, not checked, warning or failed."""
+    """The result of one check. ``state`` is ``ok``, ``not checked``, ``warning`` or ``failed``."""
 
     check: str
     state: str
@@ -173,8 +173,8 @@ def _queries(conf, policy_set, answers, snapshot):
 
 
 def sentence(error: Exception) -> str:
-    """Return the text of an error for people. Errors of other libraries begin with the name of
-    their class."""
+    """Return the text of an error for people. The text of an error of another library begins with
+    the name of the error's class."""
     if isinstance(error, exception.KronosException | cfg.Error | ValueError):
         return str(error)
     if isinstance(error, db_exception.DBError):
@@ -395,7 +395,7 @@ def _loads(conf, policy_set, answers, snapshot):
 
 
 def _exporters(answers, snapshot):
-    """Check that no exporter reports that its series are incomplete."""
+    """Check that no exporter shows by its series that it leaves out data."""
     wrong = list(exporter_checks.problems(answers.instant, snapshot))
     if wrong:
         raise CheckWarning('; '.join(wrong))

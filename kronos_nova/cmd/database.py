@@ -25,8 +25,8 @@ def control_database(conf):
 
 
 def impatient_database(conf, seconds=1, pause=10):
-    """Return the control database for a service whose clients wait. A query fails soon if the
-    database does not answer.
+    """Return the control database for a service whose clients wait. If the database does not
+    answer, a query fails after a short time.
 
     :param seconds: seconds that the database has to answer
     :param pause: seconds for which no query is sent after the database did not answer

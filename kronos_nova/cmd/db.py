@@ -54,7 +54,7 @@ class _PerDatabase(command.Lister):
     def selected(self, parsed_args, *how):
         """Return the selected databases as ``[(engine, migrate.History), ...]``.
 
-        :param how: arguments of :func:`open_engine` after the name
+        :param how: further arguments of :func:`open_engine`, after ``name``
         """
         names = parsed_args.databases or list(migrate.HISTORIES)
         return [(open_engine(self.app.conf, name, *how), migrate.HISTORIES[name])

@@ -26,8 +26,8 @@ CLI_OPTS = [
 
 
 class ExecutorParts:
-    """The parts of kronos-executor. They accept moves and carry them out, send moves that are due
-    to executors, and disable and enable hosts for drains."""
+    """The parts of kronos-executor. They accept moves and carry them out. They send moves that are
+    due to executors. They disable and enable hosts for drains."""
 
     def __init__(self, conf):
         self._conf = conf
@@ -45,8 +45,8 @@ class ExecutorParts:
         self._drains.tick()
 
     def drain(self):
-        """Continue the accepted moves for at most ``drain_timeout``, then leave the rest to other
-        executors."""
+        """Continue the accepted moves for at most ``drain_timeout``, then leave the remaining moves
+        to other executors."""
         self._execution.stop_taking()
         deadline = time.monotonic() + self._conf.kronos_executor.drain_timeout
         while self._execution.tick(adopts=False) and time.monotonic() < deadline:

@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def serve(conf):
-    """Start an HTTP server that answers the scrapes of Prometheus, in a thread of its own.
+    """Start an HTTP server in a new thread. The server answers the scrapes of Prometheus.
 
     :returns: the server and its thread
     :raises DatabaseVersionError: the control database is not at the revision of this code

@@ -66,7 +66,7 @@ class _Running(command.Command):
     """The common part of the commands that run a maintenance."""
 
     def carry_on(self, uuid, checker):
-        """Run a maintenance until it is done or stopped, or a hook has failed. Return the exit
+        """Run a maintenance until it is done, it is stopped or a hook has failed. Return the exit
         code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
         work = maintenance_runner.MaintenanceRunner(
@@ -106,7 +106,7 @@ class _Running(command.Command):
 
     def _advance(self, maintenances, work):
         """Carry out the next step of the maintenance. Return the exit code if the maintenance has
-        ended or stopped, and None if it continues."""
+        ended or was stopped. Return None if the maintenance continues."""
         found = work.advance()
         if found.state == m.DONE:
             self._say('The maintenance was ended by "kronos-manage maintenance end".')
@@ -346,7 +346,8 @@ def runner():
 def acquire(maintenances, uuid):
     """Record this process as the runner of a maintenance.
 
-    :raises MaintenanceRunning: another process runs the maintenance, and has reported lately
+    :raises MaintenanceRunning: another process runs the maintenance, and has given a sign of life
+        lately
     """
     now = maintenances.database.utcnow()
     if not maintenances.acquire(uuid, runner(), now, now - SILENT):

@@ -71,8 +71,8 @@ def load_config(options):
 
 
 class ClientManager:
-    """A client manager that provides commands with a client, as osc-lib's client manager does in
-    ``openstack``."""
+    """A client manager, which provides commands with a client. It replaces the client manager of
+    osc-lib, which ``openstack`` has."""
 
     def __init__(self, app):
         self._app = app

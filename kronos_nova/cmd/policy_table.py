@@ -101,7 +101,8 @@ def _loads(policy, scores, sums):
 
 
 def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
-    """Return the instances of all hosts and the sizes of these hosts, as a cycle computes them."""
+    """Return the PlacedInstances of all hosts and the Sizes of these hosts, computed in the same
+    way as in a cycle."""
     position = {host.name: number for number, host in enumerate(snapshot.hosts)}
     queried = np.ones(len(position))
     if policy.host_capacity_query is not None:
@@ -121,7 +122,7 @@ def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
 def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
           ) -> dict[str, float]:
     """Return {host: sum of the profiles (loads) of its instances}. The sum is a fraction of the
-    host; NaN if the size of the host is not known."""
+    host's capacity; NaN if the size of the host is not known."""
     samples = instance_weights.by_label(profile, policy.vm_profile_label, policy.host_label, names)
     share, _seen, _repeated = instance_weights.shares(policy, samples, placed)
     sums = np.bincount(placed.vm_host, weights=np.nan_to_num(share), minlength=len(names))

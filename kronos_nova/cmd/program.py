@@ -105,7 +105,8 @@ def console(app, width=0):
 class Report(command.ShowOne):
     """A command whose result is one object. For people, the object is printed as several tables.
 
-    ``take_action`` returns names and values, as in any ShowOne. It may set ``code``, the exit code.
+    ``take_action`` returns names and values, as in any ShowOne. The method may set ``code``, which
+    is the exit code.
     """
 
     code = 0

@@ -148,7 +148,8 @@ class Answers:
     def query(self, query):
         """Return the instant vector that answers a query.
 
-        :raises MetricsError: Prometheus did not answer the query, now or when it was sent before
+        :raises MetricsError: Prometheus did not answer the query, either now or at an earlier call
+            with the same query
         """
         if query not in self._known:
             try:
@@ -378,8 +379,8 @@ class _Cloud:
 
 
 def _is_of_instances(policy, kind):
-    """Return true if a query of this kind should have a series for each instance, and false if it
-    should have one for each host."""
+    """Return true if the answer to a query of this kind should have a series for each instance, and
+    false if it should have a series for each host."""
     if kind in OF_FORECASTS:
         return policy.is_forecast_by_vm
     return kind == metrics.VM_PROFILE

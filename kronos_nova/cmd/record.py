@@ -61,7 +61,8 @@ class Record(command.ShowOne):
 
 
 def record(conf, args) -> writer.Taken:
-    """Read the cloud that ``conf`` describes, and write a snapshot as the arguments say.
+    """Read the cloud to which ``conf`` gives access, and write a snapshot. ``args`` determine the
+    content and the folder of the snapshot.
 
     :raises KronosException: something could not be read or written
     """

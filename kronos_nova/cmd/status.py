@@ -35,7 +35,7 @@ class Checks(upgradecheck.UpgradeCommands):
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
     def _nova(self):
-        """Check that the installed Nova is one that all parts of Kronos support. If no Nova is
+        """Check that all parts of Kronos support the installed release of Nova. If no Nova is
         installed, the result is a warning."""
         if importlib.util.find_spec('nova') is None:
             return upgradecheck.Result(upgradecheck.Code.WARNING, 'Nova is not installed here.')

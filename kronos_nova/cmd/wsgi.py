@@ -1,7 +1,8 @@
 """The API for a web server that loads WSGI applications: ``kronos_nova.cmd.wsgi:application``.
 
-It reads the files that Nova's own services read; the variable ``OS_KRONOS_CONFIG_FILES`` names
-other files, separated by colons.
+The application reads the same configuration files as Nova's own services. If the environment
+variable ``OS_KRONOS_CONFIG_FILES`` is set, the application reads the files that are listed there,
+separated by colons.
 """
 
 import os

@@ -48,9 +48,9 @@ class LocalBase(orm.DeclarativeBase):
 
 
 class LocalClaim(ClaimColumns, LocalBase):
-    """A claim in the file on its compute host."""
+    """A claim in the claims file of the compute host on which the resources are."""
 
 
 class CentralClaim(ClaimColumns, models.Base):
-    """A claim in the control database, where hosts with the claim store ``central`` keep their
-    claims."""
+    """A claim in the control database. Compute hosts with the claim store ``central`` keep their
+    claims there."""

@@ -1,7 +1,8 @@
-"""Version of the format of a claims file, stored in the only row of the table ``claim_versions``.
+"""The version of the format of a claims file. It is stored in the only row of the table
+``claim_versions``.
 
-Programs that read claims check this version. Alembic's own table serves only to upgrade from one
-version to the next. Both tables change in one transaction.
+Programs that read claims check this version. Alembic stores its revision in a table of its own,
+which serves only for upgrades. An upgrade changes both tables in one transaction.
 """
 
 import sqlalchemy as sa

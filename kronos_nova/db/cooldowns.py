@@ -83,7 +83,7 @@ class Cooldowns:
     @retried
     def quarantined(self, now):
         """Return {instance uuid: seconds left} of the instances in quarantine. The seconds are -1
-        where the quarantine has no end."""
+        if the quarantine has no end."""
         return {uuid: -1 if until is None else (until - now).total_seconds()
                 for uuid, until, _reason, _since in self.quarantines(now)}
 

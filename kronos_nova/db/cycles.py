@@ -1,4 +1,4 @@
-"""The last evaluation of each aggregate, and the time at which the next one is due."""
+"""The last evaluation of each aggregate, and the time at which the next evaluation is due."""
 
 import datetime
 import json
@@ -146,7 +146,7 @@ class Cycles:
 
     @retried
     def imbalanced(self):
-        """Return {aggregate: number of evaluations in a row that found a policy above its
+        """Return {aggregate: number of its last evaluations in a row that found a policy above its
         threshold}."""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(

@@ -171,8 +171,8 @@ def release_unreadable(session, uuid, now) -> None:
 
 
 def _write_state(session, which, new, values):
-    """Write a state, and the columns ``values``, of the drain that matches a condition. No other
-    function writes states of drains.
+    """Write the state ``new`` and the columns ``values`` of the drain that matches the condition
+    ``which``. No other function writes states of drains.
 
     :returns: whether exactly one drain matched
     """

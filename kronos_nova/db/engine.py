@@ -114,8 +114,9 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """Return an oslo.db engine. An SQLite file is opened in WAL mode with a busy timeout.
 
     With the execution option ``for_writing``, a transaction takes SQLite's write lock when it
-    begins. Without it, a transaction takes the lock at its first write. SQLite then refuses the
-    lock at once, without waiting, if another connection has written since the transaction began.
+    begins. Without this option, a transaction takes the lock at its first write. SQLite then
+    refuses the lock at once, without waiting, if another connection has written since the
+    transaction began.
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
@@ -234,8 +235,8 @@ def control_database(conf):
 
 
 class ImpatientDatabase(Database):
-    """A database that raises an error at once for some seconds after it did not answer. In that
-    time it is not queried.
+    """A database that is not queried for some seconds after it did not answer. During these seconds
+    each query raises an error at once.
 
     :param clock: returns monotonic seconds
     :param pause: seconds for which the database is not queried after it did not answer

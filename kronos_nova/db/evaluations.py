@@ -73,7 +73,8 @@ class Evaluations:
 
     @retried
     def all_hosts(self) -> dict[str, list[host_load.HostLoad]]:
-        """Return {aggregate: loads of its hosts at its last evaluation}."""
+        """Return {aggregate: loads of the aggregate's hosts at the last evaluation of the
+        aggregate}."""
         with self.database.reader() as session:
             return {row.aggregate: host_load.from_json(row.hosts)
                     for row in session.scalars(sa.select(models.HostLoadsRow))}
@@ -166,8 +167,8 @@ def _add_loads(session, report, loads, since, now):
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
     """Return at most ``most`` of the evaluations, without losing a peak of the imbalance.
 
-    Consecutive evaluations are grouped. Each group is represented by its evaluation whose imbalance
-    is farthest above its threshold.
+    Consecutive evaluations are grouped. Of each group, only the evaluation is returned in which an
+    imbalance is farthest above its threshold.
 
     :param most: at least 1
     """

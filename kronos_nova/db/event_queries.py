@@ -35,8 +35,8 @@ def move_records(database, since):
 
 @retried
 def evaluations(database):
-    """Return [(aggregate, end of its last evaluation, outcome)], without aggregates whose first
-    evaluation has not ended."""
+    """Return [(aggregate, end of the last evaluation, outcome of the last evaluation)]. Aggregates
+    whose first evaluation has not ended are left out."""
     cycle = models.CycleRow
     with database.reader() as session:
         return session.execute(sa.select(cycle.aggregate, cycle.finished_at, cycle.outcome).where(

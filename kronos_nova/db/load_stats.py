@@ -1,4 +1,4 @@
-"""Statistics of the loads of instances, from one evaluation to the next."""
+"""Statistics of the loads of instances, which are kept from one evaluation to the next."""
 
 import base64
 import json

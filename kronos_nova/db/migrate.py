@@ -83,7 +83,7 @@ HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 
 def head(history):
-    """Return the newest revision of a history, which is the one that this code needs."""
+    """Return the newest revision of a history. This code needs that revision."""
     return history.revisions()[-1]
 
 

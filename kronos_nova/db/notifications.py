@@ -1,4 +1,4 @@
-"""Notifications about changes of plans, moves, drains, levels and pauses: their types and bodies.
+"""The types and bodies of notifications about changes of plans, moves, drains, levels and pauses.
 
 Each function is called after a change, in the transaction that makes the change. Nothing is read or
 written if notifications are off.

@@ -70,8 +70,8 @@ class Outbox:
 
     @retried
     def waiting(self, limit=BATCH):
-        """Return the notifications that have a number and were not sent, in the order of their
-        numbers."""
+        """Return at most ``limit`` notifications that have a number and were not sent, in the order
+        of their numbers."""
         row = models.NotificationRow
         query = sa.select(row).where(row.sent_at.is_(None), row.sequence.is_not(None)).order_by(
             row.sequence).limit(limit)

@@ -18,8 +18,8 @@ class Refusals:
 
     @retried
     def rest(self, refusals, seconds, now):
-        """Record instances that are not moved for ``seconds`` because Nova refused hosts for them.
-        Expired records are deleted.
+        """Record that some instances are not moved for ``seconds``, because Nova refused hosts for
+        them. Expired records are deleted.
 
         :param refusals: Refusals, one for each instance
         """

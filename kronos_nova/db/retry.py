@@ -1,7 +1,7 @@
 """Decorators that repeat a transaction after a deadlock or a lost connection.
 
-oslo.db's own decorator is not used, because it logs a traceback each time that it gives up, so an
-outage would fill the log.
+oslo.db's own decorator is not used, because it logs a traceback each time that it gives up. During
+an outage of the database, the log would fill with tracebacks.
 """
 
 import tenacity

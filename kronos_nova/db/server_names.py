@@ -37,7 +37,8 @@ Known = tuple[str | None, str | None]
 
 
 class ServerNames:
-    """Names and aggregates of servers by uuid, as they were when last read."""
+    """The table of names and aggregates of servers. It has the values that were read last, by
+    uuid."""
 
     def __init__(self, database: Database):
         self.database = database

@@ -1,8 +1,8 @@
 """Sums of moves and of loads of hosts, by day. They are kept longer than the moves and evaluations
 themselves.
 
-A move is added to the sums of its day in the transaction that deletes it, so that each move counts
-once: in the journal, or here.
+A move is added to the sums of its day in the transaction that deletes it, so that each move is
+counted once, either in the journal or in the sums.
 """
 
 import collections

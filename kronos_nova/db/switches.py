@@ -41,13 +41,13 @@ class SwitchBoard:
 
     @retried
     def resume(self, who: Switch, everyone: bool = False) -> list[Switch]:
-        """End the pauses and stops of an aggregate. With every aggregate (``*``), the pauses and
-        stops of single aggregates end as well.
+        """End the pauses and stops of an aggregate. If the aggregate is ``*``, all pauses and stops
+        end, including the ones for single aggregates.
 
         :param who: Switch with the aggregate, and ``set_at``, ``set_by`` and ``reason`` of the
             caller
-        :param everyone: whether to end the pauses of all users; otherwise only those that the
-            caller has set
+        :param everyone: whether to end the pauses and stops of all users; otherwise only the
+            caller's own pauses and stops end
         :returns: the Switches that ended
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -124,7 +124,7 @@ def put(session, switch):
 
 
 def _is_set(known, switch, is_level):
-    """Return whether a switch is already set, so that setting it changes nothing.
+    """Return whether ``switch`` is already set, so that setting it again would change nothing.
 
     A level is set if it is in force and ``switch`` gives no new reason. A pause is set if the same
     user has set it for the same reason.

@@ -17,8 +17,8 @@ class Tasks:
 
     :param worker: name of this process
     :param clock: returns the time
-    :param announcements: the same database for :meth:`announce`, with short timeouts because a
-        request of Nova waits
+    :param announcements: the control database with short timeouts, for :meth:`announce`, during
+        which a request of Nova waits
     """
 
     def __init__(self, database, worker, clock, announcements=None):
@@ -32,15 +32,16 @@ class Tasks:
     def announce(self, key: str, instance_uuid: str) -> None:
         """Record that this worker prepares a migration, before Nova has a record of it.
 
-        :param key: a new uuid, under which the task is known until it begins
+        :param key: a new uuid, which identifies the task until the task begins
         """
         self._add(key, instance_uuid, tasks.ANNOUNCED)
 
     @retried
     def begin(self, key: str, migration_uuid: str) -> bool:
-        """Record the migration of an announced task, before anything else changes.
+        """Record the migration of an announced task, before anything is changed for the migration.
 
-        :returns: whether this worker may continue; False if it was regarded as dead and must stop
+        :returns: whether this worker may continue; False if the worker was regarded as dead and
+            must stop
         """
         return self._turn(key, tasks.ANNOUNCED, tasks.BEGUN, migration_uuid=migration_uuid)
 
@@ -48,7 +49,8 @@ class Tasks:
     def hand_over(self, migration_uuid: str) -> bool:
         """Record that the request to the source compute is about to be sent.
 
-        :returns: whether this worker may continue; False if it was regarded as dead and must stop
+        :returns: whether this worker may continue; False if the worker was regarded as dead and
+            must stop
         """
         return self._turn(migration_uuid, tasks.BEGUN, tasks.HANDED_OVER)
 
@@ -71,8 +73,8 @@ class Tasks:
 
     @retried
     def beat(self) -> None:
-        """Record a sign of life of this worker and its tasks, except the tasks that :meth:`leave`
-        named."""
+        """Record a sign of life of this worker and its tasks, except the tasks that were passed to
+        :meth:`leave`."""
         with self.database.writer() as session:
             session.execute(sa.update(models.TaskRow).where(
                 models.TaskRow.worker == self.worker, models.TaskRow.state.in_(tasks.TAKEN),

@@ -1,4 +1,4 @@
-"""Names of processes, which the journal and locks record as owners."""
+"""Names of processes. The journal and the locks record these names as owners."""
 
 import functools
 import os
@@ -7,7 +7,8 @@ from oslo_utils import uuidutils
 
 
 def name(host):
-    """Return the name of this process on its host. No later process gets the same name."""
+    """Return the name of this process. The name contains the name of the host, and no later process
+    gets the same name."""
     return _name(host, os.getpid())
 
 

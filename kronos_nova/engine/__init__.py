@@ -1,2 +1,2 @@
 """Start of evaluation cycles (:class:`kronos_nova.cycle.evaluation.Cycle`) and of the processes
-that run them."""
+that run cycles."""

@@ -25,8 +25,8 @@ POWERED_STATUSES = frozenset(('ACTIVE', 'PAUSED'))
 
 
 class Facts(NamedTuple):
-    """The facts about a server that decide on its movability and its needs. Most of them are only
-    in Nova's database.
+    """The facts about a server that determine its movability and its requirements. Most of these
+    facts are only in Nova's database.
 
     power_state : power state of the server; None if unknown
     cpu_model : named CPU model of the guest; '' if there is none

@@ -50,7 +50,8 @@ class Trees:
     """The resource providers of several hosts.
 
     of : {uuid of a root provider: providers of its tree, including the root}
-    sharing : {uuid of a provider that shares its inventory with some of the hosts: the provider}
+    sharing : {uuid of a sharing provider: the sharing provider}, for the sharing providers that
+        serve some of the hosts
     """
 
     of: Mapping[str, list[shape.Provider]]

@@ -150,8 +150,9 @@ def _version(raw):
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
-    """Return {resource class: its inventory} of a provider tree. Inventories of several providers
-    are added up, because NUMA nodes and devices may have providers of their own."""
+    """Return {resource class: its inventory} of a provider tree. Several providers of the tree may
+    have the same resource class, because NUMA nodes and devices may be separate providers. Their
+    inventories are added up."""
     parts = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():

@@ -71,8 +71,9 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the pieces of a recipe's text. Each ``label_replace()`` that names hosts gets new
-    arguments, for the label in which its exporter names hosts."""
+    """Yield the pieces of a recipe's text. Each ``label_replace()`` that gives series the names of
+    hosts gets new arguments. They fit the label in which the exporter of the series has these
+    names."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before

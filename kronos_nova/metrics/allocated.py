@@ -18,10 +18,10 @@ from kronos_nova.objects.snapshot import Snapshot
 class AllocatedSource:
     """A metrics source that returns allocated resources in place of measured load.
 
-    The share of an instance is the part of its host that is allocated to it, in the resource class
-    in which this part is largest. A query for hosts gets the sum of the shares of each host's
-    instances, at most 1. A query for a profile (load of each instance) gets the share of each
-    instance.
+    For each resource class, a part of the host's capacity is allocated to an instance. The share of
+    an instance is the largest of these parts. A query for hosts gets the sum of the shares of each
+    host's instances, at most 1. A query for a profile (load of each instance) gets the share of
+    each instance.
 
     :param now: Unix seconds, the time of the samples
     """

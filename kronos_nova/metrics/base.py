@@ -9,8 +9,8 @@ from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """The protocol of a source that answers queries for metrics. Implementations return answers as
-    they are, and do not check whether they are plausible."""
+    """The protocol of a source that answers queries for metrics. Implementations return answers
+    unchanged, and do not check whether the values are plausible."""
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.
@@ -23,5 +23,5 @@ class MetricsSource(Protocol):
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
         """Return the series of a query, with values at several times. The errors are those of
         :meth:`query`. Only policies with a forecast need this method. The caller limits the number
-        of times; the implementation limits the size of the answer and the seconds that it may
+        of times; the implementation limits the size of the answer and the time that the answer may
         take."""

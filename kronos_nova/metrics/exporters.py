@@ -1,4 +1,5 @@
-"""The exporters that a Prometheus scrapes, and how their series name the hosts that Nova knows."""
+"""The exporters that a Prometheus scrapes, and the labels in which their series have the names of
+Nova's hosts."""
 
 import collections
 import dataclasses
@@ -138,7 +139,8 @@ def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable
 
 def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[str],
              known: Iterable[str], instances: Sequence[Instance]) -> Found:
-    """Find exporters like :func:`find`, but only among the series that match a selector.
+    """Find exporters in the same way as :func:`find`, but only among the series that match a
+    selector.
 
     :param selector: label matcher, such as ``region="one"``
     """
@@ -306,9 +308,9 @@ class _Series:
                      frozenset(uuid for _sample, uuid in shown))
 
     def by_host(self, exporter, shown, machines):
-        """Return {host: uuids of the servers whose series name the host}.
+        """Return {host: uuids of the servers whose series have the name of the host}.
 
-        :param shown: pairs (sample, uuid of its server)
+        :param shown: pairs (sample, uuid of the server that the sample is about)
         """
         if exporter is None or exporter.naming is None:
             return {}
@@ -431,8 +433,9 @@ def _rewritten(naming, value):
 
 
 def guest_label(samples: Sequence[Sample], instances: Sequence[Instance]) -> tuple[str, str]:
-    """Return (label, attribute of an Instance) by which series identify the most servers; ('', '')
-    if they identify no server."""
+    """Return (label, attribute of an Instance). With this pair, the values of the label in the
+    series equal the attribute for the most instances. Return ('', '') if no pair fits any
+    instance."""
     best, most = ('', ''), 0
     for label in ('domain', 'resource', 'uuid', *sorted(
             {label for sample in samples for label in sample.labels} - _OF_ONE_TARGET)):

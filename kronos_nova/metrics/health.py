@@ -78,8 +78,8 @@ class Health:
 
 
 def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> Health:
-    """Send a query and rate the answer. An error of the source is not raised; the answer is rated
-    as unreachable."""
+    """Send a query and rate the answer. If the source raises an error, the answer is rated as
+    unreachable, and the error is not raised again."""
     try:
         vector = source.query(query)
     except exception.MetricsError as error:

@@ -97,5 +97,6 @@ def _key(samples, host_label, addresses):
 
 
 def address(value: str) -> str:
-    """Return an address without its port. :data:`ADDRESS_PATTERN` does this in PromQL."""
+    """Return an address without its port. The pattern :data:`ADDRESS_PATTERN` has the same effect
+    in PromQL."""
     return re.sub(r':[0-9]{1,5}$', '', value, count=1) if value.rpartition(':')[0] else value

@@ -74,7 +74,7 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
     keystone.
 
     :param timeout: seconds for an answer of keystone, if the group does not set them
-    :raises ConfigurationError: the options are not enough to authenticate with
+    :raises ConfigurationError: options that are needed for authentication are missing
     """
     _register(conf, section)
     try:

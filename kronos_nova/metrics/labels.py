@@ -125,9 +125,9 @@ LONGEST_NAME = 255
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
              others: Iterable[str] = ()) -> Diagnosis:
     """Compare the series of an answer with the expected hosts, and propose a change of the query if
-    one helps.
+    a change helps.
 
-    ``hosts`` may be names of instances instead.
+    ``hosts`` may also be names of instances, which are then compared in place of hosts.
 
     :param others: known names that need no series
     """

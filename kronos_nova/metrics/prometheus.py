@@ -93,7 +93,8 @@ class PrometheusClient:
     def runtime_info(self) -> dict:
         """Read the state of the server: start time, retention, configuration.
 
-        :raises MetricsNotFound: the server has no such page (Thanos, VictoriaMetrics)
+        :raises MetricsNotFound: the server has no page with its state, for example Thanos or
+            VictoriaMetrics
         """
         body = self._fetch('/api/v1/status/runtimeinfo')
         return answer.read_answer(body, self._transport.source)['data']

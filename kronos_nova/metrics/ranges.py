@@ -77,7 +77,8 @@ def ranges(promql: str) -> Iterator[RangeSelector]:
 
 
 def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
-    """Yield a sentence for each range of a query in which the metric has some samples, but too few.
+    """Yield a sentence for each range of a query in which the metric has too few samples. Ranges
+    for which the metric has no samples at all are left out.
 
     :param instant: function that sends an instant query; a range whose query is not answered counts
         as long enough

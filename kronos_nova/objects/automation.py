@@ -113,7 +113,7 @@ class Defaults:
     """The automation levels that nova.conf sets.
 
     level : level of each aggregate that is not in ``levels``
-    levels : {aggregate: its level}
+    levels : {aggregate: level of the aggregate}
     ceiling : highest level that takes effect; a command that sets a higher level has the effect of
         ``ceiling``
     repairs : level of repairs of violated rules; None if repairs have the level of their aggregate

@@ -47,7 +47,7 @@ def domains_of_hosts(aggregates: Iterable[Aggregate],
                      keys: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the failure domain of each host at each level, as {host: {level: name of the domain}}.
 
-    Where aggregates contradict each other, the first domain in sorted order is used.
+    If the aggregates of a host contradict each other, the first domain in sorted order is used.
 
     :param keys: metadata keys, as for :func:`stated`
     """

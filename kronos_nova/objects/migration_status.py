@@ -1,7 +1,7 @@
 """Statuses of Nova's migration records, for all types of migrations.
 
-Nova stores a status as free text and has no list of statuses. ``nova.compute.manager`` and
-``nova.virt.libvirt.migration`` write them.
+Nova stores a status as free text and has no list of statuses. Statuses are written by
+``nova.compute.manager`` and ``nova.virt.libvirt.migration``.
 """
 
 LIVE = 'live-migration'

@@ -2,8 +2,8 @@
 
 The result depends on the devices, secrets and shares of the server. The reasons are those of
 ``nova.compute.api.API.live_migrate``, of Nova's conductor (``LiveMigrationTask``) and of libvirt's
-driver in Nova 33 and 34. They do not depend on the destination, and no filter of the scheduler
-checks them.
+driver in Nova 33 and 34. The reasons do not depend on the destination, and no filter of the
+scheduler checks them.
 """
 
 import dataclasses

@@ -39,12 +39,12 @@ class MoveRecord:
 
     created_at : time at which the move was planned
     checked_at : time at which the move was last compared with the present load
-    memory_total, memory_remaining, memory_processed : bytes of memory to copy in all, still to
-        copy, and copied; ``memory_processed`` counts a page each time that the page is copied. None
-        if the hypervisor's driver does not report them
+    memory_total, memory_remaining, memory_processed : bytes of memory that have to be copied in
+        total, that remain to be copied, and that were copied; ``memory_processed`` counts a page
+        each time that the page is copied. None if the hypervisor's driver does not report them
     group : a number that is equal for moves of the plan that help only together; None for a move
         that helps alone
-    position : number that sorts the moves that are due; the move with the lowest number starts
+    position : number by which moves that are due are sorted; the move with the lowest number starts
         first
     expected_seconds, expected_downtime : predicted duration of the move, and predicted time for
         which the guest is stopped; None if nothing was predicted

@@ -137,7 +137,7 @@ def number_in(text: str) -> int | None:
 
 def of_flavor(vcpus: int, memory_mb: int,
               extra_specs: Mapping[str, str]) -> tuple[InstanceCell, ...]:
-    """Return the NUMA cells that a server of a flavor requests. They are computed as by
+    """Return the NUMA cells that a server of a flavor requests. The result is the same as that of
     ``nova.virt.hardware.numa_get_constraints`` for an image without properties.
 
     The result is empty for a flavor without a NUMA topology, for a flavor that Nova refuses, and

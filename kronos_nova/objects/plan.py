@@ -107,7 +107,7 @@ class PlannedMove:
     are the projects with servers on the host that the move relieves, the project with the most load
     first; empty if the move relieves no host. ``next_best`` is None if no other move was permitted.
 
-    ``begins_after`` is the expected time from the start of the plan to the start of the move.
+    ``begins_after`` is the expected time between the start of the plan and the start of the move.
     ``expected_seconds`` is the expected duration of the move. ``expected_downtime`` is the expected
     time for which the guest is stopped. All three are in seconds, and None if they were not
     computed.
@@ -322,9 +322,9 @@ class LossReport:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
     """The number of further servers of a flavor that fit into an aggregate. ``now`` is the number
-    at present. ``after_loss`` is the lowest number after the loss of any one host, once the servers
-    of the lost host have restarted elsewhere; None if some of them cannot restart, or if this is
-    unknown."""
+    at present. ``after_loss`` is the number after the loss of the host whose loss leaves the
+    fewest. The servers of the lost host have restarted on other hosts by then. ``after_loss`` is
+    None if some servers cannot restart after a loss, or if this is unknown."""
 
     flavor: str
     now: int

@@ -40,8 +40,8 @@ def is_supported(hypervisor_type: str) -> bool:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:
     """The inventory of one resource class of a resource provider, in the unit of the class.
-    ``min_unit``, ``max_unit`` and ``step_size`` limit the amount that one consumer may have; None
-    if unknown."""
+    ``min_unit``, ``max_unit`` and ``step_size`` limit the amount that one consumer may have. Each
+    is None if unknown."""
 
     total: int
     reserved: int = 0

@@ -351,13 +351,13 @@ def _pause(switch):
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
-    """Return {aggregate: AggregateReport of its last evaluation}. Aggregates without a report are
-    left out."""
+    """Return {aggregate: AggregateReport of the aggregate's last evaluation}. Aggregates without a
+    report are left out."""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
-    """Return {aggregate: counts of its last evaluation}.
+    """Return {aggregate: counts of the aggregate's last evaluation}.
 
     The counts are a dict with the keys ``hosts`` (number of measured hosts), ``hot_hosts``,
     ``broken_groups`` and ``immovable`` (number of servers).

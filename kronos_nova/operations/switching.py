@@ -72,7 +72,7 @@ def _void_waiting(conf, database, switch):
 
 
 def pause(conf, database, switch: automation.Switch) -> None:
-    """Set a pause of one aggregate or of all.
+    """Set a pause of one aggregate or of all aggregates.
 
     :param switch: a Switch of kind PAUSE
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -99,9 +99,10 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Set a stop of one aggregate or of all, and end the planned moves and the moves in progress.
+    """Set a stop of one aggregate or of all aggregates, and end the planned moves and the moves in
+    progress.
 
-    :param let_finish: whether moves in progress continue to their end
+    :param let_finish: whether moves in progress are not ended, but continue to their end
     :raises NotInScope: Kronos does not plan for this aggregate
     """
     refuse_unknown(conf, switch.aggregate)

@@ -28,8 +28,8 @@ class Consumer:
     """The allocations of one consumer, either as they are in placement or as they should be.
 
     ``generation`` is the generation with which the consumer was read; None if placement does not
-    know the consumer. ``consumer_type`` is None if it is unknown, because the consumer was made
-    before microversion 1.38.
+    know the consumer. ``consumer_type`` is None if the type is unknown, because the consumer was
+    made with a microversion below 1.38.
     """
 
     uuid: str
@@ -55,8 +55,8 @@ class Consumer:
     def to_body(self, with_type: bool = True) -> dict:
         """Return the value of the consumer in the body of ``POST /allocations``.
 
-        :param with_type: whether the value is for microversion 1.38, which has consumer types, or
-            for 1.28
+        :param with_type: True for microversion 1.38, which has consumer types; False for
+            microversion 1.28
         """
         body = {
             'allocations': {uuid: {'resources': dict(held)}

@@ -69,9 +69,9 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """True if Nova's records alone determine the right amounts; the finding may then be
-        repaired without an operator. False if other resource classes differ, because a service of
-        which Nova has no record may have requested them."""
+        """True if the finding may be repaired without an operator, because Nova's records alone
+        determine the right amounts. False for a wrong amount of a resource class outside
+        EVERY_SERVER, because a service other than Nova may have requested this class."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -125,7 +125,7 @@ class KeptRoom:
 
     ``hold`` is the uuid of the request for room, and ``host`` the name of the host. ``is_kept`` is
     true while the consumer should have an allocation. ``has_ended`` is true once the consumer
-    should have none. Neither is true while moves make the room.
+    should have none. Both are false while moves make the room.
     """
 
     hold: str
@@ -231,8 +231,8 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
 
 
 def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding | None:
-    """Return the finding of one case. None if its allocations are right, or while an operation is
-    in progress that may change the allocations."""
+    """Return the finding of one case. Return None if the allocations of the case are right, or if
+    an operation in progress may still change them."""
     if is_in_flight(case, limits):
         return _stalled(case, limits)
     if case.instance is None or case.instance.host is None:
@@ -425,8 +425,8 @@ def _on_hosts(holdings: Holdings, hosts: Mapping[str, str]) -> set[str]:
 
 def _held_elsewhere(elsewhere: Allocations,
                     holders: Iterable[tuple[Migration, Allocations]]) -> str:
-    """Return a text that describes allocations on other hosts, of the instance and of its
-    migrations."""
+    """Return a text that describes the allocations of an instance and of its migrations on other
+    hosts than the instance's host."""
     parts = []
     if elsewhere:
         parts.append('it holds ' + _listed(elsewhere))

@@ -74,8 +74,8 @@ class PlacementClient:
     """A client of placement. It reads consumers and providers, and changes several consumers in one
     transaction.
 
-    ``adapter`` is a keystoneauth adapter for placement. ``attempts`` returns a new
-    :class:`tenacity.Retrying` for each change. Every method raises
+    ``adapter`` is a keystoneauth adapter for placement. ``attempts`` is a function that returns a
+    new :class:`tenacity.Retrying` for each change. Every method raises
     :class:`~kronos_nova.placement.errors.PlacementUnavailable` if placement does not respond, and
     :class:`~kronos_nova.placement.errors.PlacementRefused` if placement refuses the request.
     """

@@ -1,7 +1,8 @@
 """Repairs of the wrong allocations that an audit has found.
 
-Each finding is examined again before its repair. Each repair is guarded by consumer generations,
-recorded in a journal, and can be undone.
+Each finding is examined again before its repair. A repair fails if the consumers have changed since
+they were read, which their generations show. Each repair is recorded in a journal, and can be
+undone.
 """
 
 import dataclasses
@@ -125,8 +126,8 @@ class Healer:
     def _case(self, uuid, holders, read=None):
         """Read an instance, its migrations, and the allocations of both.
 
-        :param holders: uuids of old migrations that may have allocations; other old migrations are
-            not read, because an instance may have hundreds
+        :param holders: uuids of the old migrations that may have allocations. Other old migrations
+            are not read, because an instance may have hundreds of old migrations
         """
         # Placement is read before Nova. What Nova then reports as settled was settled at that time,
         # because Nova marks a move before placement changes.

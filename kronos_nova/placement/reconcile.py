@@ -58,8 +58,8 @@ class TaskRegister(Protocol):
         """Return the uuids of the instances with a task that has not ended."""
 
     def lose(self, task: Task) -> bool:
-        """Take a task away from its worker. Return True if this succeeded, and False if the worker
-        has continued the task in the meantime."""
+        """Take a task away from its worker. Return True if the task was taken away, and False if
+        the worker has continued the task in the meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
         """Record a task for a migration that has no worker and no task."""
@@ -192,8 +192,8 @@ class Reconciler:
             self.tasks.end(task.migration_uuid)
 
     def _end_unbegun_task(self, task):
-        """End a task whose worker died before it recorded a migration. Nova may already have a
-        record of the migration."""
+        """End a task whose worker died before it recorded a migration. The worker may have died
+        after Nova recorded the migration."""
         died = task.beat_at + LAST_BREATH
         known = self.tasks.in_progress()
         left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]

@@ -22,8 +22,8 @@ class InstanceRecord:
     instance is on no host, or its host has no compute node record.
 
     ``settled_for`` is the time in seconds since the record of the instance last changed.
-    ``asks_for`` is {resource class: amount that the instance should have} by Nova's records; None
-    if the records do not determine the amounts.
+    ``asks_for`` is {resource class: amount that the instance should have}, computed from Nova's
+    records; None if the records are not enough to compute the amounts.
     """
 
     uuid: str

@@ -81,8 +81,9 @@ class RoomAllocations:
 
 
 class _HostRoom:
-    """The allocation candidates of one host for servers of a shape. It counts the free amounts of
-    each resource class on the host's providers."""
+    """The allocation candidates of one host for servers of a shape. The object keeps the free
+    amounts of each resource class on the host's providers, so that several servers get different
+    room."""
 
     def __init__(self, client: PlacementClient, shape: Shape, root: str):
         self._shape, self._root = shape, root

@@ -149,8 +149,8 @@ def _uuids(kind) -> Callable[[int], str]:
 
 
 class _Names:
-    """The pseudonyms of all names and ids of a snapshot. Each kind of object has its own {original:
-    pseudonym} table."""
+    """The pseudonyms of all names and ids of a snapshot. There is a separate table {original:
+    pseudonym} for each kind of object."""
 
     def __init__(self, snapshot: Snapshot):
         hosts, instances = snapshot.hosts, snapshot.instances

@@ -32,7 +32,7 @@ def uuid_of(context: Context, server: str) -> str:
 
 class Stay(NamedTuple):
     """The reason why a server stayed on its host in the last evaluation of its aggregate.
-    ``detail`` is an additional text; '' for none."""
+    ``detail`` is an additional text; '' if there is no such text."""
 
     reason: str
     aggregate: str

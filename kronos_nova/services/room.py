@@ -192,7 +192,8 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
 
 
 def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
-    """Return the engine's options, limited to one aggregate if its name is given."""
+    """Return the engine's options. If ``aggregate`` is not None, only this aggregate is in
+    scope."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     options = engine_options.from_conf(context.conf)
     if aggregate is None:
@@ -429,7 +430,8 @@ def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
 
 
 def show(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Return a hold, which is a request for room or room that is kept.
+    """Return a hold, which is a request for room together with the room that is kept for the
+    request.
 
     :raises HoldNotFound: there is no such hold
     """

@@ -7,7 +7,7 @@ from kronos_nova.db.journal import queue
 
 
 class Journal(plans.Plans, queue.Queue, moves.Moves):
-    """Plans and moves in the control database.
+    """The journal of plans and moves in the control database.
 
     :param database: kronos_nova.db.engine.Database
     :param worker: name of this process, recorded as the owner of moves that it accepts

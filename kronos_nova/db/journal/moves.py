@@ -1,4 +1,4 @@
-"""The journal's moves: changes of their state, queries of moves in progress, and queries of past
+"""The moves in the journal: changes of their states, and queries for moves in progress and for past
 moves."""
 
 import collections
@@ -286,7 +286,7 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """Return {instance uuid: number of its moves since a time}.
+        """Return {instance uuid: number of moves of the instance since a time}.
 
         Only moves that were planned or last checked since that time count. Moves that were given
         up, and moves that empty hosts, do not count.

@@ -1,4 +1,4 @@
-"""The journal's plans, from the record of a plan to its end."""
+"""The plans in the journal, from the time at which a plan is recorded until the plan ends."""
 
 import dataclasses
 import datetime
@@ -385,8 +385,8 @@ def void_unreadable(session, uuid, now) -> None:
 
 
 def _write_state(session, which, new, values):
-    """Write a state, and the columns ``values``, of the plan that matches a condition. No other
-    function writes states of plans.
+    """Write the state ``new`` and the columns ``values`` of the plan that matches the condition
+    ``which``. No other function writes states of plans.
 
     :returns: whether exactly one plan matched
     """
@@ -416,7 +416,7 @@ def _fingerprint(chosen):
     """Return a key of the moves of a plan.
 
     Plans have equal keys if they move the same instances between the same hosts in the same phases.
-    Their imbalances and loads do not matter.
+    The imbalances and loads of the plans do not matter.
     """
     said = sorted((move.phase, move.instance_uuid, move.source, move.destination)
                   for move in chosen)

@@ -111,7 +111,7 @@ class Queue:
         - an operator aborted it
         - its plan may not continue
         - it depends on a move that did not succeed
-        - a move of its group did not succeed, before any other move of the group was begun
+        - one move of its group did not succeed, and no other move of the group had begun by then
 
         A move that waits for another try ends as failed, unless an operator aborted it.
 
@@ -134,7 +134,7 @@ class Queue:
 
     @retried
     def give_up(self, reasons, now):
-        """Give up some planned moves, each for a reason of its own.
+        """Give up some planned moves, and record a separate reason for each move.
 
         :param reasons: {uuid of a move: reason}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
@@ -346,7 +346,7 @@ def _rest_of_group(session, row):
 
 
 def _is_begun(others):
-    """Return whether at least one of some moves is completed or in progress."""
+    """Return whether at least one of the moves ``others`` is completed or in progress."""
     return any(other.state == moves.COMPLETED or other.state in moves.IN_FLIGHT
                for other in others)
 

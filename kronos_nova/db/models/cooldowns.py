@@ -11,8 +11,8 @@ class CooldownRow(Base):
     """An aggregate or an instance in cooldown until a time.
 
     ``scope`` is ``aggregate``, ``instance`` or ``spread``. ``name`` is the name of the aggregate or
-    the uuid of the instance. ``times`` is the number of its cooldowns so far. ``set_at`` is the
-    time at which ``until`` was written.
+    the uuid of the instance. ``times`` is the number of cooldowns that it has had so far.
+    ``set_at`` is the time at which ``until`` was written.
     """
 
     __tablename__ = 'cooldowns'
@@ -27,8 +27,8 @@ class CooldownRow(Base):
 
 
 class QuarantineRow(Base):
-    """An instance in quarantine, because its migration failed for good. ``until`` is null where
-    only an operator can release the instance."""
+    """An instance in quarantine, because its migration failed and is not tried again. ``until`` is
+    null if only an operator can release the instance."""
 
     __tablename__ = 'quarantines'
 

@@ -8,7 +8,7 @@ from kronos_nova.db.models.base import Base
 
 class ServerNameRow(Base):
     """The name of a server, and the aggregate in which it was last evaluated. ``seen_at`` is the
-    time at which the name was last read."""
+    time at which the name was last read from Nova."""
 
     __tablename__ = 'server_names'
 

@@ -18,7 +18,8 @@ class _Switched:
 
 
 class SwitchRow(_Switched, Base):
-    """A level or a pause in force. An aggregate has one level and any number of pauses."""
+    """A level or a pause in force. An aggregate has at most one level, at most one level for
+    repairs, and any number of pauses."""
 
     __tablename__ = 'switches'
 
