@@ -1,10 +1,11 @@
 """A feed, which sends events to any number of listeners. Only one thread reads the database for all
 listeners.
 
-While there are listeners, the thread reads all objects that have events once a second. For each
-object that has changed, the thread stores an event for a time. Each listener has a position among
-the stored events, so that a slow listener does not delay the others. A listener whose next event is
-not stored any more gets the whole present state, as a new listener does.
+While there are listeners, the thread reads all objects that can have events, once a second. For
+each object that has changed, the thread makes an event and stores it for some time. Each listener
+has a position among the stored events, so that a slow listener does not delay the others. A
+listener whose next event is not stored any more gets the whole present state, as a new listener
+does.
 """
 
 import collections

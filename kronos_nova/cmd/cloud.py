@@ -25,10 +25,10 @@ from kronos_nova.plugin import standalone
 class Cloud:
     """The access to the cloud that commands need.
 
-    read : returns a Snapshot of the cloud as it is now
-    read_flavors : returns Nova's flavors
+    read : function that returns a Snapshot of the present cloud
+    read_flavors : function that returns Nova's flavors
     hosts : the HostApi
-    room_allocations : returns the RoomAllocations of placement
+    room_allocations : function that returns the RoomAllocations of placement
     dry_run : the DryRun, which finds out whether a move is possible. It asks Nova's scheduler if
         Nova's code runs in this process, and placement otherwise
     """

@@ -30,12 +30,12 @@ class Dependencies:
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : called with a list of hosts and with the hosts that are serviced later; returns the first
-        hosts of the list, as many as can be empty at the same time if drains avoid the later hosts
-        as destinations
-    drain : called with a host and the hosts to avoid; makes the Drain of the host
-    say : prints a line
-    run_hook : called with a hook and a host; starts the hook, and returns its process
+    fits : function of a list of hosts and of the hosts that are serviced later. It returns the
+        first hosts of the list, as many as can be empty at the same time if drains avoid the later
+        hosts as destinations
+    drain : function of a host and of the hosts to avoid. It makes the Drain of the host
+    say : function that prints a line
+    run_hook : function of a hook and a host. It starts the hook, and returns the hook's process
     """
 
     maintenances: object

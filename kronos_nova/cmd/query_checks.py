@@ -427,7 +427,7 @@ def _finding(policy, kind, expected, found, options):
 
 def _state(policy, kind, expected, found, out_of_range, options):
     """Return ``ok``, ``warning`` or ``failed``. ``failed`` means that the policy gets no data, that
-    no instance can be moved because of the policy, or that values are out of range."""
+    the policy cannot cause any move, or that values are out of range."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

@@ -118,7 +118,7 @@ class Cycles:
     @retried
     def fail(self, aggregates, now, interval):
         """Record that the last evaluation of some aggregates failed, and postpone the next one. An
-        evaluation has failed if it did not end because its process died. Aggregates whose last
+        evaluation has failed if its process died before the evaluation ended. Aggregates whose last
         evaluation has ended are not changed.
 
         :param interval: seconds between evaluations that succeed; also the pause after the first
@@ -138,8 +138,8 @@ class Cycles:
 
     @retried
     def failed(self):
-        """Return the names of the aggregates whose last evaluation did not end because its process
-        died."""
+        """Return the names of the aggregates whose last evaluation failed, which means that its
+        process died before the evaluation ended."""
         with self.database.reader() as session:
             return set(session.scalars(sa.select(models.CycleRow.aggregate).where(
                 models.CycleRow.failures > 0)))

@@ -70,7 +70,7 @@ class Drains:
 
     @retried
     def in_states(self, states) -> list[Drain]:
-        """Return the drains in some states, the oldest request first."""
+        """Return the drains that are in one of ``states``, the oldest request first."""
         with self.database.reader() as session:
             return read(session, states)
 
@@ -190,7 +190,8 @@ def _not_begun(host):
 
 
 def read(session, states=drains.ACTIVE) -> list[Drain]:
-    """Return the drains in some states, within a transaction, the oldest request first."""
+    """Return the drains that are in one of ``states``, within a transaction. The oldest request
+    comes first."""
     row = models.DrainRow
     return [_drain(found) for found in session.scalars(sa.select(row).where(
         row.state.in_(states)).order_by(row.requested_at, row.uuid))]

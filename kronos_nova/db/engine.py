@@ -60,7 +60,7 @@ def state_file(conf, name):
 
 def control_url(conf):
     """Return the address of the control database: the configured address or, if none is configured,
-    that of an SQLite file below ``state_path``."""
+    the address of an SQLite file below ``state_path``."""
     return conf.kronos_database.connection or f'sqlite:///{state_file(conf, "kronos.sqlite")}'
 
 
@@ -81,8 +81,9 @@ def control_engine(conf):
 
 
 def patient_control_engine(conf, **options):
-    """Return an engine of the control database that tries ``max_retries`` times to connect. The
-    engine is for commands that run once, at a time when the database may still be starting.
+    """Return an engine of the control database. The first connection is tried up to ``max_retries``
+    times. The engine is for commands that run once, at a time when the database may still be
+    starting.
 
     :raises DBConnectionError: the database does not answer
     """

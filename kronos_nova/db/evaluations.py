@@ -29,7 +29,7 @@ where evaluations are rare. Chosen as the longest pause after a failed evaluatio
 class PastEvaluation:
     """The measurements of one past evaluation.
 
-    policies : {policy: (imbalance, threshold)}, policies that had no data are left out
+    policies : {policy: (imbalance, threshold)}; policies that had no data are left out
     """
 
     at: datetime.datetime

@@ -1,8 +1,8 @@
 """Search for times in the future, which a wrong clock wrote into rows, and the correction of these
 times.
 
-A corrected time is the time of the correction. The remaining length of a cooldown or a quarantine
-is kept, so that it lasts as long as it was meant to, counted from the correction.
+The time of the correction replaces a time in the future. The remaining length of a cooldown or a
+quarantine is kept, so that it lasts as long as it was meant to, counted from the correction.
 """
 
 import dataclasses

@@ -45,7 +45,7 @@ class Holds:
 
     @retried
     def in_states(self, wanted: Iterable[str]) -> list[Hold]:
-        """Return the holds in some states, the oldest request first."""
+        """Return the holds whose state is one of ``wanted``, the oldest request first."""
         with self.database.reader() as session:
             return read(session, wanted)
 
@@ -115,7 +115,8 @@ class Holds:
 
 
 def read(session: orm.Session, wanted: Iterable[str]) -> list[Hold]:
-    """Return the holds in some states within a transaction, the oldest request first."""
+    """Return the holds whose state is one of ``wanted``, within a transaction. The oldest request
+    comes first."""
     row = models.HoldRow
     return [_hold(found) for found in session.scalars(sa.select(row).where(
         row.state.in_([*wanted])).order_by(row.requested_at, row.uuid))]

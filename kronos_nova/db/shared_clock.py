@@ -77,8 +77,9 @@ class SharedClock:
     def check(self) -> None:
         """Compare the clock of the host with that of the database.
 
-        The error's text has the difference. Its text stays the same until the difference has
-        changed by several seconds, because callers log an error again when its text changes.
+        The text of the error has the difference between the clocks. The text stays the same until
+        the difference has changed by several seconds, because callers log an error again when its
+        text changes.
 
         :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
         """
@@ -93,8 +94,8 @@ class SharedClock:
         raise exception.ClockSkewed(seconds=self._reported)
 
     def is_right(self) -> bool:
-        """Return whether the host's clock differs from the database's by a few seconds at most.
-        Return true while the difference is not known."""
+        """Return whether the host's clock differs from the database's clock by a few seconds at
+        most. Return true while the difference is not known."""
         try:
             self.check()
         except exception.ClockSkewed:

@@ -32,8 +32,8 @@ class HostScope:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The names of the hosts in the set. None if all hosts have to be listed to know them,
-        because the set has every host or the hosts in no aggregate."""
+        """The names of the hosts in the set. None if the set has every host, or the hosts in no
+        aggregate, because such names are known only after all hosts are listed."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None
         return self._chosen

@@ -72,8 +72,8 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
     """Yield the pieces of a recipe's text. Each ``label_replace()`` that gives series the names of
-    hosts gets new arguments. They fit the label in which the exporter of the series has these
-    names."""
+    hosts gets new arguments. The new arguments fit the label in which the exporter of the series
+    has these names."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before

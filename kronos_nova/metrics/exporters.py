@@ -223,8 +223,8 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series of exporters' targets and of servers. Each query is sent once. The code calls a
-    pair (label, value) that selects some of the series a mark."""
+    """The series of exporters' targets and of servers. Each query is sent once. In this class, a
+    *mark* is a pair (label, value) that selects some of the series."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances
@@ -285,7 +285,7 @@ class _Series:
                 yield from ((label, value) for value in sorted(found))
 
     def found(self, mark) -> Found:
-        """Return the exporters and servers that are found among the series that a mark selects.
+        """Return the exporters and servers that are found among the series that ``mark`` selects.
 
         :param mark: pair (label, value); None for all series
         """
@@ -321,7 +321,7 @@ class _Series:
         return {host: frozenset(found[host]) for host in found.keys() & self.known}
 
     def fit(self, found):
-        """Return two numbers that rate how well a mark selects the series of this cloud; higher
+        """Return two numbers that rate how well the series in ``found`` match this cloud; higher
         numbers are better. The first is the number of targets that are hosts. The second is the
         number of servers whose series have the same host as Nova, minus the number of servers whose
         series have another host."""
@@ -330,8 +330,8 @@ class _Series:
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
 
     def leaves_out_others(self, found, mark):
-        """Return true if a mark selects all libvirt exporters on hosts that Nova knows, and no
-        other libvirt exporter; false otherwise."""
+        """Return true if ``mark``, a pair (label, value), selects all libvirt exporters on hosts
+        that Nova knows, and no other libvirt exporter; false otherwise."""
         libvirt = found.exporter(LIBVIRT)
         if libvirt is None or libvirt.naming is None:
             return False

@@ -221,7 +221,8 @@ class Switches:
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
         """Return the reason why a plan may not start any further moves; None if the plan may start
-        moves. Such a plan is not continued later, in contrast to a plan that a pause holds.
+        moves. A plan that may not start further moves is not continued later, in contrast to a plan
+        that waits for the end of a pause.
 
         Drains run at every level, and so do moves that make room for an operator's request. Other
         plans run at ``auto``, and at ``approve`` once an operator has approved the plan.

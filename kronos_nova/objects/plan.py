@@ -322,9 +322,9 @@ class LossReport:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
     """The number of further servers of a flavor that fit into an aggregate. ``now`` is the number
-    at present. ``after_loss`` is the number after the loss of the host whose loss leaves the
-    fewest. The servers of the lost host have restarted on other hosts by then. ``after_loss`` is
-    None if some servers cannot restart after a loss, or if this is unknown."""
+    at present. ``after_loss`` is the number after the loss of one host, when the servers of this
+    host have restarted on other hosts. It is the lowest of these numbers for all hosts.
+    ``after_loss`` is None if some servers cannot restart after a loss, or if this is unknown."""
 
     flavor: str
     now: int

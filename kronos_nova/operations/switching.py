@@ -35,8 +35,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:
-    """Set the automation level of one aggregate or of all. If no plan starts at the new level,
-    plans that wait are ended.
+    """Set the automation level of one aggregate or of all aggregates. If no plan starts at the new
+    level, plans that wait are ended.
 
     :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -83,7 +83,7 @@ def pause(conf, database, switch: automation.Switch) -> None:
 
 def resume(conf, database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
-    """End pauses and stops of one aggregate or of all.
+    """End pauses and stops of one aggregate or of all aggregates.
 
     :param who: a Switch of kind PAUSE without a value; it has the aggregate and the operator
     :param everyone: whether pauses and stops that other operators have set end as well

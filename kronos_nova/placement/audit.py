@@ -142,9 +142,9 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     nodes.
 
     The caller has to read ``holdings`` before the call. Nova's records are read during the call, so
-    an operation that changes allocations meanwhile is in progress by these records. Instances of
-    cells that do not respond are not examined. While a cell does not respond, no consumer is
-    reported as unknown.
+    they still show an operation that has changed allocations in the meantime as in progress.
+    Instances of cells that do not respond are not examined. While a cell does not respond, no
+    consumer is reported as unknown.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
     :param rooms: callable that returns the consumers that keep room, by uuid. It returns None if

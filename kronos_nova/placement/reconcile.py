@@ -172,9 +172,9 @@ class Reconciler:
 
     def _free_forgotten_instances(self):
         """Clear the task_state of instances whose request for a migration was lost. If a worker
-        dies right after it has received a request, only the task_state remains that Nova had set. A
-        request of that age is not in a queue any more, because this process receives requests from
-        the same queue."""
+        dies right after it has received a request, only the task_state remains that Nova had set.
+        Only an old task_state is cleared. No queue can still have a request of this age, because
+        this process receives such requests too."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:

@@ -25,8 +25,8 @@ class RecordedMetrics:
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the recorded vector. If no answer was recorded, return an empty vector for loads
-        of instances and for migrations.
+        """Return the recorded vector. Return an empty vector if no answer was recorded, and the
+        query is for loads of instances or for migrations.
 
         :raises MetricsError: the recorded answer is an error of Prometheus
         """

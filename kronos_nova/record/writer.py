@@ -185,8 +185,8 @@ def _inventory(snapshot):
 
 
 def _row(value):
-    """Return a row of the inventory as an object of JSON. Keys that have their default value are
-    left out, at every level of nesting."""
+    """Return a row of the inventory as an object of JSON. Optional keys are left out if they have
+    their default value, at every level of nesting."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):

@@ -56,9 +56,9 @@ class Moves:
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """Return MoveRecords of the moves of one plan or of all plans, in some states or in any
-        state. Moves of the newest plan come first; the moves of a plan are in the order of the
-        plan.
+        """Return MoveRecords of the moves of one plan or of all plans. If ``states`` is given, only
+        moves in one of these states are returned. Moves of the newest plan come first; the moves of
+        a plan are in the order of the plan.
 
         :param limit: maximum number of moves; None for all
         """
@@ -237,7 +237,8 @@ class Moves:
         Only moves that were planned or last checked since that time count. Moves that were given
         up, and moves that empty hosts, do not count.
 
-        :returns: ({project: moves of its instances}, {instance uuid: moves that its load caused})
+        :returns: ({project: number of moves of its instances}, {instance uuid: number of moves that
+            the load of this instance caused})
         """
         move = models.MoveRow
         with self.database.reader() as session:

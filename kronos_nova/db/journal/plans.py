@@ -315,9 +315,7 @@ def _refuse_second_plan(session, aggregate):
 
 
 def _still(session, uuid, states, now):
-    """Return the row of a plan that is still in one of some states.
-
-    :param states: states of which the plan has to be in one
+    """Return the row of a plan that is still in one of ``states``.
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is in another state, or too old
     """
