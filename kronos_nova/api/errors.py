@@ -1,4 +1,5 @@
-"""Errors of operations over HTTP: the status of each kind of error, and the body of the answer."""
+"""Errors of operations over HTTP. Each kind of error has a status, and all errors have the same
+form of body."""
 
 import http
 import json

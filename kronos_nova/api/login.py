@@ -60,7 +60,7 @@ Text = Name
 
 
 class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The user, password and scope of a login. Without a project, the scope is the system."""
+    """The user, password and scope of a login. If there is no project, the scope is the system."""
 
     user: Text
     password: Text

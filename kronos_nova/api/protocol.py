@@ -1,4 +1,5 @@
-"""Parts of HTTP that falcon leaves to applications: slashes within names, and HEAD."""
+"""Two parts of HTTP that falcon leaves to applications. These are slashes within names, and
+requests with HEAD."""
 
 import re
 import urllib.parse

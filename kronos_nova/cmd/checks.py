@@ -67,7 +67,7 @@ class CheckWarning(Exception):  # noqa: N818 - no error
 class Report:
     """The result of all checks of a host.
 
-    role : the name of the role that the host was checked for
+    role : name of the role for which the host was checked
     """
 
     role: str
@@ -263,8 +263,8 @@ def _clock_changes(window, now):
 
 
 def _day(window, change):
-    """Return a text about a clock change. It has the date, and by how many minutes a window ends
-    later or earlier on that day."""
+    """Return a text about a clock change. The text has the date of the change. It says by how many
+    minutes a window ends later or earlier on that day."""
     before, after = window.clock_around(change)
     return (f'on {after.date()} it ends {_minutes(abs(after - before))} minutes '
             f'{"later" if after > before else "earlier"} by the clock')

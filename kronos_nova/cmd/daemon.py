@@ -56,7 +56,7 @@ def load_config(prog, arguments):
 
 
 def refuse_unless_wanted(conf):
-    """Refuse to start if ``[kronos] run_in`` gives the work of daemons to nova-conductor.
+    """Raise an error if ``[kronos] run_in`` lets nova-conductor do the work of daemons.
 
     :raises ConfigurationError: nova-conductor does the work
     """

@@ -25,7 +25,7 @@ CHILD = 'kronos_nova.cmd.cycle'
 
 
 class Engine:
-    """The parts of kronos-engine: planning in child processes, and sending planned moves to
+    """The parts of kronos-engine. They plan in child processes, and send planned moves to
     executors."""
 
     def __init__(self, conf, arguments):

@@ -59,7 +59,8 @@ def load_service_config(conf, prog, arguments):
 def load_config(options):
     """Return Nova's configuration, from the files that Nova's own commands read.
 
-    :param options: parsed arguments with ``config_file`` and ``config_dir``, lists or None
+    :param options: parsed arguments; their attributes ``config_file`` and ``config_dir`` are lists
+        or None
     """
     conf = cfg.ConfigOpts()
     log.register_options(conf)
@@ -192,7 +193,7 @@ def version_string():
 def main(argv=None):
     """Run kronos-manage.
 
-    :returns: the exit code: that of the command; 1 if the command raised an error; 2 if an argument
-        is wrong
+    :returns: the exit code of the command; 1 if the command raised an error; 2 if an argument is
+        wrong
     """
     return Manage().run(sys.argv[1:] if argv is None else argv)

@@ -236,8 +236,8 @@ def _losses(reports):
 
 
 def _slots(reports):
-    """Yield the numbers of further servers of each watched flavor that fit, now and after the loss
-    of a host. A number that is not known has no series."""
+    """Yield the numbers of further servers that fit, for each watched flavor. There is a number for
+    the present, and a number after the loss of a host. A number that is not known has no series."""
     counts = {(each.flavor, name, state): getattr(each, state)
               for name, report in reports.items() for each in report.slots
               for state in ('now', 'after_loss')}

@@ -65,8 +65,8 @@ class Proposal:
 
 
 def recipes() -> dict[str, pathlib.Path]:
-    """Return {name: path} of the installed recipes (example policies files), or of those in the
-    source tree if none are installed."""
+    """Return {name: path} of the installed recipes (example policies files). If none are installed,
+    return the recipes in the source tree."""
     for folder in (pathlib.Path(sysconfig.get_path('data')) / 'share/kronos/policies',
                    pathlib.Path(__file__).parents[2] / 'etc/kronos/policies'):
         if folder.is_dir():

@@ -144,7 +144,7 @@ def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: Chos
 
 
 def _configured(arguments) -> cfg.ConfigOpts:
-    """Return the options of the files that are given on the command line."""
+    """Return the options in the configuration files that are named on the command line."""
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
     kronos_conf.read(conf, [], project='kronos-replay', default_config_dirs=[],
@@ -192,8 +192,8 @@ def _note(source, recording, options):
 
 
 def _engine_options(conf, arguments):
-    """Return the engine's options: those of ``conf``, changed by the arguments of the command
-    line."""
+    """Return the options of ``conf`` for the engine. Arguments of the command line replace
+    options."""
     options = engine_options.from_conf(conf)
     if not options.aggregates and not options.include_unassigned_hosts:
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)

@@ -116,7 +116,7 @@ class _Rows:
         self._times = future_times.FutureTimes(database)
 
     def find(self) -> list[Fault]:
-        """List the faults, and change nothing."""
+        """List the faults. No row is changed."""
         found = [Fault(table, 'a time in the future', count, 'the time becomes now')
                  for table, count in self._times.count(self.now).items()]
         with self.database.reader() as session:

@@ -1,4 +1,5 @@
-"""The table of claims, in a compute host's own file and in the control database."""
+"""The table of claims. It is in the claims file of each compute host, and in the control
+database."""
 
 import sqlalchemy as sa
 from sqlalchemy import orm

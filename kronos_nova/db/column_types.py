@@ -29,7 +29,8 @@ class Timestamp(sa.TypeDecorator):
 
 
 class CompressedText(sa.TypeDecorator):
-    """Text that is stored compressed. It serves for reports, whose text has many repetitions."""
+    """Text that is compressed in the database. The type is for reports, whose text has many
+    repetitions."""
 
     impl = Blob
     cache_ok = True

@@ -49,7 +49,8 @@ class Cooldowns:
 
     @retried
     def cooling(self, scope, now):
-        """Return {name: seconds left} of the cooldowns of a scope that are in force."""
+        """Return {name of an aggregate or uuid of an instance: seconds left} of the cooldowns that
+        are in force in a scope."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == scope, models.CooldownRow.until > now))
@@ -73,8 +74,8 @@ class Cooldowns:
 
     @retried
     def quarantine(self, instance_uuid, seconds, reason, now):
-        """Put an instance in quarantine for ``seconds``. With -1, the quarantine lasts until an
-        operator releases the instance."""
+        """Put an instance in quarantine for ``seconds``. If ``seconds`` is -1, the quarantine lasts
+        until an operator releases the instance."""
         until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:
             session.merge(models.QuarantineRow(

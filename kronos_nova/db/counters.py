@@ -65,7 +65,7 @@ class Counters:
         """Save the figures of an audit of all allocations, in place of the figures of the earlier
         audit.
 
-        :param findings: {kind: number of findings}, with every kind
+        :param findings: {kind: number of findings}; kinds without findings have the number 0
         :param now: Unix seconds
         """
         row = models.CounterRow

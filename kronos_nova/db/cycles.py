@@ -178,8 +178,8 @@ class Cycles:
 
 
 def _is_after(column, time, now, seconds):
-    """Return an SQL condition on the time in ``column``. It is true for times that are later than
-    ``time`` and at most ``seconds`` ahead of ``now``."""
+    """Return an SQL condition on the time in ``column``. The condition is true for a time that is
+    later than ``time``, and at most ``seconds`` later than ``now``."""
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 

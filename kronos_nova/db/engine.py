@@ -231,7 +231,8 @@ def is_announced(session):
 
 
 def control_database(conf):
-    """Return the control database that nova.conf configures. It is connected at the first use."""
+    """Return the control database that nova.conf configures. The connection is made at the first
+    use."""
     return Database(control_engine(conf), announces=bool(conf.kronos.notification_topics))
 
 

@@ -1,4 +1,4 @@
-"""Text of an error for operators."""
+"""The text of an error that is shown to operators."""
 
 from oslo_db import exception as db_exc
 

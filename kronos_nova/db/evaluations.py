@@ -104,8 +104,8 @@ class Evaluations:
     @retried
     def between(self, aggregate: str, since: datetime.datetime,
                 until: datetime.datetime) -> list[PastEvaluation]:
-        """Return the evaluations of an aggregate between two times, the oldest first. Where there
-        are more than :data:`MOST_POINTS`, only the newest are returned."""
+        """Return the evaluations of an aggregate between two times, the oldest first. If there are
+        more than :data:`MOST_POINTS`, only the newest are returned."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             found = session.execute(sa.select(row.at, row.outcome, row.policies).where(

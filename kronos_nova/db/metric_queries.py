@@ -1,4 +1,4 @@
-"""Queries for the exporter: counts of the rows of the control database, by state."""
+"""Queries for the exporter. They count the rows of the control database by state."""
 
 import dataclasses
 from collections.abc import Mapping

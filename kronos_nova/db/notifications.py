@@ -36,7 +36,7 @@ def step(session, uuids, states, now, detail, has_failed):
     """Record notifications about moves whose state has changed. Nothing is recorded for a change
     without an event type.
 
-    :param states: (old, new)
+    :param states: (old state, new state)
     :param has_failed: whether a try of the moves has failed
     """
     event_type = event_of(*states, has_failed)
@@ -62,7 +62,7 @@ def event_of(old, new, has_failed):
 def switch(session, kind, aggregate, value, who):
     """Record a notification that a level or a pause was set or ended.
 
-    :param who: object with ``set_at``, ``set_by`` and ``reason``
+    :param who: object with the attributes ``set_at``, ``set_by`` and ``reason`` of the change
     """
     if is_announced(session):
         outbox.add(session, n.AUTOMATION_CHANGED, n.AutomationPayload(
@@ -73,7 +73,7 @@ def switch(session, kind, aggregate, value, who):
 def drain(session, uuid, before, now=None):
     """Record a notification that a drain has begun or ended, or is blocked.
 
-    :param before: state of the drain until now, None for a new drain
+    :param before: state of the drain before the change; None for a new drain
     """
     if not is_announced(session):
         return

@@ -1,4 +1,4 @@
-"""Pages of plans, for programs that read all plans."""
+"""Pages of plans. With them, a program can read all plans in several steps."""
 
 import datetime
 

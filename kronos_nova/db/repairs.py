@@ -40,7 +40,7 @@ class Repairs:
         """Record the end of a repair.
 
         :param uuid: uuid of the record
-        :param state: healed, failed or undone
+        :param state: ``healed``, ``failed`` or ``undone``
         """
         with self.database.writer() as session:
             row = session.get_one(models.RepairRow, uuid)

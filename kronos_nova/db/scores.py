@@ -50,8 +50,8 @@ class Scores:
 
     @retried
     def combined(self, not_before):
-        """Return {host: (mode, sum of weight × score)}. Scores that are older than ``not_before``
-        are left out."""
+        """Return {host: (mode, combined score)}. The combined score is the sum of weight × score
+        over all policies. Scores that are older than ``not_before`` are left out."""
         with self.database.reader() as session:
             score = models.ScoreRow
             rows = session.execute(sa.select(

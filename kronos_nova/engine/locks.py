@@ -108,7 +108,7 @@ def _described(aggregate):
 
 
 def _name(aggregate):
-    """Return the name of the lock of an aggregate in a form that every back end accepts. A name in
-    MySQL has at most 64 characters; the name of a file has no slash."""
+    """Return the name of the lock of an aggregate in a form that every back end accepts. MySQL
+    accepts names of at most 64 characters, and the name of a lock file may have no slash."""
     digest = hashlib.sha256(aggregate.encode()).hexdigest()
     return f'kronos-{digest[:32]}'.encode()

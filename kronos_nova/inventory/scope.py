@@ -1,4 +1,4 @@
-"""The hosts that an evaluation has to read."""
+"""The set of hosts that an evaluation has to read."""
 
 from collections.abc import Collection
 from collections.abc import Iterable

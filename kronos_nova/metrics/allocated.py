@@ -39,9 +39,9 @@ class AllocatedSource:
         return Vector(tuple(self._samples(query)))
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Refuse a query of the past.
+        """Raise an error, because past allocations are not known.
 
-        :raises MetricsQueryRefused: always, because past allocations are not known
+        :raises MetricsQueryRefused: always
         """
         raise exception.MetricsQueryRefused(
             source=query.policy, problem='past allocations are not known, so that a policy by '

@@ -130,9 +130,9 @@ def _looks_like(body):
 
 
 def first_line(body: bytes) -> str:
-    """Return the first line of text in a body, for messages. For HTML, that is the title of the
-    page; for JSON, the message. The line is cut to a maximum length and has no control
-    characters."""
+    """Return the first line of text in a body, for messages. If the body is HTML, the line is the
+    title of the page. If the body is JSON, the line is the message. The line is cut to a maximum
+    length and has no control characters."""
     head = body[:HEAD].decode(errors='replace')
     found = _TITLE.search(head) or _MESSAGE.search(head)
     if found:

@@ -52,7 +52,7 @@ _OTHER_NAME = {62, 64}
 class Reply:
     """An HTTP answer whose status is neither 200 nor 3xx.
 
-    reason : the text after the status
+    reason : the text after the status in the status line
     headers : mapping whose keys are compared without regard to case
     method : method of the request
     proxy : URL of the HTTP proxy that the environment names; None = there is none
@@ -83,8 +83,8 @@ def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsEr
 
 
 def of_redirect(status: int, location: str, endpoint: Endpoint) -> str:
-    """Return a text about a redirect. It says whether the redirect leads to a login, or to the URL
-    that has to be configured."""
+    """Return a text about a redirect. The text says whether the redirect leads to a login or to the
+    URL that has to be configured."""
     shown = boundary.shown(location or 'nowhere', 200)
     said = f'status {status} sends to {shown}; Kronos follows no redirect: '
     target = urllib.parse.urlsplit(urllib.parse.urljoin(endpoint.url, location))

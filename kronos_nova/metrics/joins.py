@@ -37,7 +37,8 @@ class Join:
     names: labels.Proposal
 
     def around(self, promql: str, host_label: str) -> str:
-        """Return the query inside the join, so that ``host_label`` has the names of hosts."""
+        """Return a query that joins ``promql`` with ``node_uname_info``. In its result, the label
+        ``host_label`` has the names of hosts."""
         pattern = self.names.pattern.replace('\\', '\\\\')
         return (f'label_replace({promql}, "{ADDRESS}", "$1", "{self.key}", "{ADDRESS_PATTERN}") '
                 f'* on ({ADDRESS}) group_left ({host_label}) '

@@ -25,7 +25,7 @@ class TokenSource(Protocol):
     section: str
 
     def token(self) -> str:
-        """Return a token that is valid for the next minutes.
+        """Return a token that is still valid for several minutes.
 
         :raises MetricsError: keystone refuses the credentials, or does not answer
         """

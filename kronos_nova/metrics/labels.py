@@ -1,5 +1,5 @@
-"""Diagnosis of labels: why series lack Nova's host names, and the change of the query that adds
-these names."""
+"""Diagnosis of labels. It finds out why series lack Nova's host names, and which change of the
+query adds these names."""
 
 import collections
 import dataclasses

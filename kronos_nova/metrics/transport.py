@@ -1,4 +1,5 @@
-"""HTTP requests to a Prometheus API. Each returns the body of an answer or raises an error."""
+"""HTTP requests to a Prometheus API. Each request returns the body of the answer or raises an
+error."""
 
 import contextlib
 import http.client

@@ -1,5 +1,5 @@
-"""Dry runs: requests to Nova's scheduler or placement that check a planned move and change
-nothing."""
+"""Dry runs. A dry run is a request to Nova's scheduler or placement that checks a planned move and
+changes nothing."""
 
 import collections
 import dataclasses
@@ -71,8 +71,8 @@ NOTHING_BEFORE = Before()
 
 
 class DryRun(Protocol):
-    """A callable that asks Nova's scheduler or placement whether a live migration is permitted. It
-    changes nothing."""
+    """A callable that asks Nova's scheduler or placement whether a live migration is permitted. The
+    call changes nothing."""
 
     def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
                  before: Before = NOTHING_BEFORE) -> Verdict:

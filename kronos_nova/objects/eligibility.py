@@ -49,8 +49,8 @@ class OptOut:
     """Restrictions of moves that nova.conf sets.
 
     ``never_projects`` are the projects whose instances are never moved. Instances of
-    ``only_evacuate_projects`` are only moved away from disabled hosts. ``heeded`` are the pairs of
-    :data:`HEEDED` that apply.
+    ``only_evacuate_projects`` are moved only to empty a host, such as a disabled host. ``heeded``
+    are the pairs of :data:`HEEDED` that take effect.
     """
 
     never_projects: frozenset[str] = frozenset()

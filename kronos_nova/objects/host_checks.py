@@ -1,5 +1,5 @@
-"""Names of the checks of a server against a host that Kronos makes while planning, without requests
-to Nova."""
+"""Names of the checks of a server against a host. Kronos makes these checks while planning, without
+requests to Nova."""
 
 TRAITS = 'traits'
 AGGREGATES = 'aggregates'

@@ -44,10 +44,10 @@ servers are listed. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPayload:
-    """The payload of a notification about a plan. ``purpose`` is ``balance``, ``repair`` or
-    ``drain``. ``moves`` is {state: number of the plan's moves in this state}; it is empty before
-    the plan starts. ``reason`` is the reason why the plan ended, or a text about moves that were
-    left out."""
+    """The payload of a notification about a plan. ``purpose`` is ``balance``, ``repair``, ``drain``
+    or ``make_room``. ``moves`` is {state: number of the plan's moves in this state}; it is empty
+    before the plan starts. ``reason`` is the reason why the plan ended, or a text about moves that
+    were left out."""
 
     VERSION: ClassVar[str] = '1.0'
 

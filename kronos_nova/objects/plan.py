@@ -266,8 +266,8 @@ class PolicyReport:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostScore:
-    """The score of a host in a policy: ``value`` before any move, ``after`` the expected score
-    after all moves."""
+    """The score of a host in a policy. ``value`` is the score before any move, and ``after`` is the
+    expected score after all moves."""
 
     host: str
     policy: str
@@ -507,7 +507,7 @@ class PlanRecord:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunningPlan:
     """The facts that decide whether moves of a plan may be started. ``purpose`` is ``balance``,
-    ``repair`` or ``drain``."""
+    ``repair``, ``drain`` or ``make_room``."""
 
     uuid: str
     aggregate: str

@@ -115,7 +115,8 @@ def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterat
 def _either(extra_specs: Mapping[str, str], image: Mapping[str, str], key: str,
             prefix: str = 'hw') -> str | None:
     """Return the flavor's value for a key, or the image's value if the flavor has none. None if
-    neither has a value. Nova starts no server whose flavor and image have different values."""
+    neither the flavor nor the image has a value. Nova starts no server whose flavor and image have
+    different values."""
     return extra_specs.get(f'{prefix}:{key}') or image.get(f'{prefix}_{key}')
 
 

@@ -59,8 +59,8 @@ class ResourceInventory:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The nova-compute service of a host. ``state`` is up or down; ``status`` is enabled or
-    disabled."""
+    """The nova-compute service of a host. ``state`` is ``up`` or ``down``, and ``status`` is
+    ``enabled`` or ``disabled``."""
 
     state: str
     status: str
@@ -69,8 +69,8 @@ class Service:
 
     @property
     def is_available(self) -> bool:
-        """True if the host may be a destination and counts in an imbalance; else False. The service
-        has to be up, enabled and not forced down."""
+        """True if the service is up, enabled and not forced down; else False. Only an available
+        host may be a destination, and only available hosts count in an imbalance."""
         return self.state == 'up' and self.status == 'enabled' and not self.forced_down
 
     @property

@@ -181,7 +181,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
 
 
 def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
-    """Return True if an operation is in progress that may change the allocations of the case, else
+    """Return True if an operation that may change the allocations of the case is in progress, else
     False."""
     if any(migration.settled_for < limits.grace for migration, _held in case.migrations):
         return True

@@ -1,4 +1,4 @@
-"""Client of the part of placement's API that Kronos uses. It works with any keystoneauth
+"""Client of the part of placement's API that Kronos uses. The client works with any keystoneauth
 adapter."""
 
 import dataclasses

@@ -68,8 +68,8 @@ class Holdings:
 
 
 def untracked(items: Iterable, description: str, total: int) -> Iterable:
-    """Return ``items`` unchanged. The function replaces ``rich.progress.Progress.track`` if no
-    progress is displayed."""
+    """Return ``items`` unchanged. This function is used in place of
+    ``rich.progress.Progress.track`` if no progress is displayed."""
     return items
 
 

@@ -126,16 +126,17 @@ class NovaRecords(Protocol):
         """
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """Return the uuids of the instances whose task state has been ``migrating`` since before
-        the given time. Cells that do not respond are left out."""
+        """Return the uuids of the instances whose task state has been ``migrating`` for the whole
+        time since ``before``. Cells that do not respond are left out."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
         """Return the uuids of an instance's live migrations that no nova-compute has received. Only
         migrations that were created before ``created_before`` are returned."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
-        """Clear the task state of an instance whose task state has been ``migrating`` since before
-        ``marked_before``. Nothing is changed if a live migration of the instance is in progress."""
+        """Clear the task state of an instance, if it has been ``migrating`` for the whole time
+        since ``marked_before``. Nothing is changed if a live migration of the instance is in
+        progress."""
 
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that has no worker, and clear the task state of its instance.

@@ -105,7 +105,7 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
 def _check(anonymised, names):
     """Check that no original name or id is left in an anonymised snapshot.
 
-    :raises SnapshotError: an original name or id is left in a string
+    :raises SnapshotError: a string has an original name or id
     """
     texts = _texts(dataclasses.asdict(anonymised.snapshot))
     for body in anonymised.bodies.values():

@@ -1,4 +1,4 @@
-"""A metrics source that answers queries from the files of a snapshot."""
+"""A metrics source that answers queries with the answers recorded in a snapshot."""
 
 import functools
 import pathlib

@@ -29,7 +29,7 @@ def show(context: Context, _request: Request) -> contract.Maintenance:
 
 
 def stop(context: Context, _request: Request) -> contract.Maintenance:
-    """Stop the maintenance in progress. It can be continued later.
+    """Stop the maintenance in progress. The maintenance can be continued later.
 
     :raises MaintenanceNotFound: no maintenance is in progress
     """

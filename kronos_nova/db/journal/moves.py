@@ -128,7 +128,7 @@ class Moves:
 
     @retried
     def note_outage(self, uuid):
-        """Record that the migration of a move fails because a service does not answer. Nothing is
+        """Record that the present try of a move fails because a service does not answer. Nothing is
         done if no move with this uuid is migrating."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
@@ -271,8 +271,8 @@ class Moves:
 
     @retried
     def completed_since(self, since, aggregates=None):
-        """Return the moves that were completed since a time, in the order in which they ended.
-        Where there are more than :data:`MOST_COMPLETED`, only the latest are returned.
+        """Return the moves that were completed since a time, in the order in which they ended. If
+        there are more than :data:`MOST_COMPLETED`, only the latest are returned.
 
         :param aggregates: names of the aggregates whose moves are returned; None for any
         :returns: rows with instance_uuid, source, destination and phase

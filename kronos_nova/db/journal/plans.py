@@ -269,8 +269,8 @@ class Plans:
 
     @retried
     def hosts_being_emptied(self):
-        """Return the names of the hosts that running plans empty, for maintenance or to free the
-        hosts."""
+        """Return the names of the hosts that running plans empty. A plan empties a host for
+        maintenance, or to free the host."""
         other = sa.orm.aliased(models.MoveRow)
         # These moves make room on a host for instances that arrive there, so the host is not
         # emptied.

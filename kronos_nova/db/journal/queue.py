@@ -26,8 +26,8 @@ ENGINE = 'engine'
 
 
 class Queue:
-    """The journal's queue: moves that are to be carried out, and the workers that carry out
-    moves."""
+    """The queue in the journal. It has the moves that are to be carried out, and the workers that
+    carry out moves."""
 
     @retried
     def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):

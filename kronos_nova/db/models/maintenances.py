@@ -9,8 +9,8 @@ from kronos_nova.db.models.base import Base
 
 class MaintenanceRow(Base):
     """A rolling maintenance; see :class:`kronos_nova.objects.maintenance.Maintenance`. ``options``
-    and ``hosts`` are JSON. ``hosts`` is a list of pairs of host and state, in the order of the
-    maintenance."""
+    and ``hosts`` are JSON. ``hosts`` is a list of pairs of host and state, in the order in which
+    the hosts are serviced."""
 
     __tablename__ = 'maintenances'
 
