@@ -18,8 +18,7 @@ ARCHIVE = 'application/gzip'
 
 
 class Snapshot(Response):
-    """A recorded snapshot of the cloud. ``bytes`` is the size of all files of the snapshot
-    together."""
+    """A recorded cloud; ``bytes`` is the size of all its files together."""
 
     name: str
     taken_at: Time
@@ -33,8 +32,8 @@ class Snapshots(Response):
 
 
 class WhatIf(Request):
-    """Input that a replay uses in place of recorded input. ``policies`` is the content of a
-    policies file as an object, and ``budget`` is the maximum number of planned moves."""
+    """Input of a replay in place of the recorded input: ``policies`` is the policies file as an
+    object, ``budget`` the maximum number of planned moves."""
 
     policies: dict | None = None
     spread_planner: Name | None = None
@@ -55,7 +54,7 @@ class ReplayedMove(Response):
 
 
 class ReplayedStay(Response):
-    """The servers that stay on their hosts for one reason."""
+    """The servers that stay for one reason."""
 
     reason: str
     count: int
@@ -73,7 +72,7 @@ class ReplayedPolicy(Response):
 
 
 class ReplayedAggregate(Response):
-    """The plan that a replay makes for an aggregate."""
+    """The plan for an aggregate."""
 
     name: str
     outcome: str
@@ -91,7 +90,7 @@ class ReplayedAggregate(Response):
 
 class Replay(Response):
     """The result of a replay, as ``kronos-replay -f json`` writes it. ``options`` is the origin of
-    the options, ``recorded`` or ``defaults``. ``notes`` has a sentence about this origin."""
+    the options, ``recorded`` or ``defaults``; ``notes`` has the origin in words."""
 
     format: int
     options: str
