@@ -1,5 +1,5 @@
-"""The user who runs a command. The user is read from the kernel, because anybody can change the
-variables of the environment."""
+"""The user who runs a command. The user is read from the kernel, because any user could change
+environment variables."""
 
 import os
 import pathlib

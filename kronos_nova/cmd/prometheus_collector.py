@@ -49,8 +49,8 @@ class Collector:
         self.observer = overview.Observer(conf, database, utcnow)
 
     def describe(self):
-        """Return an empty list in place of descriptions of the metrics. Descriptions could be made
-        only by reading the database."""
+        """Return no descriptions. Descriptions of the metrics could be made only by reading the
+        database."""
         return ()
 
     def collect(self):

@@ -247,8 +247,8 @@ def _worse(finding, before, after=''):
 
 def _with_join(source, query, expected, finding, others):
     """Return the finding. If hosts have no series, its proposal becomes a join with
-    ``node_uname_info``. If the finding already has a proposal, that proposal is replaced only if it
-    names a label that some of the other queries lack.
+    ``node_uname_info``, if a join helps. If the finding already has a proposal, that proposal is
+    replaced only if it names a label that some of the other queries lack.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -387,8 +387,9 @@ def _is_of_instances(policy, kind):
 
 
 def _uncompared(source, query, expected, is_unread):
-    """Return a finding that says only whether the query is answered. The names in the answer cannot
-    be compared, because the names that it should have are not known."""
+    """Return a finding that says only whether the query is answered. The names in the answer are
+    not compared, because Nova could not be read, or because no host or instance in scope needs a
+    series."""
     try:
         found = len(source.query(query).samples)
     except exception.MetricsError as error:

@@ -160,7 +160,8 @@ def _alone(engine):
 
     The lock has a connection of its own, so that it is released after the upgrade is committed.
 
-    :raises ConfigurationError: another process holds the lock for more than SYNC_SECONDS
+    :raises ConfigurationError: another process upgrades the database, and has not released the lock
+        within SYNC_SECONDS
     """
     if engine.dialect.name not in ('mysql', 'mariadb'):
         yield

@@ -328,8 +328,8 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each row of a move, the average number of moves that used the same network links
-    at the same time."""
+    """Return, for each row of a move, the average number of moves that used the busier one of its
+    two network links at the same time. The move itself counts."""
     from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

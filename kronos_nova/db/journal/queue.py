@@ -111,7 +111,7 @@ class Queue:
         - an operator aborted it
         - its plan may not continue
         - it depends on a move that did not succeed
-        - one move of its group did not succeed, and no other move of the group had begun by then
+        - another move of its group did not succeed, and no other move of the group has begun
 
         A move that waits for another try ends as failed, unless an operator aborted it.
 
