@@ -7,8 +7,8 @@ from kronos_nova.api.operation import Operation
 
 
 class Access(Response):
-    """The caller, the time until which the token is valid, and the operations that the policy
-    permits the caller."""
+    """The caller, the time until which the caller's token is valid, and the operations that the
+    policy permits to the caller."""
 
     user: str
     project: str | None

@@ -25,7 +25,8 @@ from kronos_nova.services import plans as plan_service
 
 
 class Evaluated(Response):
-    """An evaluation of an aggregate that ended; ``outcome`` is its result in a word."""
+    """An evaluation of an aggregate that has ended. ``outcome`` is the result of the evaluation, as
+    one word."""
 
     aggregate: str
     evaluated_at: Time

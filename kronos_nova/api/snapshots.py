@@ -18,7 +18,8 @@ ARCHIVE = 'application/gzip'
 
 
 class Snapshot(Response):
-    """A recorded cloud; ``bytes`` is the size of all its files together."""
+    """A recorded snapshot of the cloud. ``bytes`` is the size of all files of the snapshot
+    together."""
 
     name: str
     taken_at: Time
@@ -32,8 +33,8 @@ class Snapshots(Response):
 
 
 class WhatIf(Request):
-    """Input of a replay in place of the recorded input: ``policies`` is the policies file as an
-    object, ``budget`` the maximum number of planned moves."""
+    """Input that a replay uses in place of recorded input. ``policies`` is the content of a
+    policies file as an object, and ``budget`` is the maximum number of planned moves."""
 
     policies: dict | None = None
     spread_planner: Name | None = None
@@ -54,7 +55,7 @@ class ReplayedMove(Response):
 
 
 class ReplayedStay(Response):
-    """The servers that stay for one reason."""
+    """The servers that stay on their hosts for one reason."""
 
     reason: str
     count: int
@@ -72,7 +73,7 @@ class ReplayedPolicy(Response):
 
 
 class ReplayedAggregate(Response):
-    """The plan for an aggregate."""
+    """The plan that a replay makes for an aggregate."""
 
     name: str
     outcome: str
@@ -90,7 +91,7 @@ class ReplayedAggregate(Response):
 
 class Replay(Response):
     """The result of a replay, as ``kronos-replay -f json`` writes it. ``options`` is the origin of
-    the options, ``recorded`` or ``defaults``; ``notes`` has the origin in words."""
+    the options, ``recorded`` or ``defaults``. ``notes`` has a sentence about this origin."""
 
     format: int
     options: str
