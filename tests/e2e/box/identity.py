@@ -19,6 +19,10 @@ from tests.e2e.box.settings import command
 
 PASSWORD = 'box'
 REGION = 'RegionOne'
+TOKEN_CACHE_SECONDS = 20
+"""Seconds for which services accept a token without asking keystone. Raised, services notice the
+absence of keystone later: with the default of keystonemiddleware, 300, a minute of absence has no
+effect. Lowered, services ask keystone more often."""
 
 
 class FixedToken:
@@ -63,7 +67,7 @@ class Keystone(apis.Api):
     def middleware(self):
         return {'keystone_authtoken': {
             'www_authenticate_uri': self.url, 'auth_url': self.url, **self._user(),
-            'service_token_roles_required': True}}
+            'service_token_roles_required': True, 'token_cache_time': TOKEN_CACHE_SECONDS}}
 
     def _user(self):
         return {'auth_type': 'password', 'username': 'admin', 'password': PASSWORD,
