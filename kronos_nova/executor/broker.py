@@ -15,12 +15,12 @@ from kronos_nova.executor.pending_stops import PendingStop
 LOG = logging.getLogger(__name__)
 
 SEND_RETRIES = 1
-"""Number of retries when a message cannot be sent to the broker. Raised, a broker that is down
-delays the executor for longer; lowered, a message is lost if the connection had been closed. A move
-whose message was lost is sent again from the database. Not measured."""
+"""Number of retries when a message cannot be sent to the broker. Raised, the executor waits longer
+for a broker that is down; lowered, a message is lost if the connection to the broker was closed in
+the meantime. Kronos later repeats a lost message about a move. Not measured."""
 POOL_SIZE = 2
-"""Number of threads of an executor that handle messages from the broker. Raised, more messages are
-handled at the same time; lowered, one message that takes long delays all others. Not measured."""
+"""Number of threads with which one executor handles messages from the broker. Raised, more messages
+are handled at the same time; lowered, a message that takes long delays all others. Not measured."""
 
 CONTROL_EXCHANGE = 'nova'
 """Exchange (no unit) of RPC messages. It is Nova's own exchange, so that conductors, daemons and

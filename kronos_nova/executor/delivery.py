@@ -12,23 +12,24 @@ from kronos_nova.db.outbox import Outbox
 LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
-"""Seconds for which one process has the lease to send the notifications of all processes. The
-process renews the lease. Raised, another process takes over later after a crash; lowered, two
-processes may send the same notifications while the broker is slow. Chosen to be longer than
-:data:`BATCH` notifications take."""
+"""Seconds for which a lease is valid unless it is renewed. The process with the lease sends the
+notifications of all processes. Raised, another process takes over later after this process has
+crashed; lowered, two processes may send the same notifications while the broker is slow. Chosen
+above the time that sending :data:`BATCH` notifications takes."""
 
 BATCH = 20
-"""Number of notifications that are sent to the broker before they are marked as sent. Raised, more
-notifications are sent twice after a crash; lowered, the database has more transactions. Not
-measured."""
+"""Maximum number of notifications that are sent to the broker before the database records them as
+sent. Raised, more notifications are sent twice if the process crashes; lowered, the database has
+more transactions. Not measured."""
 
 FIRST_PAUSE = 1
 """Seconds before the second attempt to send a notification that the broker refused. Each further
-pause is twice as long. Raised, notifications arrive later after a short outage; lowered, the log
-has more lines. Not measured."""
+pause is twice as long, up to :data:`LONGEST_PAUSE`. Raised, notifications arrive later after a
+short outage of the broker; lowered, the broker has to refuse more attempts. Not measured."""
 LONGEST_PAUSE = 60
 """Maximum seconds between two attempts to send notifications that the broker refused. Raised,
-notifications arrive later after a long outage; lowered, the log has more lines. Not measured."""
+notifications arrive later after a long outage of the broker; lowered, the broker has to refuse more
+attempts. Not measured."""
 
 
 class Deliverer:

@@ -20,8 +20,9 @@ FAILED = 'migration.failed'
 ABANDONED = 'migration.abandoned'
 
 MAX_NAME = 200
-"""Maximum number of characters of an aggregate's name in the name of a message queue. A longer name
-is cut. Fixed by AMQP, which allows 255 bytes, of which prefix and priority need some."""
+"""Maximum number of characters that the name of an aggregate has in the name of a message queue. A
+longer name is cut, and ends with its digest. Fixed by AMQP, which permits 255 bytes for the whole
+name of a queue."""
 
 
 

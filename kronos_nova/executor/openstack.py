@@ -20,15 +20,16 @@ from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 LOG = logging.getLogger(__name__)
 
 NOT_FOUND = 404
-"""HTTP status (no unit) of Nova's answer where a resource does not exist. Fixed by HTTP."""
+"""HTTP status (no unit) with which Nova answers that a resource does not exist. Fixed by HTTP."""
 ABOUT_US = (401, 403, 408, 413, 429)
-"""HTTP statuses (no unit) of Nova's answers that concern Kronos's credentials or request, and not
-the instance. Fixed by HTTP."""
+"""HTTP statuses (no unit) with which Nova refuses a request of Kronos for a reason that has nothing
+to do with the instance. The reasons are Kronos's credentials (401, 403), the time or the size of
+the request (408, 413), and the number of requests (429). Fixed by HTTP."""
 
 
 NOT_AS_PLANNED = (404, 409)
-"""HTTP statuses (no unit) of Nova's answers for an instance that was deleted, is busy or is locked.
-Fixed by Nova's API."""
+"""HTTP statuses (no unit) with which Nova refuses to move an instance that was deleted (404), or
+that is busy or locked (409). Fixed by Nova's API."""
 
 
 class OpenStackComputeApi:

@@ -7,9 +7,10 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
-"""Number of past migrations whose median duration predicts the duration of a migration. They are
-the migrations with the most similar memory. Raised, migrations of very different memory count;
-lowered, one unusual migration decides. Not measured."""
+"""Maximum number of past migrations from which the duration of a migration is predicted. They are
+the migrations of instances with the most similar memory size. The prediction is the median of their
+durations, each scaled to the memory size of the instance. Raised, migrations of very different
+instances count; lowered, one unusual migration has more influence. Not measured."""
 
 
 def percent(move):

@@ -25,13 +25,14 @@ from kronos_nova.objects import plan as plans
 LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
-"""Maximum seconds between two tries of a move that failed. Raised, the move continues later after
-an outage; lowered, a Nova that is overloaded gets more requests. Not measured."""
+"""Maximum seconds before a failed move is tried again. Each further pause is about twice as long,
+up to this maximum. Raised, the move continues later after an outage of Nova; lowered, a Nova that
+is overloaded gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
-"""Seconds after which the request to abort a live migration is repeated, because its message may be
-lost. Raised, a move that has to end lasts longer; lowered, a nova-compute with several migrations
-to abort is busy with the requests. Not measured."""
+"""Seconds after which the request to abort a live migration is sent again. The first request may
+have been lost. Raised, a migration that should end may run for longer; lowered, nova-compute has to
+handle more repeated requests. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
