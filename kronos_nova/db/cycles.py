@@ -11,20 +11,22 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of times that the pause after a failed evaluation doubles while an operator waits
-for the evaluation. Raised, the evaluation is repeated later after an outage; lowered, an evaluation
-that always fails uses more processor time. Chosen so that after a first pause of ten seconds the
-longest pause is under three minutes."""
+"""Maximum number of times that the pause after a failed evaluation is doubled, if an operator waits
+for the evaluation. Each failure doubles the pause once. Raised, the pauses become longer, and the
+operator gets a result later after an outage; lowered, an evaluation that always fails is repeated
+more often, which uses processor time. Chosen because a pause of ten seconds that is doubled four
+times is shorter than three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
-aggregate recovers later; lowered, evaluations that always fail use more processor time. Not
-measured."""
+aggregate is evaluated later after the cause was removed; lowered, evaluations that always fail use
+more processor time. Not measured."""
 
 CLOCKS_APART = 60
-"""Seconds by which the clocks of two controllers may differ. A time in the database that is further
-in the future counts as wrong, and is ignored. Raised, a wrong clock delays evaluations longer;
-lowered, a small difference counts as a wrong clock. Chosen because Nova regards a service as down
+"""Maximum seconds by which the clocks of two controllers may differ. A time in the database that is
+further in the future than the clocks may differ was written by a wrong clock, and is ignored.
+Raised, a wrong clock delays evaluations for longer; lowered, a small difference counts as a wrong
+clock. Chosen as the default of Nova's option ``service_down_time``: Nova regards a service as down
 if its clock is this far behind."""
 
 

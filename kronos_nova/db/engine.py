@@ -16,14 +16,15 @@ from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
 """Milliseconds to wait while another process locks an SQLite database. Raised, a command waits
-longer for a process that hangs; lowered, commands fail while another process writes. Not
-measured."""
+longer for a process that hangs with the lock; lowered, commands fail while another process writes.
+Not measured."""
 
 SMALLEST_ROOM = 1 << 20
-"""Minimum of free disk space, in bytes, of a file system that does not count as full. After a disk
-error of SQLite, a full file system is reported as the cause. Raised, other disk errors are reported
-in this way; lowered, a nearly full file system is not recognised. Chosen well above the 32 KiB by
-which SQLite's shared memory grows at a time; its log grows by some pages."""
+"""Number of free bytes below which a file system counts as full. It is checked after a disk error
+of SQLite, to find the cause of the error. Raised, a disk error with another cause is reported as a
+full file system; lowered, a nearly full file system is not reported as the cause. Chosen well above
+the 32 KiB by which the shared memory file of SQLite grows at a time, and the few pages by which its
+log grows."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {

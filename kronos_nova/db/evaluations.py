@@ -15,9 +15,10 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import Contention
 
 MOST_POINTS = 20_000
-"""Maximum number of evaluations that one query of an aggregate's history reads. The newest are
-read. Raised, a chart takes more memory; lowered, the history does not reach back as far where
-evaluations are frequent. Chosen as the evaluations of a week at an interval of half a minute."""
+"""Maximum number of evaluations that one query of an aggregate's history reads. If there are more,
+the newest are read. Raised, a chart of the history takes more memory; lowered, the chart shows a
+shorter time if evaluations are frequent. Chosen as about the number of evaluations in a week with
+one evaluation every half minute."""
 
 
 COVERED = datetime.timedelta(hours=1)

@@ -13,15 +13,18 @@ RETENTION = 'retention'
 NOTIFICATIONS = 'notifications'
 
 CLOCKS_APART = 60
-"""Seconds by which the clocks of a database's nodes may differ when a lease is checked. A lease is
-the right of one process to do some work for all. Raised, a lease that a wrong clock has written
-blocks the work longer; lowered, a small difference ends a valid lease. Not measured."""
+"""Maximum seconds by which the clocks of the nodes of a database cluster may differ. A lease is the
+right of one process to do some work for all processes. A lease whose end is too far in the future
+was written by a wrong clock, and another process may take it. Raised, such a lease blocks the work
+for longer; lowered, a process may lose a valid lease because of a small difference between clocks.
+Not measured."""
 
 LONGER = 2
-"""Maximum ratio of the length of another process's lease to the length requested here. A longer
-lease counts as written by a wrong clock, and is taken over. Raised, a lease from a wrong clock
-blocks the work longer; lowered, a process whose options set longer leases loses its lease. Chosen
-so that an operator may double the option on one host after the other."""
+"""Maximum factor by which the lease of another process may be longer than the lease that this
+process requests. A lease that is longer was written by a wrong clock, and this process may take it.
+Raised, such a lease blocks the work for longer; lowered, a process may lose a valid lease if an
+option makes its leases longer. Chosen so that an operator can double such an option on one host
+after the other."""
 
 
 class Leases:

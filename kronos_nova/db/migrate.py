@@ -25,12 +25,12 @@ LOG = logging.getLogger(__name__)
 
 SYNC_SECONDS = 300
 """Seconds to wait for another process that upgrades the same database schema. Raised, a process
-that hangs is reported later; lowered, a slow one counts as hung. Chosen as many times the seconds
-that an upgrade of an empty database takes."""
+that hangs is reported later; lowered, a slow process counts as one that hangs. Chosen as many times
+the duration of an upgrade of an empty database."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
-"""Key number (no unit) of PostgreSQL's advisory lock that is held during a schema upgrade. Fixed:
-"kronos" in ASCII."""
+"""Number (no unit) that identifies the advisory lock of PostgreSQL that Kronos holds during a
+schema upgrade. Fixed: "kronos" in ASCII."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
@@ -231,9 +231,9 @@ def _version_error(history, found):
 
 
 _DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
-"""Error numbers of MySQL and MariaDB for a schema change that was made before (no unit). The
-statement adds a table, column, index or row that exists, or drops a column or index that does not.
-Fixed by MySQL."""
+"""Error numbers (no unit) with which MySQL and MariaDB refuse a schema change that was already
+made. The change adds a table, column, index or row that exists, or drops a column or index that
+does not exist. Fixed by MySQL."""
 
 
 def run(context):

@@ -32,8 +32,9 @@ from kronos_nova.objects import task as tasks
 LOG = logging.getLogger(__name__)
 
 BATCH = 500
-"""Maximum number of expired rows of one table that one transaction deletes. Raised, a transaction
-holds locks longer than some milliseconds; lowered, expired rows stay longer. Not measured."""
+"""Maximum number of expired rows that one transaction deletes from one table. Raised, a transaction
+holds locks longer than some milliseconds; lowered, it takes longer until all expired rows are
+deleted. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)
 """Time (10 minutes) between two searches for rows that are too old. Raised, such rows stay longer;

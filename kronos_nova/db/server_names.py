@@ -17,12 +17,13 @@ from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
 LONGEST = 200
-"""Maximum number of characters of a server's name in the control database. Fixed by the column of
-255 characters, which also has to hold a remark about the part that was cut off."""
+"""Maximum number of characters of a server's name in the control database. A longer name is cut,
+and a remark about the cut is added. Fixed by the column, which has 255 characters for the name and
+the remark."""
 
 CHUNK = 500
-"""Maximum number of uuids in one query for the names of servers. Raised, statements are hard to
-read in a log; lowered, more statements are needed. SQLite and MySQL permit more values. Not
+"""Maximum number of uuids in one query for the names of servers. Raised, a query is hard to read in
+a log; lowered, more queries are needed. SQLite and MySQL permit more uuids in a query. Not
 measured."""
 
 

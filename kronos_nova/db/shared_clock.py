@@ -23,15 +23,16 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 MOST_SKEW_SECONDS = 5.0
-"""Maximum difference in seconds between the clocks of a host and of the control database. A host
-with a larger difference neither plans nor takes over moves of other workers. Raised, samples of
-Prometheus may be older than they seem by as much; lowered, a slow answer of the database counts as
-a wrong clock. Chosen far above the milliseconds by which synchronised clocks differ."""
+"""Maximum seconds by which the clock of a host may differ from the clock of the control database.
+While the difference is larger, Kronos on this host neither plans nor takes over moves of other
+workers. Raised, samples of Prometheus may be older than Kronos assumes; lowered, a slow answer of
+the database counts as a wrong clock. Chosen far above the milliseconds by which synchronised clocks
+differ."""
 
 INTERVAL_SECONDS = 10.0
-"""Seconds between two comparisons of the host's clock with that of the control database. Raised, a
-wrong clock is noticed later; lowered, the database has more queries, each of which takes 0.2 ms.
-Not measured."""
+"""Seconds between two comparisons of the host's clock with the clock of the control database.
+Raised, a wrong clock is noticed later; lowered, the database has more queries, each of which takes
+0.2 ms. The interval itself is not measured."""
 
 _QUESTIONS = {
     'sqlite': "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",

@@ -21,14 +21,15 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of newest completed moves that are searched for each wanted pair of durations. A pair has
-the predicted and the actual duration of a live migration. Raised, the status command reads more
-rows; lowered, no pair is found where few moves are live migrations. Chosen as a bound: without one,
-a search of 10^6 moves that have no predictions took 4.9 s."""
+"""Number of newest completed moves that are read for each predicted duration that a caller asks
+for. The caller compares the predicted durations of live migrations with the actual durations. Not
+every completed move is a live migration with a prediction. Raised, the status command reads more
+rows; lowered, the status command finds fewer predictions if few moves are live migrations. Chosen
+to limit the search: without a limit, a search of 10^6 moves without predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
-"""Maximum number of completed moves that an evaluation reads. The newest are read. Raised, an
-evaluation takes more memory; lowered, older moves are ignored where there are very many. Chosen as
-1,785 moves a day for four weeks."""
+"""Maximum number of completed moves that an evaluation reads. If there are more, the newest are
+read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
+many moves. Chosen as the moves of four weeks with 1,785 moves a day."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Longest time (1 day) between the last check of a move against the load and its request to Nova.
 Raised, evaluations read more rows; lowered, migrations of moves that waited longer count as
