@@ -21,10 +21,11 @@ from kronos_nova.plugin.candidates import Candidate
 LOG = logging.getLogger(__name__)
 
 CANDIDATES_TO_TRY = 5
-"""Maximum number of allocation candidates to try on one destination host. Each candidate is claimed
-in placement in turn, until one claim succeeds. Raised, a full host takes longer to refuse; lowered,
-a host may seem full because another process took a resource provider a moment ago. Chosen because
-more than a few failures in a row mean that the host is full; not measured."""
+"""Maximum number of allocation candidates of one destination host that Kronos tries to claim in
+placement. It tries one after the other until a claim succeeds. Raised, a live migration to a full
+host fails later; lowered, a host may seem full because another process has just used a resource
+provider of the first candidates. Chosen because more than a few failures in a row mean that the
+host is full; not measured."""
 
 
 class AllocationClaim:

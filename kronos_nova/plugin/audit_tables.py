@@ -13,8 +13,8 @@ from nova.db.main import models
 from kronos_nova.plugin import nova_tables
 
 PAGE = 1000
-"""Maximum number of instances that one query of an audit reads. Raised, a process takes more
-memory; lowered, there are more queries. Not measured."""
+"""Maximum number of instances that one query of an audit reads. Raised, the audit takes more
+memory; lowered, the audit makes more queries. Not measured."""
 
 IMAGE = 'image_'
 """Prefix (no unit) of the system metadata keys that describe the image of an instance. Fixed by

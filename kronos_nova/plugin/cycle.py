@@ -51,18 +51,19 @@ def main(argv=None):
 
 
 REST_TIME = 5
-"""Maximum seconds that an evaluation spends in pauses between its database queries. Raised,
-evaluations take longer; lowered, RPCs of the same nova-conductor wait longer. Not measured."""
+"""Maximum total seconds of all pauses that one evaluation makes between its database queries. In
+the pauses, the databases and placement serve the RPCs of nova-conductor. Raised, evaluations take
+longer; lowered, the RPCs of nova-conductor wait longer. Not measured."""
 
 
 PATIENCE = 30
 """Seconds that the databases of cells have to answer an evaluation. Raised, a cell that is down
-delays the evaluation for longer; lowered, databases seem slow although only this process, which has
-a low priority, is slow. Not measured."""
+delays the evaluation for longer; lowered, a database may seem slow although only the planning
+process is slow, because of its low priority. Not measured."""
 SHORT_PATIENCE = 5
-"""Seconds that the databases of cells have to answer if a cell did not answer in the last
-evaluation. Raised, a cell that stays down delays each evaluation for longer; lowered, a slow cell
-is left out again. Not measured."""
+"""Seconds that the databases of cells have to answer an evaluation if a cell did not answer the
+evaluation before. Raised, a cell that stays down delays each evaluation for longer; lowered, a cell
+that is only slow is left out. Not measured."""
 
 
 def make_sources():

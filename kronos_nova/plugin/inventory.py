@@ -41,9 +41,9 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds that the databases of cells have to answer after a cell did not answer, and for optional
-queries. Raised, a cell that is down delays each evaluation for longer; lowered, a slow cell is left
-out. Not measured."""
+"""Seconds that the databases of cells have to answer in two cases: a cell did not answer the last
+reading, or the query is optional. Raised, a cell that is down delays each reading of the cloud for
+longer; lowered, a slow cell is left out. Not measured."""
 
 
 class HostRecords(NamedTuple):

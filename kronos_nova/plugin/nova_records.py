@@ -32,7 +32,7 @@ from kronos_nova.plugin import requested_resources
 LOG = logging.getLogger(__name__)
 
 CHUNK = 500
-"""Maximum number of instance uuids in one database query. Raised, queries become too long for a
+"""Maximum number of instance uuids in one database query. Raised, a query may be too long for the
 database to optimise; lowered, there are more queries. Not measured."""
 
 RECENT = datetime.timedelta(days=1)

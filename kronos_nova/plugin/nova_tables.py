@@ -45,18 +45,21 @@ NODES = 200
 the database longer; lowered, there are more queries. Not measured."""
 
 HOSTS = 5
-"""Maximum number of hosts whose instances one query reads from Nova's database. Raised, RPCs of the
-same nova-conductor wait longer; lowered, there are more queries. Chosen because the one or two
-hundred instances of so many hosts take a hundredth of a second."""
+"""Maximum number of hosts whose instances are read from Nova's database by one query. Raised, the
+RPCs of the same nova-conductor wait longer for the query to end; lowered, there are more queries.
+Chosen because the query takes a hundredth of a second with the one or two hundred instances of five
+hosts."""
 
 METADATA_HOSTS = 25
-"""Maximum number of hosts whose instances' metadata one query reads from Nova's database. Raised,
-RPCs of the same nova-conductor wait longer; lowered, there are more queries. Larger than
-:data:`HOSTS`, because few instances have metadata keys of Kronos; not measured."""
+"""Maximum number of hosts for whose instances one query reads metadata from Nova's database.
+Raised, the RPCs of the same nova-conductor wait longer for the query to end; lowered, there are
+more queries. Chosen larger than :data:`HOSTS`, because few instances have metadata keys of Kronos;
+not measured."""
 
 MEMBERS = 1000
-"""Maximum number of instances whose image properties or names one query reads from Nova's database.
-Raised, a query takes the database longer; lowered, there are more queries. Not measured."""
+"""Maximum number of instances for which one query reads image properties or names from Nova's
+database. Raised, a query takes the database longer; lowered, there are more queries. Not
+measured."""
 
 HELD_DEVICES = fields.PciDeviceStatus.CLAIMED, fields.PciDeviceStatus.ALLOCATED
 """Statuses (no unit) of a PCI device that is assigned to an instance. Fixed by Nova."""

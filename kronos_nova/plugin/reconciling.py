@@ -12,31 +12,32 @@ from kronos_nova.placement import reconcile
 from kronos_nova.plugin import nova_records
 
 BEAT_SECONDS = 5
-"""Seconds between two heartbeats of a nova-conductor worker. At a heartbeat, the worker may also
-repair allocations that moves left behind. Raised, other workers notice later that the worker has
+"""Seconds between two heartbeats of a nova-conductor worker. After a heartbeat, the worker may
+repair allocations that moves left behind. Raised, other workers notice later that this worker has
 died; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Maximum seconds between two heartbeats of a nova-conductor worker. After a longer time, the
-worker assumes that all workers were delayed, and waits before it treats other workers as dead.
-Raised, workers that were only delayed count as dead; lowered, the worker waits although one
-heartbeat was only a little late. Chosen as several times :data:`BEAT_SECONDS`."""
+"""Maximum seconds between two heartbeats of a nova-conductor worker that count as normal. After a
+longer time, the worker assumes that all workers were delayed, and waits before it treats any of
+them as dead. Raised, workers that were only delayed may be treated as dead; lowered, the worker
+waits although its heartbeat was only a little late. Chosen as several times
+:data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
-"""Seconds for which one nova-conductor worker has the lease to repair allocations. The worker
-renews the lease while it repairs. Raised, another worker takes over later after a crash; lowered,
+"""Seconds for which a lease is valid unless it is renewed. The nova-conductor worker with the lease
+repairs allocations. Raised, another worker takes over later after this worker has crashed; lowered,
 two workers may repair at the same time. Not measured."""
 BUDGET_SECONDS = 0.5
 """Maximum seconds for which a nova-conductor worker repairs allocations between two heartbeats.
-Raised, RPCs wait longer and the worker may count as dead; lowered, allocations are repaired later.
+Raised, RPCs wait longer, and the worker may count as dead; lowered, allocations are repaired later.
 Chosen as a tenth of :data:`BEAT_SECONDS`."""
 PAUSE_SECONDS = 0.005
-"""Seconds of the pause after each instance whose allocations were compared. In the pause
+"""Seconds of the pause after each instance whose allocations were compared. During the pause,
 nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs wait longer. Not
 measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which a search for recently changed instances overlaps the search before it. The
-option ``grace`` is added, because changes within that time may have been in progress. Raised, more
-instances are examined twice; lowered, a migration may be missed where clocks differ. Not
-measured."""
+"""Seconds by which the time that one search for changed instances covers overlaps the time that the
+search before it covers. The value of the option ``grace`` is added, because changes within that
+time may have been in progress. Raised, more instances are examined twice; lowered, a migration may
+be missed if clocks differ. Not measured."""
 
 
 class Reconciling:

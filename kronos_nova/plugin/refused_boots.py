@@ -16,9 +16,10 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Maximum number of open requests for room that Kronos makes on its own. Kronos makes one request
-for each flavor and project, when Nova finds no host for new servers. Raised, a full cloud fills the
-table of requests; lowered, room is made for fewer flavors and projects. Not measured."""
+"""Maximum number of open requests for room that Kronos itself has made. If Nova finds no host for
+new servers, Kronos requests room once for each flavor and project. Raised, a full cloud fills the
+table of requests; lowered, Kronos makes room for fewer flavors and projects at a time. Not
+measured."""
 
 
 def note(database, request_spec, hold_seconds):

@@ -25,14 +25,14 @@ from kronos_nova.objects.movability import Devices
 LOG = logging.getLogger(__name__)
 
 MEMBERS = 200
-"""Maximum number of instances whose devices and ports one query reads from Nova's database. Raised,
-a query takes the database longer; lowered, there are more queries. Chosen because a few hundred
-take a hundredth of a second."""
+"""Maximum number of instances whose devices and ports are read from Nova's database by one query.
+Raised, a query takes the database longer; lowered, there are more queries. Chosen because a query
+for a few hundred instances takes a hundredth of a second."""
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which the devices and ports of an unchanged instance are read again.
-A new share or port need not change the record of the instance. Raised, a new share or port is seen
-later; lowered, evaluations take longer. Not measured."""
+"""Number of evaluations after which the devices, ports and shares of an unchanged instance are read
+again. A new port or share need not change the record of the instance. Raised, Kronos notices a new
+port or share later; lowered, evaluations take longer. Not measured."""
 
 PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 

@@ -16,8 +16,8 @@ import warnings
 from kronos_nova.engine import gc_tuning
 
 IMPORTS_EVENTLET = 33
-"""Last release of Nova (no unit) that imports eventlet although it runs in native threads. Fixed by
-Nova."""
+"""Last major release of Nova (no unit) that imports eventlet although it uses native threads. Fixed
+by Nova."""
 
 
 class _WithoutEventlet:

@@ -34,21 +34,22 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
-"""Seconds for which failing queries of a guest's state are repeated after its live migration broke
-off. Raised, the migration ends later; lowered, the migration fails if libvirtd is restarted
-meanwhile, which takes seconds. Not measured."""
+"""Seconds for which a failing query of a guest's state is repeated after the live migration of the
+guest broke off. Raised, the migration ends later; lowered, the migration fails if libvirtd is
+restarted at this time, which takes seconds. Not measured."""
 SETTLING_SECONDS = 60
-"""Maximum seconds to wait while a guest is paused at the destination of a broken live migration.
-Within this time libvirt at the destination notices that the source is gone. Raised, the migration
-ends later; lowered, the migration may end before the guest runs at the destination or is removed
-there. Fixed by the keepalive of libvirt's connections."""
+"""Maximum seconds to wait for a guest that is paused at the destination after its live migration
+broke off. In this time, libvirt at the destination notices that the source is gone, and then
+resumes or removes the guest. Raised, the migration ends later; lowered, the migration may end while
+the guest is still paused. Fixed by the keepalive of libvirt's connections."""
 COPY_SECONDS = 3600
-"""Maximum seconds for copying the remaining memory of a guest that already runs at the destination
-(post-copy). Raised, a copy that hangs is reported later; lowered, the copy of a large guest counts
-as hung. Chosen as the time of one pass over the memory of a large guest."""
+"""Maximum seconds to wait until the remaining memory of a guest is copied, if the guest already
+runs at the destination (post-copy). Raised, a copy that hangs is reported later; lowered, the copy
+of a large guest counts as one that hangs. Chosen as the time in which the whole memory of a large
+guest is copied once."""
 INTERVAL_SECONDS = 0.5
-"""Seconds between two queries of a guest's state after its live migration broke off. Raised, the
-migration ends later; lowered, libvirt gets more queries. Not measured."""
+"""Seconds between two queries of a guest's state after the live migration of the guest broke off.
+Raised, the migration ends later; lowered, libvirt gets more queries. Not measured."""
 
 # Compared by name, because there are compute hosts without libvirt.
 LIBVIRT_ERROR = 'libvirtError'

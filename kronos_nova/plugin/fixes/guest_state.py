@@ -15,14 +15,14 @@ NAMESPACE = 'kronos_guests'
 VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
-"""Seconds that a nova-compute has to report the power state of a guest on its host. Raised, a guest
-whose migration broke off may be without network for longer; lowered, a busy nova-compute counts as
-failed. Not measured."""
+"""Seconds that a nova-compute has to report the power state of a guest on its host. Kronos asks for
+it after a live migration broke off. Raised, the guest may be without network for longer; lowered, a
+busy nova-compute counts as failed. Not measured."""
 
 JOBS = (1, 2)
-"""Types of libvirt jobs (no unit) during which a guest is still copied. They are
-VIR_DOMAIN_JOB_BOUNDED (1) and VIR_DOMAIN_JOB_UNBOUNDED (2). Fixed by libvirt, which cannot be
-imported here, because there are compute hosts without libvirt."""
+"""Types of libvirt jobs (no unit) that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and
+VIR_DOMAIN_JOB_UNBOUNDED (2). Fixed by libvirt. The numbers are repeated here because this module
+has to work on hosts without libvirt."""
 
 
 class GuestStateEndpoint:
