@@ -16,9 +16,10 @@ from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.ownership import classes
 
 PARALLEL_READS = 8
-"""Number of resource providers whose allocations an audit reads at the same time. Raised, placement
-gets more requests at once; lowered, an audit takes longer. Not measured. Each provider needs its
-own request, because placement cannot return the allocations of all providers together."""
+"""Number of resource providers whose allocations an audit reads at the same time. Each provider
+needs a request of its own, because placement cannot return the allocations of several providers
+together. Raised, placement gets more requests at once; lowered, an audit takes longer. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,9 @@ ROOM = 'KRONOS_ROOM'
 """Consumer type of the consumers that keep room. It is used if placement has consumer types."""
 CANDIDATES = 100
 """Maximum number of allocation candidates that placement returns for a new server on one host.
-Raised, a server is more likely to fit on a host with very many resource providers; lowered,
-placement's response is shorter. Chosen to exceed the few providers of one resource class that a
-host has; not measured."""
+Raised, a server is more likely to fit on a host with very many resource providers; lowered, the
+response of placement is shorter. Chosen above the number of resource providers that a host usually
+has for one resource class; not measured."""
 
 
 class NoCandidate(errors.InsufficientInventory):
