@@ -20,18 +20,19 @@ from kronos_nova.objects.metrics import Vector
 
 MOST_WARNINGS = 20
 """Maximum number of warnings from one answer of Prometheus that a message quotes. Further warnings
-are only counted. Raised, messages are longer; lowered, a store of Thanos that did not answer may
-not be named, because Thanos warns once for each such store. Not measured."""
+are only counted. Raised, messages are longer; lowered, the message may leave out a Thanos store
+that did not answer, because Thanos sends one warning for each of them. Not measured."""
 
 MOST_LABELS = 100
-"""Maximum number of labels of one series in an answer of Prometheus. An answer with more labels is
-refused. Raised, a faulty exporter can take more memory; lowered, answers of series with many labels
-are refused. Chosen to be above the ``label_limit`` of a Prometheus that sets one. Not measured."""
+"""Maximum number of labels of one series in an answer of Prometheus. An answer that has a series
+with more labels is refused. Raised, a faulty exporter can take more memory; lowered, answers with
+useful series are refused. Chosen above the usual values of ``label_limit`` in Prometheus. Not
+measured."""
 
 HEAD = 4096
-"""Number of bytes of an unexpected HTTP body that are searched for a title or message to quote.
-Raised, more of the body is read for nothing; lowered, the title of a page with a long head is
-missed. Not measured."""
+"""Number of bytes at the beginning of an unexpected HTTP body that are searched for a title or an
+error message to quote. Raised, more of the body is searched without use; lowered, a title that
+comes later is not found. Not measured."""
 
 _TITLE = re.compile(r'<title[^<>]{0,99}>([^<]{1,300})</title>', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|error)"\s{0,9}:\s{0,9}"([^"]{1,300})"')

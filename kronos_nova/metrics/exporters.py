@@ -28,22 +28,24 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Maximum difference, in seconds, between the boot times at two addresses that count as one
-machine. Raised, different machines with one name may count as one; lowered, one machine may count
-as two, because the kernel computes the boot time from its clock. Chosen because clocks are adjusted
-by less between two scrapes."""
+"""Maximum seconds between the boot times that two addresses report, if the addresses count as one
+machine. Raised, two machines with the same name may count as one; lowered, one machine may count as
+two, because the kernel computes the boot time from a clock that is adjusted. Chosen because a clock
+is adjusted by less than a second between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that is tried as the name of a cloud. Such a label is
-searched where one Prometheus scrapes several clouds. Raised, queries are also sent for labels that
-name racks or hosts; lowered, a cloud among many regions is not recognised. Not measured."""
+"""Maximum number of values of a label that may hold the name of the cloud. If one Prometheus
+scrapes several clouds, Kronos searches for such a label. Raised, queries are also sent for labels
+with the names of racks or hosts; lowered, the label is not found if there are many clouds. Not
+measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of addresses that a query excludes. Such a query finds out whether values change
-if each machine is scraped at one address only. Raised, the query and the message are longer;
-lowered, fewer machines are compared. Chosen because one machine is proof enough."""
+"""Maximum number of addresses that one query excludes. The query tests whether values change if
+machines that are scraped at several addresses are scraped at one address only. Raised, the query
+and the message that quotes it are longer; lowered, fewer machines are tested. Chosen because one
+machine whose values change is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')

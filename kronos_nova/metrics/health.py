@@ -11,15 +11,16 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Inverse of the share of instances that may have two series without a warning; 10 means one in
-ten. An instance has two series during a live migration. A single instance with two series never
-causes a warning. Raised, a few live migrations at the same time cause a warning; lowered, a host
-that is scraped twice causes no warning. Chosen because fewer than a tenth of the instances migrate
-at once, and a host of an aggregate of up to ten hosts has more than a tenth."""
+"""Inverse of the share of instances that may have two series without a warning; 10 permits one
+instance in ten. An instance has two series during a live migration. One instance with two series
+never causes a warning. Raised, a few live migrations at the same time cause a warning; lowered, a
+host that is scraped twice causes no warning. Chosen because fewer than a tenth of the instances
+migrate at once, and because a host in an aggregate of up to ten hosts has a tenth of the instances
+or more."""
 
 TOLERANCE = 1e-9
-"""Tolerance for loads outside [0, 1], as a fraction of a host. Loads within the tolerance are not
-reported. Fixed by the tolerance of the planners, which allows for rounding errors."""
+"""Fraction of a host by which a load may be below 0 or above 1 without being reported. Fixed by the
+planners, which tolerate rounding errors of the same size."""
 
 
 class AnswerHealth(enum.Enum):

@@ -105,21 +105,24 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Maximum number of DNS domains that are appended to short host names to match Nova's names. The
-most frequent domains of Nova's hosts come first. If a domain matches, a message advises to append
-this domain in the query. Raised, the search takes longer; lowered, clouds with hosts of many
-domains get no advice. Not measured."""
+"""Maximum number of DNS domains that are tested as endings of short host names. If Prometheus has
+short names and Nova has full names, a domain makes the names equal. The most frequent domains of
+Nova's hosts are tested. A message then advises to append the domain in the query. Raised, the test
+takes longer; lowered, the message cannot advise clouds whose hosts have many domains. Not
+measured."""
 
 _SERIES = 20_000
 """Maximum number of series that are searched for a label with host names. The search is made when a
-query finds too few hosts. Raised, a faulty exporter can slow evaluations down; lowered, the series
-of some hosts of large clouds are not seen. Chosen as twice the series of a cloud of 10,000 hosts,
-with one series for each host."""
+query finds too few hosts. Raised, a faulty exporter can make evaluations take longer; lowered, the
+search leaves out some hosts of a large cloud. Chosen as twice the number of series in a cloud of
+10,000 hosts with one series each."""
 _LABELS = 16
-"""Maximum number of labels that are searched for host names, the most frequent first. Raised, the
-diagnosis takes longer; lowered, the right label may be missed. Not measured."""
+"""Maximum number of labels that are searched for host names, in addition to the label in the
+policy. The most frequent labels are searched. Raised, the search takes longer; lowered, the search
+may leave out the label with the host names. Not measured."""
 LONGEST_NAME = 255
-"""Maximum number of characters of a label's value that may be a host name. Fixed by RFC 1035."""
+"""Maximum number of characters of a label's value that can be a host name. Longer values are
+ignored. Fixed by RFC 1035."""
 
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],

@@ -16,20 +16,21 @@ from kronos_nova.metrics import http_errors
 from kronos_nova.metrics.endpoint import Endpoint
 
 _CHUNK = 1 << 16
-"""Number of bytes of an answer of Prometheus that are read at a time. Raised, an answer may exceed
-its size limit by more; lowered, a large answer takes more calls. Not measured."""
+"""Maximum number of bytes of an answer of Prometheus that are read at a time. Raised, an answer may
+exceed its size limit by more before it is refused; lowered, a large answer takes more calls. Not
+measured."""
 _LONGEST_GET = 2000
-"""Maximum number of characters of a query's parameters that are sent to Prometheus by GET. A longer
-query is sent by POST. Fixed by proxies, some of which refuse longer URLs."""
+"""Maximum number of characters of the parameters of a query that is sent to Prometheus by GET. A
+longer query is sent by POST. Fixed by proxies, some of which refuse longer URLs."""
 
 # Encodings that Prometheus and proxies use. Others, and nested ones, could decompress to more than
 # the limit.
 _ENCODINGS = ('', 'identity', 'gzip', 'deflate')
 
 _LONGEST_PROBLEM = 1000
-"""Maximum number of characters of an error about Prometheus. Such an error may quote two texts of
-other programs. Raised, a message can fill a screen; lowered, its cause may be cut off. Not
-measured."""
+"""Maximum number of characters in the text of an error about Prometheus. The text may quote texts
+of other programs. Raised, a message can fill a screen; lowered, the cause of the error may be cut
+off. Not measured."""
 
 
 class Transport:
