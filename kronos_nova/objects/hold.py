@@ -49,19 +49,21 @@ ANY = ''
 """Value of ``aggregate`` while no aggregate is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which Kronos looks for moves that make room for a server that found no host. Kronos
-tries one aggregate after the other. Raised, a request that cannot be fulfilled is tried in more
-evaluations; lowered, the request ends before every aggregate has been tried. Not measured.
-Aggregates are evaluated every few minutes."""
+"""Seconds for which Kronos searches for an aggregate in which moves can make room for new servers.
+The servers are those for which Nova found no host. An aggregate is searched when it is evaluated,
+every few minutes. Raised, a request that no aggregate can fulfil costs more searches; lowered, the
+request ends before every aggregate was searched. Not measured."""
 WAIT_SECONDS = 86_400
-"""Seconds for which a request for room waits for its approval and for the end of its moves. Raised,
-a forgotten request may still move servers much later; lowered, requests expire while an aggregate
-is paused or busy. Chosen as a day, which is also the limit of plans that empty hosts."""
+"""Seconds after which a request for room expires if it was not approved, or if its moves have not
+ended. Raised, a request that operators have forgotten may still move servers much later; lowered,
+requests expire while an aggregate is paused or busy. Chosen as a day, which is also the limit for
+plans that empty hosts."""
 
 TRIES = 3
-"""Maximum number of plans for one request for room. Raised, a move that always fails is tried more
-often; lowered, one failed migration leaves an operator without the room. Chosen as the default
-number of tries of a move."""
+"""Maximum number of plans that are made for one request for room. A further plan is made if the
+moves of a plan did not make the room. Raised, a move that always fails is repeated more often;
+lowered, one failed migration makes the whole request fail. Chosen as the default number of times
+that a move is tried."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,15 +21,16 @@ VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
 """Lowest versions of the nova-compute service (no unit) for moves of servers with special needs.
-``NUMA_SERVICE``, ``VPMEM_SERVICE`` (persistent memory), ``VDPA_SERVICE`` and ``VTPM_SERVICE`` are
-for live migrations; ``COLD_WITH_SHARES_SERVICE`` is for cold migrations. The oldest nova-compute of
-a cell has to have the version. Fixed by ``nova.compute.api`` and
-``nova.conductor.tasks.live_migrate`` of Nova 34."""
+For live migrations, they concern NUMA cells (``NUMA_SERVICE``), persistent memory
+(``VPMEM_SERVICE``), vDPA ports (``VDPA_SERVICE``) and vTPMs (``VTPM_SERVICE``). For cold
+migrations, ``COLD_WITH_SHARES_SERVICE`` concerns shares. The oldest nova-compute in the cell must
+have the version. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova
+34."""
 
 MEDIATED_QEMU = 8_001_000
-"""Lowest version of QEMU (no unit) for live migrations of servers with mediated devices. It is
-Nova's whole number: 8001000 is 8.1.0. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and
-34."""
+"""Lowest version of QEMU (no unit) for live migrations of servers with mediated devices. Nova
+writes a version as one whole number: 8001000 is 8.1.0. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION``
+of Nova 33 and 34."""
 
 ACCELERATOR = 'accel:device_profile'
 ACCELERATOR_PORTS = frozenset(('accelerator-direct', 'accelerator-direct-physical'))

@@ -32,14 +32,14 @@ EVENTS = (PLAN_PROPOSED, PLAN_APPROVED, PLAN_VOID, PLAN_FINISHED, MOVE_START, MO
           MOVE_ABORT, AUTOMATION_CHANGED, DRAIN_START, DRAIN_END, DRAIN_BLOCKED)
 
 LONGEST = 2000
-"""Maximum length of a text in a notification's payload, in characters. A plan may have a reason for
-each of hundreds of moves. Raised, payloads are larger; lowered, reasons are cut off. Not
-measured."""
+"""Maximum number of characters of one text in a notification's payload. A longer text is cut. A
+plan may have one reason for each of hundreds of moves. Raised, payloads are larger; lowered, more
+reasons are cut off. Not measured."""
 
 MOST_BLOCKED = 20
 """Maximum number of servers that a notification lists as unable to leave a host. The notification
-has the total number of these servers in addition. Raised, payloads are larger; lowered, fewer
-servers are listed. Not measured."""
+has the total number of such servers as well. Raised, payloads are larger; lowered, fewer servers
+are listed. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Numbers (no unit) that stand for a page size in KiB if a server requests no certain size. SMALL
-is the smallest page size of the cell, LARGE any larger size, and ANY any size. Fixed by
-``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of ``nova.virt.hardware``."""
+"""Numbers (no unit) that replace a page size in KiB if a server requests a kind of page size, and
+not a size. ``SMALL`` is the smallest page size of the NUMA cell, ``LARGE`` any larger size, and
+``ANY`` any size. Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of
+``nova.virt.hardware``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +101,15 @@ DEDICATED, MIXED = 'dedicated', 'mixed'
 (``mixed``)."""
 PAGE_SIZES = {'small': SMALL, 'large': LARGE, 'any': ANY}
 UNIT_KB = {'k': 1, 'm': 1 << 10, 'g': 1 << 20, 't': 1 << 30}
-"""KiB of each unit of a page size. Fixed by the definition of the units."""
+"""Number of KiB in each unit of a page size. Fixed by the definition of the units."""
 NUMBER = re.compile(r'[0-9]{1,12}')
 """Pattern of an amount in an extra spec. Longer numbers exceed any host and are ignored."""
 PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)
 CPU_RANGE = re.compile(r'(\^?)([0-9]{1,12})(?:-([0-9]{1,12}))?')
 MOST_CPUS = 8192
 """Maximum number of CPUs of a flavor for which NUMA cells are computed. Raised, an invalid flavor
-costs more time and memory wherever flavors are read; lowered, flavors for the largest hosts are
-treated as if they had no NUMA cells. Chosen as the limit of Linux for one host."""
+costs more time and memory each time that flavors are read; lowered, flavors for the largest hosts
+are treated as flavors without NUMA cells. Chosen as the limit of Linux for the CPUs of one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
