@@ -31,47 +31,47 @@ NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
-"""Maximum bytes of an answer that wait in memory because the client does not read. Raised, slow
-clients hold more memory; lowered, threads have to wait for slow clients sooner. Not measured."""
+"""Maximum number of bytes of an answer that wait in memory until the client reads them. If there
+are more, the thread that produces the answer waits. Raised, slow clients hold more memory; lowered,
+slow clients hold a thread for longer. Not measured."""
 
 STUCK_SECONDS = 30
-"""Seconds for which a client may acknowledge no data before its connection is closed
-(``TCP_USER_TIMEOUT``). Raised, a client that is gone holds a thread longer; lowered, clients on bad
-lines lose their connections. Not measured."""
+"""Seconds after which a connection is closed if its client has acknowledged no data
+(``TCP_USER_TIMEOUT``). Raised, a client that has disappeared holds a thread for longer; lowered,
+clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Maximum number of requests that are in progress or wait, as a multiple of ``[kronos_api]
-threads``. Further requests are refused at once with 503. Raised, more threads are held while
-keystone or the control database does not answer; lowered, short bursts of requests are refused. Not
-measured."""
+"""Factor on ``[kronos_api] threads`` that gives the maximum number of requests in progress,
+including requests that wait. Further requests are refused at once with 503. Raised, more threads
+are held while keystone or the control database does not answer; lowered, more requests are refused
+when many arrive at once. Not measured."""
 
 SPARE = 2
-"""Number of threads in addition to one for each request that is in progress or waits. These threads
-answer health checks and refuse requests. Raised, a process takes more memory; lowered, health
-checks get no answer while keystone does not answer. Not measured."""
+"""Number of threads in addition to the threads for the permitted requests. These threads answer
+health checks, and refuse requests above the limit. Raised, a process takes more memory; lowered,
+health checks may get no answer while keystone does not answer. Not measured."""
 
 AGAIN_SECONDS = 5
-"""Seconds in the ``Retry-After`` header of a request that was refused because too many requests are
-in progress. Raised, clients wait longer than they must; lowered, clients are refused more often.
-Not measured."""
+"""Seconds in the header ``Retry-After`` of the answer to a request that was refused because too
+many requests are in progress. Raised, clients wait longer than necessary; lowered, clients are
+refused again more often. Not measured."""
 
 LARGER = 10
-"""Largest body of a request that is received to its end, as a factor of
-``max_request_body_size``. A larger body is cut off while it arrives. A smaller body that is above
-``max_request_body_size`` is received, and answered with an error that explains the limit. Raised,
-clients without a token can use more memory; lowered, more clients get no explanation. Not
-measured."""
+"""Factor on ``max_request_body_size`` up to which the body of a request is received to its end. If
+the body is above ``max_request_body_size``, the client gets an error that explains the limit. A
+body above this factor is cut off while it arrives. Raised, clients without a token can use more
+memory; lowered, more clients get no explanation. Not measured."""
 
 ANSWER_SECONDS = 5
-"""Seconds that the control database has to accept a connection, and to answer a query. Raised,
-threads wait longer for a database that is down; lowered, a busy database counts as down. Chosen
-between the slowest answer, which takes a hundredth of this time, and the 20 s that the web page
-waits."""
+"""Seconds that the control database has to accept a connection, and then to answer each query.
+Raised, threads wait longer for a database that is down; lowered, a busy database counts as down.
+Chosen far above the slowest query, which takes a hundredth of these seconds, and below the 20 s
+that the web page waits."""
 
 SILENT_SECONDS = 5
-"""Seconds for which kronos-api sends no queries to a control database that did not answer. Raised,
-the service recovers later; lowered, more threads wait for a database that is down. Chosen to be
-longer than the retries of a database transaction."""
+"""Seconds for which kronos-api sends no queries to the control database after the database did not
+answer. Raised, kronos-api uses the database again later after an outage; lowered, more threads wait
+for a database that is down. Chosen to be longer than the retries of a database transaction."""
 
 LOG = logging.getLogger(__name__)
 

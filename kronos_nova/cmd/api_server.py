@@ -15,41 +15,41 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds in which the headers of an HTTP request have to arrive. They are counted from the start
-of the connection or, for a later request, from the first byte of this request. Raised, clients that
-send nothing hold their connections longer; lowered, clients on slow lines lose their connections.
-Chosen because the headers are one packet, and TCP repeats a lost packet three times within seven
-seconds."""
+"""Seconds in which the headers of an HTTP request have to arrive. They are counted from the first
+byte of the request; for the first request of a connection, they are counted from the start of the
+connection. Raised, clients that send nothing hold their connections for longer; lowered, clients
+with slow network connections are cut off. Chosen because the headers are one packet, and TCP sends
+a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request with its body has to arrive. The same number of seconds
-passes after an answer before :data:`SLOWEST_BYTES` is enforced. Raised, slow clients hold their
-connections longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not
-measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. A client also has these
+seconds to read an answer before :data:`SLOWEST_BYTES` applies. Raised, slow clients hold their
+connections for longer; lowered, a client with a slow network connection cannot send a snapshot of
+many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
-"""Lowest rate in bytes per second at which a client has to read an answer. The rate is first
-checked :data:`WHOLE_SECONDS` after the server has produced the whole answer; a slower client is cut
-off. Raised, downloads over slow lines are cut off; lowered, slow clients hold their connections
-longer. Chosen because even a modem is several times as fast."""
+"""Lowest number of bytes per second at which a client has to read an answer. The rate is checked
+from :data:`WHOLE_SECONDS` after the whole answer was produced. A slower client is cut off. Raised,
+downloads over slow network connections are cut off; lowered, slow clients hold their connections
+for longer. Chosen because even a modem is several times as fast."""
 
 MOST_CONNECTIONS = 1000
-"""Maximum number of open connections to kronos-api, in addition to those of event streams. When
+"""Maximum number of open connections to kronos-api; connections of event streams do not count. If
 there are more, the connection whose client has been silent longest is closed. Raised, the server
 takes longer to check all connections; lowered, clients that pause between requests have to connect
 again. Measured with 1,100 connections that send or read a byte now and then: the health check takes
 less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
-"""Seconds of silence after which a connection may be closed to make room for a new connection.
-Raised, new clients wait longer while all connections are in use; lowered, a client loses its
-connection before its request arrives. Not measured."""
+"""Seconds for which a client has to be silent before its connection may be closed to make room for
+a new connection. Raised, new clients wait longer while all connections are in use; lowered, a
+client may lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
-"""Number of connections that are accepted above the limit while older connections are being closed.
-The limit of open files is higher by the same number, for the database, keystone and the log.
-Raised, the process needs more file descriptors; lowered, the process runs out of them. Not
-measured."""
+"""Number of connections above the limit that the server accepts while it closes older connections.
+The process may also open this number of files in addition, for the database, keystone and the log.
+Raised, the process needs a higher limit of open files; lowered, the process may reach that limit.
+Not measured."""
 
 
 class Channel(channel.HTTPChannel):

@@ -39,7 +39,7 @@ OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
 
 _BROKER_SECONDS = 5
-"""Seconds that a message broker has to accept a connection in ``kronos-test-config``. Raised, the
+"""Seconds that a message broker has to accept a connection from ``kronos-test-config``. Raised, the
 check of a broker that is down takes longer; lowered, a slow broker counts as down. Not measured."""
 
 

@@ -15,13 +15,13 @@ from kronos_nova.db import migrate
 from kronos_nova.db import retention
 
 CLEAN, FOUND, LEFT = 0, 3, 4
-"""Exit codes of ``kronos-manage db`` (no unit), in this order: no problem; problems were found;
-problems are left after a repair. They are documented in database.rst. Fixed: scripts depend on
-them."""
+"""Exit codes (no unit) of ``kronos-manage db``, in this order: no problem was found; problems were
+found; problems are left after a repair. They are documented in database.rst. Fixed: scripts depend
+on them."""
 
 ANSWER_SECONDS = 5
-"""Seconds that a database has to answer a command that reads its schema version. Raised, a database
-that is down is reported later; lowered, a slow database counts as down. Not measured."""
+"""Seconds that a database has to answer a command that reads the version of its schema. Raised, a
+database that is down is reported later; lowered, a slow database counts as down. Not measured."""
 
 
 def open_engine(conf, name, control_engine=db_engine.control_engine):

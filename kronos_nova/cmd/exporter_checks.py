@@ -11,8 +11,9 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.units import GIB
 
 NAMED = 3
-"""Maximum number of exporters that a message names; the others are only counted. Raised, messages
-are longer; lowered, an operator sees fewer examples. Chosen to fit into a line."""
+"""Maximum number of exporters that a message names; further exporters are only counted. Raised,
+messages are longer; lowered, an operator sees fewer examples. Chosen so that the names fit into one
+line."""
 
 STOPPED = 'libvirt_up == 0'
 OTHER_PAGES = ('(node_memory_Hugetlb_bytes '

@@ -27,14 +27,13 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
-"""Exit codes (no unit) of ``kronos-manage maintenance``. In this order: all hosts are serviced; the
-maintenance was stopped or ended, or hosts were left out; a hook has failed. They are documented in
+"""Exit codes (no unit) of ``kronos-manage maintenance``, in this order: all hosts were serviced;
+the maintenance was stopped or ended, or left out hosts; a hook failed. They are documented in
 maintenance.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 2.0
-"""Seconds between two steps of a maintenance. Each step queries the control database. Raised, a
-host is begun later after the host before it; lowered, the database has more queries. Not
-measured."""
+"""Seconds between two steps of a maintenance. Each step queries the control database. Raised, there
+is a longer pause between two hosts; lowered, the database has more queries. Not measured."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end the process of a maintenance in an orderly way. The process ends its hooks, and

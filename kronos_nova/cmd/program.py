@@ -18,13 +18,13 @@ from kronos_nova import exception
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2
-"""Exit codes of a program (no unit), in this order: an error; wrong arguments. Fixed: scripts
-depend on them, and argparse uses 2."""
+"""Exit codes (no unit) of a program, in this order: an error occurred; the arguments are wrong.
+Fixed: scripts depend on them, and argparse uses 2 for wrong arguments."""
 
 LONGEST = 2000
-"""Maximum number of characters in one line of an error message. An error may quote a file of any
-size. Raised, one line can fill a screen; lowered, the cause of an error may be cut off. Not
-measured."""
+"""Maximum number of characters in one line of an error message. A longer line is cut. Some errors
+quote files of any size. Raised, one line can fill a screen; lowered, the cause of an error may be
+cut off. Not measured."""
 
 
 class Program:

@@ -28,16 +28,16 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Smallest change of a value that causes a warning about extra series, as a fraction of the largest
-value. Extra series come from a target that is scraped twice, or from another cloud. The change is
-the difference between the values with and without them. Raised, extra series are missed that affect
-only small servers; lowered, a difference of scrape times causes a warning. Chosen between two
-cases. A CPU that is counted twice changes a value by half, and has to be found. On a busy machine
-whose largest load was .57, the two values of a host with a load of .04 differed by more than .01
-without a fault."""
+"""Smallest fraction of the largest value by which a value has to change to cause a warning about
+extra series. Extra series come from a target that is scraped twice, or from another cloud. The
+check compares each value with the value without these series. Raised, extra series that change only
+the values of small servers are missed; lowered, the different times of two scrapes cause a warning.
+Chosen between two cases. A CPU that is counted twice, which must be found, changes a value by half.
+On a busy machine without a fault, whose largest load was .57, the two values of a host with a load
+of .04 differed by more than .01."""
 IOWAIT = 0.05
-"""Share of a host's CPU time in iowait above which a check warns. The check warns if a query counts
-iowait as load. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with
+"""Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
+as load. Raised, hosts with slow disks seem busy and no warning explains it; lowered, hosts with
 ordinary disks cause a warning. Chosen as a third of the threshold in the example policies."""
 _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('

@@ -8,8 +8,8 @@ from kronos_nova.engine import gc_tuning
 from kronos_nova.plugin import standalone
 
 INTERRUPTED = 130
-"""Exit code (no unit) of a program that Ctrl-C has ended. Fixed by shells: 128 plus the number of
-the signal, which is 2."""
+"""Exit code (no unit) of a program that the user has ended with Ctrl-C. Fixed by shells: 128 plus
+the number of the signal SIGINT, which is 2."""
 
 
 def _run(module):

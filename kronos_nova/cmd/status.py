@@ -18,8 +18,8 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 
 BROKEN = 255
-"""Exit code (no unit) of ``kronos-status upgrade check`` if it could not check anything. Fixed by
-oslo.upgradecheck."""
+"""Exit code (no unit) of ``kronos-status upgrade check`` if the command could not check anything.
+Fixed by oslo.upgradecheck."""
 
 
 class Checks(upgradecheck.UpgradeCommands):

@@ -15,10 +15,10 @@ from kronos_nova.metrics import prometheus
 
 NAME = 'kronos-test-config'
 FORMAT = 1
-"""Version of the JSON output of ``kronos-test-config`` (no unit). Fixed: a new number is set only
-when a key changes its meaning."""
+"""Version (no unit) of the JSON output of ``kronos-test-config``. Fixed: the version changes only
+when a key of the output changes its meaning."""
 STATUS = {checks.OK: 0, checks.FAILED: 1, checks.WARNING: 3}
-"""Exit codes of ``kronos-test-config`` (no unit), by the worst result of its checks. They are
+"""Exit codes (no unit) of ``kronos-test-config``, by the worst result of all checks. They are
 documented in test-config.rst. Fixed: scripts depend on them."""
 COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yellow',
            checks.FAILED: 'bold red'}
