@@ -4,9 +4,9 @@ import re
 import unicodedata
 
 SHOWN_CHARACTERS = 300
-"""Maximum number of characters that a message quotes from the text of another program. Raised, one
-response can fill a page of a log; lowered, the cause of an error may be cut off. Chosen as two
-lines of a log."""
+"""Maximum number of characters that a message quotes from a text of another program. Raised, one
+text can fill a page of a log; lowered, the cause of an error may be cut off. Chosen as two lines of
+a log."""
 
 # Unicode categories: Cc are control characters such as ESC, Cf include changes of the writing
 # direction, Zl and Zp end lines, Cs and Cn have no printable form.

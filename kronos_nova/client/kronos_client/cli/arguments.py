@@ -9,16 +9,17 @@ import re
 from kronos_client import sanitize
 
 LARGEST = 10 ** 9
-"""Largest number that a command accepts as an argument; in seconds, it is 31 years. Fixed by the
-options in nova.conf, which have the same limit. Raised far, a time that many seconds ahead is
-outside the range of Python's datetime; lowered, long times are refused."""
+"""Largest number (no unit) that a command accepts as an argument. As seconds, it is 31 years.
+Raised far, a time this far in the future is outside the range of Python's datetime; lowered, long
+times are refused. Fixed by the options in nova.conf, which have the same limit."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
 """Description of the times that :func:`past` accepts, for the help of arguments."""
 
 AGO = re.compile(r'(\d{1,6})([mhd])')
 UNITS = {'m': 60, 'h': 3600, 'd': 86400}
-"""Seconds of each unit of time in an argument, such as ``45m``. Fixed by the units."""
+"""Seconds in each unit of time that an argument such as ``45m`` may have. Fixed by the definition
+of the units."""
 TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
@@ -37,8 +38,9 @@ def at_least(least: int, most: int = LARGEST):
 
 
 MINUTES_DIGITS = 6
-"""Maximum number of digits of an argument that means minutes from now. A longer number is read as a
-date. Fixed: two years in minutes have six digits, and a date such as 20261122 has eight."""
+"""Maximum number of digits of an argument that is read as minutes from now. An argument with more
+digits is read as a date. Fixed: almost two years in minutes have six digits, and a date such as
+20261122 has eight."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

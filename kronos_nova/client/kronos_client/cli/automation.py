@@ -15,13 +15,14 @@ EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
-"""Exit codes (no unit) of the commands that stop and resume moves. In this order: nothing is in
-progress; moves are still in progress; another pause still applies. They are documented in
-operating.rst. Fixed: scripts depend on them."""
+"""Exit codes (no unit) of the commands that stop and resume moves. A command that stops moves ends
+with 0 if no move is in progress, and with 3 if moves may still be in progress. A command that
+resumes moves ends with 0 if no pause is left, and with 3 if another pause still stops moves. They
+are documented in operating.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 0.5
-"""Seconds between two queries of a command that waits for moves to end. Raised, the end of a move
-is shown later; lowered, the control database has more queries. Not measured."""
+"""Seconds between two queries of a command that waits for the end of moves. Raised, the command
+shows the end later; lowered, the control database has more queries. Not measured."""
 
 
 def _levels(found):

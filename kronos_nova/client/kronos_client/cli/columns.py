@@ -11,8 +11,8 @@ import msgspec
 from cliff import columns
 
 WIDE = 100_000
-"""Number of characters of a line of a table in a command whose output is not a terminal. Fixed:
-more than any table needs, so that no line is cut or folded in a file or pipe."""
+"""Number of characters that a line of a table may have if the output of a command is not a
+terminal. Fixed: no table needs this many, so no line is cut or wrapped in a file or a pipe."""
 
 
 class Missing(columns.FormattableColumn):

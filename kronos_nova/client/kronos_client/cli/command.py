@@ -17,7 +17,7 @@ from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
 
 PAGE = 1000
-"""Number of entries of a list that a command requests from the API at a time. Raised, the API
+"""Number of entries of a list that one request of a command asks the API for. Raised, the API
 refuses the request; lowered, long lists take more requests. Chosen as the largest limit that the
 API accepts."""
 

@@ -14,9 +14,9 @@ from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
-"""Exit codes (no unit) of the commands that empty hosts. In this order: the host is empty; it is
-not empty yet; a server cannot leave it; its nova-compute is down. They are documented in
-maintenance.rst. Fixed: scripts depend on them."""
+"""Exit codes (no unit) of the commands that empty hosts. In this order: the host is empty; the host
+is not empty yet; a server cannot leave the host; the nova-compute of the host is down. They are
+documented in maintenance.rst. Fixed: scripts depend on them."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
 """{code of the error of a refusal: exit code}"""
@@ -27,19 +27,20 @@ RELEASED = ('releasing', 'released')
 UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
 
 LOOK_SECONDS = 2.0
-"""Seconds between two queries of a command that waits until hosts are empty. Raised, an empty host
-is reported later; lowered, Nova has more requests. Not measured."""
+"""Seconds between two queries of a command that waits until hosts are empty. Raised, the command
+shows later that a host is empty; lowered, Nova has more requests. Not measured."""
 
 PATIENCE_SECONDS = 30
-"""Seconds for which a host may be blocked or down before a command stops waiting until it is empty.
-Raised, a drain that is blocked for good is reported later; lowered, a command stops waiting because
-a server cannot move for a moment, as while its tenant reboots it. Chosen as three intervals of the
-process that plans drains."""
+"""Seconds for which a host has to be blocked or down before a command no longer waits until the
+host is empty. Raised, a drain that stays blocked is reported later; lowered, the command ends
+because a server cannot move for a moment, for example during a reboot. Chosen as three intervals of
+the process that plans drains."""
 
 RELEASE_SECONDS = 60
-"""Seconds for which ``host release`` waits until the host is enabled again. Raised, the command
-takes longer where no process of Kronos runs that could enable the host; lowered, the command ends
-before a busy process has done so. Chosen as several intervals of these processes."""
+"""Maximum seconds for which the command ``host release`` waits until the host is enabled again. A
+process of Kronos enables the host. Raised, the command takes longer if no such process runs;
+lowered, the command ends before a busy process has enabled the host. Chosen as several intervals of
+these processes."""
 
 
 def add_drain_arguments(parser):

@@ -14,11 +14,11 @@ from kronos_client.contract import moves
 from kronos_client.contract import status as contract
 
 EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
-"""Exit codes of the status command (no unit), by the severity of the worst problem. They are
+"""Exit codes (no unit) of the status command, by the severity of the worst problem. They are
 documented in operating.rst. Fixed: scripts depend on them."""
 FORMAT = 1
-"""Version of the JSON output of the status command (no unit). Fixed: a new number is set only when
-a key changes its meaning."""
+"""Version (no unit) of the JSON output of the status command. Fixed: the version changes only when
+a key of the output changes its meaning."""
 
 
 class Status(command.Command):

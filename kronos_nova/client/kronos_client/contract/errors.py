@@ -6,13 +6,13 @@ import msgspec
 from kronos_client import sanitize
 
 DETAIL_CHARACTERS = 2000
-"""Maximum number of characters of an API error that a client shows. Raised, a faulty server can
-fill a terminal; lowered, long lists of names in an error are cut. Chosen as the length at which
-Kronos' services cut a line of an error."""
+"""Maximum number of characters of an API error that a client shows. A longer error is cut. Raised,
+a faulty server can fill a terminal; lowered, long lists of names in an error are cut. Chosen as the
+length to which the services of Kronos cut a line of an error."""
 
 SERVER_ERROR = 500
-"""Lowest HTTP status (no unit) that stands for a fault of the server. The client then shows the
-request id, which identifies the cause in the log of kronos-api. Fixed by HTTP."""
+"""Lowest HTTP status (no unit) of errors whose cause is the server. For such an error, the client
+shows the request id, by which the cause can be found in the log of kronos-api. Fixed by HTTP."""
 
 
 class Error(msgspec.Struct):
