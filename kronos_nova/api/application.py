@@ -28,14 +28,14 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Maximum number of slow operations that one process of kronos-api runs at a time. Each slow
-operation reads a whole cloud. Further slow operations are refused with 503. Raised, the process
-takes more memory and processor time; lowered, more requests are refused. Not measured."""
+"""Maximum number of slow operations that one process of kronos-api runs at a time. A slow operation
+reads the whole cloud. Further slow operations are refused with 503. Raised, the process takes more
+memory and processor time; lowered, more requests are refused. Not measured."""
 
 KEYSTONE_SECONDS = 5
-"""Seconds that keystone has to check a token, unless ``http_connect_timeout`` is set. Raised, each
-request holds a thread longer while keystone does not answer; lowered, users are refused while
-keystone is slow. Not measured."""
+"""Seconds that keystone has to check a token, unless the option ``http_connect_timeout`` is set.
+Raised, each request holds a thread for longer while keystone does not answer; lowered, requests
+fail while keystone is slow. Not measured."""
 
 AWAY = 'kronos.keystone_is_away'
 """Key in the WSGI environment of a request whose token could not be validated, because keystone did

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from kronos_nova import boundary
 
 LONGEST = 100
-"""Maximum number of characters of a client's address in the log. A longer address is cut. Raised, a
-header with a faulty address makes a longer log line; lowered, an IPv6 address with its zone is cut.
-Chosen above the longest address, which has 45 characters and a zone."""
+"""Maximum number of characters of a client's address in the log. A longer address is cut. Raised,
+an invalid address in a header makes a log line longer; lowered, an IPv6 address with a zone may be
+cut. Chosen above the longest valid address, which has 45 characters and a zone."""
 
 IPV6_PREFIX = 64
-"""Number of leading bits of an IPv6 address that identify a client's network. Wrong passwords are
-counted for each network. Raised, one machine counts as many networks and can try more passwords;
-lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 64 bits."""
+"""Number of leading bits of an IPv6 address that identify the network of a client. Wrong passwords
+are counted per network. Raised, one machine can use many networks, and so try more passwords;
+lowered, clients in different networks share a limit. Fixed by RFC 4291, which gives each network 64
+bits."""
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:

@@ -30,19 +30,19 @@ LOG = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Seconds between two queries of the control database for new events. Raised, the web page shows
-changes later; lowered, the database has more queries. Chosen because a second seems immediate to a
-person."""
+changes later; lowered, the database has more queries. Chosen because people hardly notice a delay
+of a second."""
 
 HEARTBEAT_SECONDS = 10.0
 """Seconds without an event after which an empty message is sent on an event stream. The message
-keeps proxies from closing the connection, and shows whether the client is gone. Raised, proxies
-close quiet connections, some after half a minute; lowered, more empty messages are sent. Chosen
-well below half a minute."""
+keeps proxies from closing the connection, and shows whether the client still exists. Raised,
+proxies close connections without events, some after half a minute; lowered, more empty messages are
+sent. Chosen well below half a minute."""
 
 LONGEST_SECONDS = 600.0
-"""Maximum duration of one event stream in seconds. The client then connects again. Raised, a client
-whose token was revoked receives events for longer; lowered, clients connect more often. Not
-measured."""
+"""Maximum seconds for which one event stream stays open. The client then has to connect again.
+Raised, a client whose token was revoked receives events for longer; lowered, clients connect more
+often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
 """Time for which an object that has ended is still sent to new listeners. Raised, an answer is
@@ -55,28 +55,30 @@ are read twice, because the clocks of controllers differ. Raised, more objects a
 lowered, an end that was recorded with a slow clock is missed. Not measured."""
 
 MOST_KEPT = 2 ** 24
-"""Maximum bytes of past events in memory, about ten thousand events. A client that connects again
-gets the events that it has missed. Raised, a process takes more memory; lowered, such a client more
-often has to get the whole state. Not measured."""
+"""Maximum number of bytes of past events in memory; this is about ten thousand events. A client
+that connects again gets the events that it has missed, or the whole state if they are no longer in
+memory. Raised, a process takes more memory; lowered, clients have to get the whole state more
+often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes of events that are collected before they are passed to the WSGI server. Raised, a
-slow client holds more memory; lowered, the same events take more calls. Not measured."""
+"""Number of bytes of waiting events that are joined before they are passed to the WSGI server.
+Raised, a slow client holds more memory; lowered, the same events take more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
-"""Maximum number of seconds that the first client of an event stream waits for the first reading of
-the database. Raised, a database that is down is reported later; lowered, a slow database counts as
-down. Chosen to be longer than the retries of a database transaction."""
+"""Maximum seconds that the first client of an event stream waits until the events are read from the
+control database for the first time. Raised, the client gets the error later if the database is
+down; lowered, a slow database counts as down. Chosen to be longer than the retries of a database
+transaction."""
 
 IDLE_SECONDS = 30.0
-"""Seconds for which the database is still read for events after the last client has left. Raised,
-the database has needless queries for longer; lowered, a web page that is reloaded later has to wait
-for the next reading. Not measured."""
+"""Seconds for which the control database is still read for new events after the last client has
+left. Raised, the database has unnecessary queries for longer; lowered, a web page that is loaded
+again has to wait until the events are read. Not measured."""
 
 RETRY_MILLISECONDS = 2000
-"""Milliseconds that a web page waits before it opens a lost event stream again. Raised, the page
-shows old data for longer; lowered, all pages connect at once to a service that has just restarted.
-Not measured."""
+"""Milliseconds that a web page waits before it connects again to a lost event stream. Raised, the
+page shows old data for longer; lowered, a service that restarts gets the connections of all pages
+at nearly the same time. Not measured."""
 
 SYNCED, RESET, STALE = 'synced', 'reset', 'stale'
 

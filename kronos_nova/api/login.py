@@ -30,28 +30,28 @@ from kronos_nova.api import client_address
 LOG = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
-"""Seconds that keystone has to answer a login on the web page. Raised, people wait longer for an
-error when keystone is down; lowered, logins fail while keystone is slow. Not measured."""
+"""Seconds that keystone has to answer a login on the web page. Raised, a user waits longer for the
+error if keystone is down; lowered, logins fail while keystone is slow. Not measured."""
 
 AT_ONCE = 2
 """Maximum number of logins in progress in one process of kronos-api. Further logins are refused
 with 503. Raised, logins can hold more of the threads that answer requests; lowered, more logins are
-refused. Chosen small, because each login holds a thread for most of a second, while keystone hashes
+refused. Chosen small, because each login holds a thread for most of a second while keystone hashes
 the password."""
 
 KEYSTONE = 'keystone_authtoken'
 
 MOST_KEPT = 10_000
-"""Maximum number of counters of wrong passwords in memory. There is a counter for each user, each
-address, and each pair of a user and an address; the oldest counter is dropped. Raised, an attack
-from many addresses takes more memory, some 200 bytes for each counter; lowered, such an attack
-makes Kronos forget wrong passwords earlier. Not measured."""
+"""Maximum number of counters of wrong passwords in memory. There is one counter for each user, each
+address, and each pair of a user and an address. If there are more, the oldest counter is removed.
+Raised, an attack from many addresses takes more memory, about 200 bytes for each counter; lowered,
+such an attack removes other counters sooner. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Maximum numbers of wrong passwords, as multiples of ``login_tries``. The first is for all users
-from one address, the second for one user from all addresses. Raised, an attacker can try more
-passwords; lowered, people behind one proxy lock each other out, and an attacker can lock out a
-user. Not measured."""
+"""Factors on ``login_tries`` that give the maximum number of wrong passwords. The first factor is
+for all users together at one address, the second for one user at all addresses together. Raised, an
+attacker can try more passwords; lowered, users behind one proxy lock each other out, and an
+attacker can lock out a user sooner. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Pattern of the blanks at the end of the name of a user or a domain."""

@@ -25,13 +25,13 @@ EVENT_STREAM = 'text/event-stream'
 LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
-"""Maximum number of characters of the name of an API user in the record of a change. Fixed by the
-database columns, which have 255 characters."""
+"""Maximum number of characters of the name of an API user in the record of a change. A longer name
+is cut. Fixed by the columns of the database, which have 255 characters."""
 
 AGAIN_SECONDS = 5
-"""Seconds in the ``Retry-After`` header of a request that was refused because too many slow
-operations are in progress. Raised, clients wait longer than they must; lowered, clients are refused
-more often. Chosen because a slow operation takes seconds."""
+"""Seconds in the header ``Retry-After`` of the answer to a request that was refused because too
+many slow operations are in progress. Raised, clients wait longer than necessary; lowered, clients
+are refused again more often. Chosen because a slow operation takes seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
