@@ -17,7 +17,7 @@ ALIAS, POLICY = 'pci_passthrough:alias', 'hw:pci_numa_affinity_policy'
 NAMED = re.compile(r'\s*([^:,]{1,255}):([0-9]{1,6})')
 """Pattern of an alias followed by the number of devices, such as ``gpu:2``."""
 MOST = 1 << 16
-"""Maximum number of PCI requests of a server, and of devices in one request. Raised, a faulty
+"""Maximum number of PCI requests of a server, and of devices in one PCI request. Raised, a faulty
 record in Nova's database takes more memory; lowered, servers with more devices are refused. Chosen
 far above the number of devices of any host."""
 IDS = 'vendor_id', 'product_id'

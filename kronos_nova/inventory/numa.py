@@ -17,18 +17,19 @@ from kronos_nova.objects.numa import Pages
 
 MOST_CELLS = 1024
 """Maximum number of NUMA cells of a host or server. Raised, a faulty record in Nova's database
-takes more memory; lowered, large machines are refused. Chosen far above the number of cells of any
-host."""
+takes more memory; lowered, large hosts and servers are refused. Chosen far above the number of NUMA
+cells of any host."""
 MOST_CPUS = 65_536
 """Maximum number of CPUs of one NUMA cell. Raised, a faulty record in Nova's database takes more
-memory; lowered, large machines are refused. Chosen far above the number of CPUs of any cell."""
+memory; lowered, large hosts and servers are refused. Chosen far above the number of CPUs of any
+NUMA cell."""
 MOST_SIZES = 64
 """Maximum number of page sizes of one NUMA cell. Raised, a faulty record in Nova's database takes
-more memory; lowered, machines with more page sizes are refused. Chosen far above the number of page
+more memory; lowered, hosts with more page sizes are refused. Chosen far above the number of page
 sizes of any processor."""
 MOST = 1 << 53
-"""Largest number that is accepted in a NUMA topology (no unit). Fixed by float64, which represents
-whole numbers exactly up to this one."""
+"""Largest number (no unit) that is accepted in a NUMA topology. Fixed by float64, which represents
+all whole numbers exactly only up to this number."""
 
 
 class Topology(NamedTuple):

@@ -40,8 +40,8 @@ from kronos_nova.placement.shortcut import Shortcut
 LOG = logging.getLogger(__name__)
 
 PAGE = 1000
-"""Number of entries that one request for a list asks Nova for. Fixed by Nova's option
-``max_limit``, which is 1000 by default."""
+"""Number of entries of a list that one request asks Nova for. Fixed by Nova's option ``max_limit``,
+whose default is 1000."""
 
 
 class OpenStackInventory:

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 
 LONGEST_REST = 0.05
-"""Maximum seconds of the pause after each query while the cloud is read. A pause lasts as long as
-the query, so that the database can serve other clients. Raised, reading the cloud takes longer;
-lowered, Nova's own requests wait longer. Chosen as the time of a query for some hundred
-instances."""
+"""Maximum seconds of the pause after each query while Kronos reads the cloud. Each pause is as long
+as the query before it, up to this maximum. In the pauses, the database serves other clients.
+Raised, reading the cloud takes longer; lowered, Nova's own requests wait longer. Chosen as the time
+of a query for some hundred instances."""
 
 
 class ReadingPace:

@@ -23,26 +23,27 @@ from kronos_nova.placement.client import PlacementClient
 LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
-"""Number of resource providers that are read from placement at the same time, if there are many.
-Raised, nova-conductor on the same machine has less processor time; lowered, an evaluation takes
-longer. Not measured. Each provider needs its own requests, because placement cannot return the
-inventories of all providers together."""
+"""Number of resource providers that are read from placement at the same time, if there are more
+than :data:`FEW`. Each provider needs its own requests, because placement cannot return the
+inventories of several providers together. Raised, nova-conductor on the same machine has less
+processor time; lowered, an evaluation takes longer. Not measured."""
 FEW = 100
-"""Largest number of resource providers for which only one provider is read at a time. Raised,
-evaluations of small clouds take longer; lowered, small clouds use more processors at once without
-being much faster. Not measured."""
+"""Number of resource providers up to which only one of them is read at a time. Raised, evaluations
+of small clouds take longer; lowered, evaluations of small clouds use several processors at once,
+although they become little faster. Not measured."""
 SLOW = .15
-"""Seconds per resource provider above which placement or the network counts as slow. More providers
-are then read at the same time. Raised, an evaluation exceeds its time limit if the network is slow;
-lowered, a controller whose processors are busy gets more work. Chosen as ten times the usual time;
-not measured."""
+"""Seconds per resource provider above which placement or the network counts as slow. Kronos then
+reads more resource providers at the same time. Raised, an evaluation may exceed its time limit
+because the network is slow; lowered, a controller whose processors are busy gets more work. Chosen
+as ten times the usual time; not measured."""
 PARALLEL_SLOW_READS = 8
-"""Number of resource providers that are read at the same time if placement or the network is slow.
-Raised, placement gets more requests at once; lowered, an evaluation may be killed at its time
-limit. Not measured."""
+"""Number of resource providers that are read from placement at the same time if placement or the
+network is slow. Raised, placement gets more requests at once; lowered, an evaluation may exceed its
+time limit and be killed. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
-"""Number of resource providers after which the time per provider is computed again. Raised, a slow
-network is noticed later; lowered, threads wait for each other more often. Not measured."""
+"""Number of resource providers that are read before the time per provider is computed again. This
+time shows whether placement or the network is slow. Raised, a slow network is noticed later;
+lowered, the threads that read wait for each other more often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +60,10 @@ class Trees:
 
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which all resource providers are read from placement again. Other
-evaluations read only providers with a new generation, but ``DELETE /allocations`` frees resources
-without a new generation. Raised, such free resources are noticed later; lowered, evaluations take
-longer. Not measured."""
+"""Number of evaluations after which all resource providers are read from placement again. The other
+evaluations read only the providers whose generation has changed. ``DELETE /allocations`` frees
+resources without a change of the generation. Raised, Kronos notices resources that were freed in
+this way later; lowered, evaluations take longer. Not measured."""
 
 
 class ProviderCache:

@@ -39,22 +39,23 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """{attribute of an Instance that is a name: its key in Nova's API}."""
 
 MOST = 1 << 53
-"""Largest number that is accepted in an inventory, an allocation or a flavor (no unit). A larger
-number is an error. Fixed by float64, which represents whole numbers exactly up to this one;
-placement's numbers have at most 31 bits."""
+"""Largest number (no unit) that is accepted in an inventory, an allocation or a flavor. A larger
+number is an error. Fixed by float64, which represents all whole numbers exactly only up to this
+number. The numbers of placement are smaller: they have at most 31 bits."""
 
 MOST_RULE = 1 << 64
-"""Largest number of instances that is accepted as ``max_server_per_host`` of a server group. Fixed:
-Nova accepts any whole number, and numbers above the size of the group all have the same effect."""
+"""Largest number of instances that is accepted as ``max_server_per_host`` of a server group. Fixed
+far above the size of any server group: Nova accepts any whole number, and all numbers above the
+size of the group have the same effect."""
 
 MOST_KEYS = 10_000
-"""Maximum number of keys of a server's metadata or a flavor's extra specs. Raised, a faulty record
-takes more memory; lowered, a cloud with a larger quota is refused. Chosen far above 128, which is
-Nova's default quota for metadata."""
+"""Maximum number of keys in the metadata of a server, or in the extra specs of a flavor. Raised, a
+faulty record takes more memory; lowered, servers are refused in a cloud with a large quota for
+metadata. Chosen far above 128, which is Nova's default quota."""
 
 LONGEST_VALUE = 65_535
-"""Maximum number of characters of one value of metadata or extra specs. Fixed by the size of a TEXT
-column in MySQL."""
+"""Maximum number of characters of one value of metadata or extra specs. Fixed by MySQL: a TEXT
+column holds no more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
