@@ -11,8 +11,8 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
-"""Maximum number of instances that the HTML report of a replay lists for each reason for not moving
-them. Raised, reports are larger; lowered, fewer instances are named. Not measured."""
+"""Maximum number of instances that the HTML report of a replay lists for each reason why instances
+were not moved. Raised, reports are larger; lowered, fewer instances are named. Not measured."""
 
 
 class Page:

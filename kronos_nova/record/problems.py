@@ -5,8 +5,8 @@ import pathlib
 from kronos_nova import exception
 
 MAX_LISTED = 100
-"""Maximum number of problems of a recorded snapshot that an error lists. Further problems are only
-counted. Raised, an error fills a screen; lowered, fewer problems are named. Not measured."""
+"""Maximum number of problems of a recorded snapshot that one error lists. Further problems are only
+counted. Raised, an error can fill a screen; lowered, fewer problems are named. Not measured."""
 
 
 class Problems:

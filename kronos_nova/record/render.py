@@ -17,12 +17,12 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
-"""Version of the JSON output of a replay (no unit). Fixed: the number changes only when the meaning
-of a key changes."""
+"""Version (no unit) of the JSON output of a replay. Fixed: the version changes only when a key of
+the output changes its meaning."""
 
 LONGEST = 2000
-"""Maximum number of characters of a text from a recorded snapshot in a table. Raised, such a text
-can fill a screen; lowered, names are cut off. Not measured."""
+"""Maximum number of characters of a text from a recorded snapshot in a table. A longer text is cut.
+Raised, one text can fill a screen; lowered, names are cut off. Not measured."""
 
 
 class Replayed(NamedTuple):

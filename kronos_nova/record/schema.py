@@ -10,11 +10,12 @@ from typing import Literal
 import pydantic
 
 FORMAT = 3
-"""Version of the format of recorded snapshots (no unit). Fixed: the number changes when older
-programs cannot read a snapshot."""
+"""Version (no unit) of the format of recorded snapshots. Fixed: the version changes when older
+programs cannot read the snapshots."""
 WITHOUT_OPTIONS = 2
-"""Version of the format of a snapshot that uses nothing that format 3 added (no unit). Older
-programs can read such a snapshot. Fixed by these programs, which do not know format 3."""
+"""Version (no unit) of the format of a recorded snapshot that has nothing which only format 3 can
+express. Older programs can read such a snapshot. Fixed by these programs, which do not know format
+3."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """Keys of rows of the inventory that format 3 added, as {table: keys}."""
