@@ -36,24 +36,26 @@ from kronos_nova.objects import automation
 LOG = logging.getLogger(__name__)
 
 SOON = 10
-"""Seconds between two evaluations of an aggregate that cannot wait for the usual interval, such as
-one whose plan was approved. Raised, an approved plan starts later after a failed attempt; lowered,
-a plan that cannot start uses more processor time. Not measured."""
+"""Seconds between two evaluations of an aggregate that must not wait for the usual interval. An
+example is an aggregate whose plan was approved. Raised, an approved plan begins later if the first
+attempt fails; lowered, a plan that cannot begin uses more processor time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which only the process that evaluated a due aggregate last may evaluate it. This
-process has the aggregate's data in memory. Raised, an aggregate waits longer when this process has
-died; lowered, other processes evaluate it and read everything again. Not measured."""
+"""Seconds for which an aggregate that is due may be evaluated only by the process that evaluated it
+last. This process still has the data of the aggregate in memory. Raised, the aggregate is evaluated
+later if this process has died; lowered, another process may evaluate the aggregate, and has to read
+all data again. Not measured."""
 
 TAKING_PATIENCE = 60
 """Maximum seconds to wait while another process chooses and locks the aggregates that are due. The
-choice takes one or two seconds. Raised, a process that hangs stops all evaluations for longer;
-lowered, a slow process is not waited for, and several processes read the cloud. Not measured."""
+choice usually takes one or two seconds. Raised, a process that hangs delays all evaluations for
+longer; lowered, a slow process counts as one that hangs, and several processes read the cloud at
+the same time. Not measured."""
 
 LEAVE_SECONDS = 5
-"""Seconds for which an ending planning process is waited for: after it is asked to end, and again
-after it was killed. Raised, nova-conductor takes longer to stop; lowered, the process is killed
-while it ends. Only a process that waits for a disk or a network file system takes longer. Not
+"""Seconds that a planning process has to end after a request to end, and again after it was killed.
+Raised, nova-conductor takes longer to stop; lowered, a process that is about to end is killed.
+After it was killed, only a process that waits for a disk or a network file system takes longer. Not
 measured."""
 
 

@@ -3,10 +3,10 @@
 import gc
 
 CONTAINERS = 100_000
-"""Number of allocated container objects after which Python's garbage collector runs. Raised, cyclic
-garbage takes more memory; lowered, loading data takes longer. Measured: with Python's own value,
-700, the collector takes a fifth of the time of loading Nova, and half of the time of reading an
-answer of Prometheus."""
+"""Number of allocated container objects after which the garbage collector of Python runs. Raised,
+objects in reference cycles take more memory; lowered, loading data takes longer. Measured with 700,
+the default of Python: the collector takes a fifth of the time of loading Nova, and half of the time
+of reading an answer of Prometheus."""
 
 
 def collect_rarely():

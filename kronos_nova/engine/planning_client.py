@@ -27,7 +27,8 @@ shrinks. Without the threshold, responses of some MB would come from the heap on
 response was freed, and leave holes in the heap."""
 
 NICEST = 19
-"""Largest niceness of a process (no unit), which is its lowest priority. Fixed by Linux."""
+"""Largest niceness (no unit) that a process can have; it gives the process the lowest priority.
+Fixed by Linux."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

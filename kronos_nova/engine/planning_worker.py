@@ -48,19 +48,19 @@ from kronos_nova.policies import loader
 LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
-"""Number of the option of ``prctl`` (no unit) that sends a signal to a process when its parent
+"""Number (no unit) of the option of ``prctl`` by which a process gets a signal when its parent
 process ends. Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
-"""Status codes of an order to a planning process (no unit). ``PLANNED``: the aggregates were
-evaluated. ``NOT_PLANNED``: they were not evaluated, for a reason in the log. Fixed by the protocol
-between this process and its parent."""
+"""Status codes (no unit) with which a planning process answers an order of its parent process.
+``PLANNED``: the aggregates were evaluated. ``NOT_PLANNED``: the aggregates were not evaluated, and
+the log has the reason. Fixed by the protocol between the two processes."""
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
-"""Score of the planning process for the kernel's out-of-memory killer (no unit, at most 1000).
-Raised, the kernel ends this process although other processes are larger; lowered, the kernel may
-end a process that serves requests instead. Not measured."""
+"""Points (no unit, at most 1000) that raise the score of the planning process for the out-of-memory
+killer of Linux. Raised, Linux kills this process although other processes use more memory; lowered,
+Linux may kill a process that serves requests instead. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
