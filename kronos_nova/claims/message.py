@@ -14,29 +14,30 @@ from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
-"""Maximum number of claims (resources that a host reserves for an instance) in one message. Raised,
-a faulty host takes more memory; lowered, the messages of hosts with many instances are refused.
-Chosen as several times the instances of the largest hosts, because an instance has up to two
-claims."""
+"""Maximum number of claims in one message. A claim is the resources that a host reserves for an
+instance. Raised, a message of a faulty host takes more memory; lowered, the messages of hosts with
+many instances are refused. Chosen as several times the number of instances on the largest hosts,
+because an instance has up to two claims."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
-"""Largest accepted amounts of one claim, in VCPUs, MiB of memory and GiB of disk. Raised, the sum
-of several claims may no longer be exact; lowered, the claims of large instances are refused. Chosen
-as far more than any host has."""
+"""Largest amounts that are accepted in one claim, in numbers of VCPUs, MiB of memory and GiB of
+disk. A claim is the resources that a host reserves for an instance. Raised, the sum of several
+claims may no longer be exact; lowered, the claims of large instances are refused. Chosen far above
+the resources of any host."""
 _TOPOLOGY_CHARACTERS = 16384
-"""Maximum number of characters of the NUMA topology of an instance, as JSON. Raised, a message from
-a faulty host takes more memory; lowered, the claims of instances with many NUMA cells are refused.
+"""Maximum number of characters of the NUMA topology of an instance, as JSON. Raised, a message of a
+faulty host takes more memory; lowered, the claims of instances with many NUMA cells are refused.
 Not measured."""
 _PCI_CHARACTERS = 8192
-"""Maximum number of characters of the list of PCI addresses of an instance, as JSON. Raised, a
-message from a faulty host takes more memory; lowered, the claims of instances with many devices are
+"""Maximum number of characters of the list of an instance's PCI addresses, as JSON. Raised, a
+message of a faulty host takes more memory; lowered, the claims of instances with many devices are
 refused. Not measured."""
 _NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
-"""Maximum number of characters of each text of a claim, by column. Fixed by the widths of the
-columns, which are as wide as Nova's names, uuids and times."""
+"""Maximum number of characters of each text in a claim, by column of the database. Fixed by the
+widths of the columns, which are those of Nova for names, uuids and times."""
 _KEY_PARTS = 3
-"""Number of values that identify a claim in a message. Fixed by the primary key of the table of
-claims, which has three columns."""
+"""Number of values by which a message identifies a claim. Fixed by the table of claims, whose
+primary key has three columns."""
 
 # Bounds for the time at which a claim was made, relative to now. A claim is not older than its
 # instance, and the clock of a host may be far ahead.

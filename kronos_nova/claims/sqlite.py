@@ -34,30 +34,31 @@ ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors that a database call may raise. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
-"""Milliseconds to wait while another process locks the SQLite file of claims. A claim is what a
-host reserves for an instance. Raised, all other claims of the host wait longer; lowered, more
-claims are not stored. Chosen short, because a claim that is not stored costs less than a
-nova-compute that stops responding; not measured."""
+"""Milliseconds to wait while another process locks the SQLite file of claims. A claim is the
+resources that a host reserves for an instance. Raised, all other claims of the host wait longer;
+lowered, more claims are not stored. Chosen short, because a claim that is not stored does less harm
+than a nova-compute that does not respond; not measured."""
 
 MOST_SECONDS = 1.0
-"""Maximum seconds for which SQLite may work to open the file of claims. A file that takes longer
-counts as damaged. Raised, nova-compute starts later with a damaged file; lowered, a good file on a
-slow disk counts as damaged. Chosen as 20 times the 0.05 s that a file of 10,000 claims takes."""
+"""Maximum seconds that SQLite may take to open the file of claims. A file that takes longer counts
+as damaged, and is replaced. Raised, nova-compute starts later with a damaged file; lowered, an
+intact file on a slow disk counts as damaged. Chosen as 20 times the 0.05 s that a file with 10,000
+claims takes."""
 
 MOST_ROWS = 50_000
-"""Maximum number of claims in the SQLite file of one host. Raised, a damaged file takes more
-memory; lowered, the file of a host with many claims is refused. Chosen as several times the claims
-of the largest host."""
+"""Maximum number of claims in the SQLite file of one host. Raised, a damaged file can take more
+memory; lowered, the file of a host with many claims is refused. Chosen as several times the number
+of claims on the largest host."""
 
 MOST_BYTES = 1 << 20
-"""Maximum bytes of one value in the SQLite file of claims. Raised, a damaged file takes more
-memory; lowered, the claims of instances with many NUMA cells are refused. Chosen far above the
-16,384 characters that a message permits for a NUMA topology."""
+"""Maximum number of bytes of one value in the SQLite file of claims. Raised, a damaged file can
+take more memory; lowered, the claims of instances with many NUMA cells are refused. Chosen far
+above the 16,384 characters that the NUMA topology of an instance may have."""
 
 _STEPS = 10_000
-"""Number of instructions of SQLite's virtual machine after which a query checks its time limit.
-Raised, a query may exceed its time limit by more; lowered, all queries take longer. Chosen because
-this many instructions take less than 1 ms."""
+"""Number of instructions of SQLite's virtual machine between two checks of the time limit of a
+query. Raised, a query may exceed its time limit by more; lowered, all queries take longer. Chosen
+because this many instructions take less than 1 ms."""
 
 # Suffixes of the two files that SQLite needs to open the file that was set aside.
 COMPANIONS = ('-wal', '-shm')
