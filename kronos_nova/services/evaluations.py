@@ -16,9 +16,10 @@ from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
 MOST_POINTS = 480
-"""Maximum number of points in the chart of an aggregate's imbalance over time. Raised, responses
-are larger; lowered, short peaks seem longer. Chosen as one point for every other pixel of a wide
-chart."""
+"""Maximum number of points in the chart of an aggregate's imbalance over time. If there are more
+evaluations, each point stands for several of them, and shows the highest imbalance. Raised,
+responses are larger; lowered, short peaks look longer. Chosen as one point for every second pixel
+of a wide chart."""
 
 
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:

@@ -41,9 +41,10 @@ HISTORY = datetime.timedelta(days=28)
 a flavor. Raised, a change of the trend is seen later; lowered, single weeks count more. Chosen
 because four weeks have every weekday equally often."""
 RELEASES = 10
-"""Maximum number of attempts to release room while evaluations change its state. Raised, a command
-may take longer; lowered, a command fails where another attempt would succeed. Chosen because an
-evaluation changes the state only a few times."""
+"""Maximum number of attempts to release room that is kept for new servers. An attempt fails if an
+evaluation changes the state of the room at the same time. Raised, a command may take longer;
+lowered, a command may fail although a further attempt would succeed. Chosen because an evaluation
+changes the state only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:

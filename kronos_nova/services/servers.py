@@ -18,8 +18,8 @@ from kronos_nova.services.context import Context
 
 MOST_MOVES = 20
 """Maximum number of past moves that the explanation of a server lists. Raised, the explanation is
-longer; lowered, it is harder to see that a server is moved too often. Chosen so that the moves fit
-on a screen."""
+longer; lowered, operators are less likely to see that a server is moved too often. Chosen so that
+the moves fit on a screen."""
 
 
 def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:
