@@ -9,25 +9,26 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
-"""Health score, in points, of an aggregate without any problem. Fixed, so that a score reads as a
-percentage."""
+"""Health score (no unit) of an aggregate without any problem. Fixed, so that a score can be read as
+a percentage."""
 
 IMBALANCE = 40.0
 HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Maximum points that one kind of problem takes from the health score of an aggregate.
-``IMBALANCE`` is for imbalance, ``HOT`` for hot hosts, ``DRAINS`` for hosts that cannot be emptied,
-``GROUPS`` for violated server groups, and ``DATA`` for policies without data. The sum is
-:data:`BEST`, so that an aggregate with all problems has a score of 0. With one constant raised, its
-problem hides other problems; lowered, other problems hide it. Not measured."""
+"""Maximum points that each kind of problem takes from the health score of an aggregate. The kinds
+are imbalance (``IMBALANCE``), hot hosts (``HOT``), hosts that cannot be emptied (``DRAINS``),
+violated server groups (``GROUPS``) and policies without data (``DATA``). The sum is :data:`BEST`,
+so that an aggregate with all problems has a score of 0. If one constant is raised, its kind of
+problem has more influence on the score; lowered, the other kinds have more influence. Not
+measured."""
 
 MANY = 0.25
-"""Part of an aggregate's hosts that have to be hot to take all points for hot hosts. The points are
-taken from the aggregate's health score. Raised, a few hot hosts cost fewer points; lowered, a few
-hot hosts cost more points. Chosen because balancing does not help where a quarter of the hosts is
-hot."""
+"""Share of an aggregate's hosts that have to be hot to take all points for hot hosts from the
+health score. A smaller share takes fewer points in proportion. Raised, a few hot hosts take fewer
+points; lowered, a few hot hosts take more points. Chosen because balancing does not help if a
+quarter of the hosts is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],

@@ -33,24 +33,25 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which the status reports that an aggregate was not
-evaluated. A plan that waits longer for approval may be reported as a warning. Raised, a stopped
-engine is reported later; lowered, one slow evaluation is reported. Not measured."""
+"""Number of evaluation intervals after which something counts as overdue in the status. It applies
+to the next evaluation of an aggregate, and to the approval of a plan for a large imbalance. Raised,
+a stopped engine and a missing approval are reported later; lowered, a single slow evaluation is
+reported. Not measured."""
 
 FAR_ABOVE = 2.0
-"""Ratio of imbalance to threshold at which a plan that waits for approval becomes a warning. At a
-lower ratio, the plan is reported as a notice. Raised, operators see later that an approval is
-missing; lowered, every plan is a warning. Chosen as in the health score, in which twice the
-threshold costs all points for imbalance."""
+"""Ratio of imbalance to threshold above which a plan that has waited long for approval is reported
+as a warning. With a lower ratio, the plan is reported as a notice. Raised, operators are warned of
+fewer missing approvals; lowered, every plan that has waited long is a warning. Chosen as in the
+health score, in which an imbalance of twice the threshold takes all points for imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
 """Reason that is shown for an aggregate with the level ``off``. The reason of its last evaluation
 would be out of date."""
 
 MOST_PARSED = 100
-"""Maximum number of parsed reports of evaluations in memory. Raised, a process takes more memory,
-half a MiB for a report of 3,000 servers; lowered, reports of a large cloud are parsed again for
-each request. Chosen as the number of aggregates of a large cloud."""
+"""Maximum number of parsed reports of evaluations that are kept in memory. Raised, a process takes
+more memory, half a MiB for a report with 3,000 servers; lowered, the reports of a large cloud are
+parsed again for each request. Chosen as the number of aggregates of a large cloud."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

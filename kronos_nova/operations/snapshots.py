@@ -20,22 +20,22 @@ from kronos_nova import exception
 META = 'meta.json'
 
 MOST_LISTED = 1000
-"""Maximum number of recorded snapshots in a list. The newest are listed. Raised, responses are
-larger; lowered, old snapshots are not listed. Chosen as three weeks of a snapshot every half
-hour."""
+"""Maximum number of recorded snapshots in a list. If there are more, the newest are listed. Raised,
+responses are larger; lowered, more of the old snapshots are left out. Chosen as three weeks with
+one snapshot every half hour."""
 
 LARGEST_META = 2 ** 16
-"""Maximum number of bytes that are read from the file ``meta.json`` of a recorded snapshot. Raised,
-a damaged file takes more memory; lowered, nothing changes as long as its four short entries fit.
-Not measured."""
+"""Maximum number of bytes that are read from the file ``meta.json`` of a recorded snapshot. The
+file has four short entries. Raised, a damaged file takes more memory; lowered below the size of
+these entries, the snapshot is not listed. Not measured."""
 
 LONGEST_PROBLEM = 2000
-"""Maximum number of characters of the error text of a replay. A replay plans again from a recorded
-snapshot. The text has a line for each fault of a policies file. Raised, an error fills a screen;
-lowered, faults are cut off. Not measured."""
+"""Maximum number of characters of the error text of a replay. A replay is a new planning run on a
+recorded snapshot. The text names each fault of the policies file. Raised, an error can fill a
+screen; lowered, faults are cut off. Not measured."""
 
 TOO_LARGE = 70
-"""Exit code of a replay process that has too little memory (no unit). Fixed by sysexits.h
+"""Exit code (no unit) of a replay process that does not have enough memory. Fixed by sysexits.h
 (EX_SOFTWARE)."""
 
 CHILD = f"""
