@@ -8,11 +8,12 @@ from typing import Annotated
 import pydantic
 
 MOST_BUFFERS = 50
-"""Maximum number of buffers in a policies file. Raised, a file can make each evaluation longer;
-lowered, a large cloud cannot have a buffer for each aggregate and flavor. Not measured."""
+"""Maximum number of buffers in a policies file. Raised, a policies file can make each evaluation
+take longer; lowered, a large cloud cannot have one buffer for each aggregate and flavor. Not
+measured."""
 MOST_NAME = 100
-"""Maximum length of the name of a buffer, in characters. Raised, lines of reports are longer;
-lowered, names are less descriptive. Not measured."""
+"""Maximum number of characters of the name of a buffer. Raised, lines of reports can be longer;
+lowered, names have to be less descriptive. Not measured."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 

@@ -15,21 +15,22 @@ from kronos_nova import exception
 from kronos_nova.policies import models
 
 MAX_BYTES = 1 << 18
-"""Maximum size of a policies file in bytes. Raised, a faulty file takes longer to read; lowered,
+"""Maximum number of bytes of a policies file. Raised, a faulty file takes longer to read; lowered,
 the files of large clouds are refused. Chosen because PyYAML needs 20 s of processor time for a
 megabyte of short values."""
 
 MOST_POLICIES = 100
-"""Maximum number of policies in a file. Raised, each evaluation may take longer; lowered, the files
-of some clouds are refused. Chosen far above the number of metrics of a host."""
+"""Maximum number of policies in a policies file. Raised, a policies file can make each evaluation
+take longer; lowered, the files of some clouds are refused. Chosen far above the number of metrics
+of a host."""
 MOST_PROBLEMS = 50
 """Maximum number of problems of a policies file that one error lists. Further problems are only
-counted. Raised, the error fills a screen; lowered, an operator corrects a file in more steps. Not
-measured."""
+counted. Raised, the error can fill a screen; lowered, an operator needs more steps to correct a
+file. Not measured."""
 
 _LONGEST_NAME = 63
-"""Maximum length of a name or key that an error quotes from a policies file, in characters. Raised,
-messages are longer; lowered, long names are cut. Not measured."""
+"""Maximum number of characters that an error quotes of a name or a key in a policies file. Raised,
+messages are longer; lowered, more names are cut. Not measured."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -16,15 +16,17 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
-"""Largest accepted difference between 1 and the sum of the policies' weights (no unit). Raised,
-weights that do not sum to 1 are accepted; lowered, weights such as three thirds are refused. Not
-measured."""
+"""Largest difference (no unit) between 1 and the sum of the policies' weights that is accepted.
+Raised, weights are accepted although their sum is clearly not 1; lowered, three weights of one
+third may be refused, because they were rounded. Not measured."""
 _LARGEST = 10**9
-"""Largest whole number (no unit) that is accepted in the sum of the policies' weights. Fixed:
-larger numbers are not exact as floats, and each weight above 1 is refused anyway."""
+"""Largest whole number (no unit) that is accepted as a weight when the weights of the policies are
+summed. Larger numbers are left out of the sum, because they may not be exact as floats. Fixed: each
+weight above 1 is refused anyway."""
 _ROUNDING = 1e-9
-"""Part of a host that is added to a number of hosts before it is rounded down. Without it, rounding
-errors could change the result. Fixed by the rounding errors of float64."""
+"""Fraction of a host that is added to a computed number of hosts before the number is rounded down.
+Without this fraction, a rounding error just below a whole number would remove one host. Fixed by
+the rounding errors of float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -46,7 +48,8 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 LONGEST_HORIZON = 12
 """Maximum number of hours of a policy's forecast. Raised, a forecast takes more memory; lowered, a
-forecast does not cover a night. Chosen because no plan looks further ahead."""
+forecast does not cover a whole night. Chosen because no plan considers loads that are further in
+the future."""
 
 
 class Forecast(pydantic.BaseModel):

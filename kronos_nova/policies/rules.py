@@ -15,22 +15,23 @@ from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.policies import windows
 
 MOST_RULES = 500
-"""Maximum number of rules in a policies file. Raised, a file can make each evaluation longer;
-lowered, a large cloud cannot have all of its rules. Chosen as more than twice the 200 rules that
-``bench rules`` measures."""
+"""Maximum number of rules in a policies file. Raised, a policies file can make each evaluation take
+longer; lowered, a large cloud cannot have all of its rules. Chosen as more than twice the 200 rules
+with which ``bench rules`` measures."""
 
 HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain of its own."""
 
 DEFAULT_COST = 0.02
-"""Cost of one server on a host that a rule prefers to avoid, in combined imbalance (no unit). It
-applies to rules without ``cost``. Raised, the rule is kept at the price of a larger imbalance;
-lowered, it is violated for less gain. Chosen as the default of ``soft_group_cost``."""
+"""Cost (no unit) of one server on a host that a rule prefers to avoid, as an amount of combined
+imbalance. It applies to rules that have no key ``cost``. Raised, plans obey the rule although the
+imbalance stays larger; lowered, plans violate the rule for a smaller gain. Chosen as the initial
+value that the help of the option ``soft_group_cost`` advises."""
 
 MOST_NAMES = 10_000
-"""Maximum number of names in one key of a rule. Raised, a file may take longer to read; lowered, a
-rule cannot name all of its servers. Chosen above the number of uuids that fit into a policies
-file."""
+"""Maximum number of names in one key of a rule. Raised, a policies file may take longer to read;
+lowered, a rule may not be able to name all of its servers. Chosen above the number of uuids that
+fit into a policies file."""
 
 
 def _as_list(value: Any) -> Any:

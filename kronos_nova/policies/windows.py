@@ -26,20 +26,21 @@ EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 
 LONGEST_MINUTES = 31 * 24 * 60
-"""Maximum minutes for which a maintenance window stays open. Fixed: a window of more than a month
-is always open."""
+"""Maximum minutes for which a maintenance window stays open. Fixed at 31 days: a window that opens
+every month and stays open for longer would never close."""
 
 # Fields of a cron expression that are accepted. croniter would accept more than cron does, such as
 # random times.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
-"""Maximum length of the cron expression of a maintenance window, in characters. Raised, a faulty
-line fills a message; lowered, long lists of times are refused. Not measured."""
+"""Maximum number of characters of the cron expression of a maintenance window. Raised, an invalid
+expression can fill a message; lowered, expressions with long lists of times are refused. Not
+measured."""
 
 _YEARS = 9
-"""Number of years within which a cron expression must match at least once. Fixed: two leap days are
-up to eight years apart."""
+"""Number of years within which a cron expression must match at least once. Fixed by the calendar:
+February 29 can be missing for eight years."""
 _BEFORE = datetime.datetime(2024, 1, 1)
 
 # No clock change is larger than this.
@@ -47,8 +48,8 @@ _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
 _YEAR_OF_DAYS = 400
-"""Number of days that are searched for clock changes of a time zone, such as daylight saving time.
-Fixed: more than a year."""
+"""Number of days in which clock changes of a time zone are searched, such as the beginning of
+daylight saving time. Fixed: more than a year."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
