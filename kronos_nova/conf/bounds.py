@@ -9,14 +9,14 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value (no unit) of a numeric option that has no maximum of its own. In seconds, it is 31
-years. Raised far, a time that many seconds ahead is outside the range of Python's
-datetime; lowered, long times are refused. Chosen well within that range, which ends with the year
-9999. Not measured."""
+"""Largest value (no unit) of a numeric option that has no maximum of its own. As seconds, it is 31
+years. Raised far, a time this far in the future is outside the range of Python's datetime; lowered,
+long times are refused. Chosen well within this range, which ends with the year 9999. Not
+measured."""
 
 MOST_DAYS = 36_500
-"""Maximum days of an option that has no maximum of its own: 100 years. Fixed by Python's
-datetime, because the resulting times have to be far within its range."""
+"""Maximum number of days, about 100 years, of an option in days that has no maximum of its own.
+Fixed by Python's datetime: the resulting times have to stay far within its range."""
 
 
 class Finite(types.Float):

@@ -14,8 +14,9 @@ _WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 i
           (re.compile(r'''(?<=[/'"])[^\s/@'"]+@'''), '***@'))    # credentials in a URL
 
 _LONGEST = 300
-"""Maximum number of characters of an error about an option's value. Raised, an error fills a
-screen; lowered, the operator may not see which value is meant. Not measured."""
+"""Maximum number of characters of the text of an error about an option's value. A longer text is
+cut. Raised, an error can fill a screen; lowered, the part that names the invalid value may be cut
+off. Not measured."""
 
 
 def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
