@@ -19,17 +19,17 @@ from kronos_client import sanitize
 from kronos_nova import exception
 
 NAME_CHARACTERS = 255
-"""Maximum number of characters of a name in Nova, or of a key or value of metadata. Fixed by Nova,
-which has the same limit."""
+"""Maximum number of characters of a name in Nova, and of a key or a value of metadata. Fixed by
+Nova, which has the same limit."""
 
 UUID_CHARACTERS = 36
-"""Number of characters of a uuid. Fixed by its usual text form, with four hyphens."""
+"""Number of characters of a uuid, including its four hyphens. Fixed by the definition of uuids."""
 
 JSON_ITEMS = 10_000_000
-"""Maximum number of values in one JSON document, in all of its lists and objects together. Raised,
-a short document can take more memory, about a hundred bytes for each value; lowered, the documents
-of large clouds are refused. Chosen above the seven million values of a Prometheus answer about
-300,000 instances with twenty labels each."""
+"""Maximum number of values in all lists and objects of one JSON document together. Raised, a
+document of few bytes can take more memory, about a hundred bytes for each value; lowered, the
+documents of large clouds are refused. Chosen above the seven million values of an answer of
+Prometheus about 300,000 instances with twenty labels each."""
 
 _STRUCTURE = (b'[', b'{', b',')
 
