@@ -56,9 +56,9 @@ lowered, an end that was recorded with a slow clock is missed. Not measured."""
 
 MOST_KEPT = 2 ** 24
 """Maximum number of bytes of past events in memory; this is about ten thousand events. A client
-that connects again gets the events that it has missed, or the whole state if they are no longer in
-memory. Raised, a process takes more memory; lowered, clients have to get the whole state more
-often. Not measured."""
+that connects again gets the events that it has missed, or the whole state if these events are no
+longer in memory. Raised, a process takes more memory; lowered, clients have to get the whole state
+more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
 """Number of bytes of waiting events that are joined before they are passed to the WSGI server.

@@ -48,10 +48,10 @@ Raised, an attack from many addresses takes more memory, about 200 bytes for eac
 such an attack removes other counters sooner. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Factors on ``login_tries`` that give the maximum number of wrong passwords. The first factor is
-for all users together at one address, the second for one user at all addresses together. Raised, an
-attacker can try more passwords; lowered, users behind one proxy lock each other out, and an
-attacker can lock out a user sooner. Not measured."""
+"""Factors by which ``login_tries`` is multiplied to get two further limits of wrong passwords. The
+first limit is for all users together at one address, the second for one user at all addresses
+together. Raised, an attacker can try more passwords; lowered, users behind one proxy lock each
+other out, and an attacker can lock out a user sooner. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Pattern of the blanks at the end of the name of a user or a domain."""
