@@ -34,7 +34,7 @@ ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors that a database call may raise. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
-"""Milliseconds to wait while another process locks the SQLite file of claims. A claim is the
+"""Milliseconds to wait while another process locks the SQLite file of claims. A claim is the set of
 resources that a host reserves for an instance. Raised, all other claims of the host wait longer;
 lowered, more claims are not stored. Chosen short, because a claim that is not stored does less harm
 than a nova-compute that does not respond; not measured."""
