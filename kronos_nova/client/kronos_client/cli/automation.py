@@ -17,8 +17,8 @@ PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
 """Exit codes (no unit) of the commands that stop and resume moves. A command that stops moves ends
 with 0 if no move is in progress, and with 3 if moves may still be in progress. A command that
-resumes moves ends with 0 if no pause is left, and with 3 if another pause still stops moves. They
-are documented in operating.rst. Fixed: scripts depend on them."""
+resumes moves ends with 0 if no pause is left, and with 3 if another pause still stops moves. The
+codes are documented in operating.rst. Fixed: scripts depend on the codes."""
 
 LOOK_SECONDS = 0.5
 """Seconds between two queries of a command that waits for the end of moves. Raised, the command

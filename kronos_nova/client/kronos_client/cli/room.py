@@ -7,8 +7,8 @@ from kronos_client.cli import command
 from kronos_client.contract import room as contract
 
 LOST = 4
-"""Exit code (no unit) of a command which finds that there is not enough room: not all servers of a
-lost host can restart on other hosts, or not all new servers fit. Fixed: scripts depend on it."""
+"""Exit code (no unit) of a command that finds too little room. Not all servers of a lost host can
+restart on other hosts, or not all new servers fit. Fixed: scripts depend on it."""
 VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 
