@@ -30,8 +30,9 @@ from kronos_nova.plugin import standalone
 
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
 """Exit codes (no unit) of ``kronos-manage allocations``, in this order: no allocation is wrong; the
-command could not examine the allocations; some allocations are wrong; some allocations are still
-wrong after a repair. They are documented in allocations.rst. Fixed: scripts depend on them."""
+audit could not be done; some allocations are wrong, or a cell could not be audited; after a repair,
+some allocations are still wrong, or a cell could not be audited. The codes are documented in
+allocations.rst. Fixed: scripts depend on the codes."""
 
 SILENT = 'silent_cell'
 """Name under which monitoring gets the number of cells that could not be audited. The database of

@@ -41,10 +41,11 @@ STUCK_SECONDS = 30
 clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Factor on ``[kronos_api] threads`` that gives the maximum number of requests in progress,
-including requests that wait. Further requests are refused at once with 503. Raised, more threads
-are held while keystone or the control database does not answer; lowered, more requests are refused
-when many arrive at once. Not measured."""
+"""Factor by which the maximum number of requests in progress is larger than ``[kronos_api]
+threads``. Requests that wait for a thread, keystone or the control database count as in progress.
+Further requests are refused at once with 503. Raised, more threads are held while keystone or the
+control database does not answer; lowered, more requests are refused when many arrive at once. Not
+measured."""
 
 SPARE = 2
 """Number of threads in addition to the threads for the permitted requests. These threads answer
@@ -57,16 +58,16 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Factor on ``max_request_body_size`` up to which the body of a request is received to its end. If
-the body is above ``max_request_body_size``, the client gets an error that explains the limit. A
-body above this factor is cut off while it arrives. Raised, clients without a token can use more
-memory; lowered, more clients get no explanation. Not measured."""
+"""Factor by which the largest body that is received to its end exceeds ``max_request_body_size``.
+For a body between the two limits, the client gets an error that explains the smaller limit. A still
+larger body is cut off while it arrives. Raised, clients without a token can use more memory;
+lowered, more clients get no explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and then to answer each query.
 Raised, threads wait longer for a database that is down; lowered, a busy database counts as down.
-Chosen far above the slowest query, which takes a hundredth of these seconds, and below the 20 s
-that the web page waits."""
+Chosen far above the slowest query, which takes a hundredth of this time, and below the 20 s that
+the web page waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which kronos-api sends no queries to the control database after the database did not

@@ -15,23 +15,23 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds in which the headers of an HTTP request have to arrive. They are counted from the first
-byte of the request; for the first request of a connection, they are counted from the start of the
-connection. Raised, clients that send nothing hold their connections for longer; lowered, clients
-with slow network connections are cut off. Chosen because the headers are one packet, and TCP sends
-a lost packet three more times within seven seconds."""
+"""Seconds in which the headers of an HTTP request have to arrive. The time is counted from the
+first byte of the request; for the first request of a connection, the time is counted from the start
+of the connection. Raised, clients that send nothing hold their connections for longer; lowered,
+clients with slow network connections are cut off. Chosen because the headers are one packet, and
+TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. A client also has these
-seconds to read an answer before :data:`SLOWEST_BYTES` applies. Raised, slow clients hold their
-connections for longer; lowered, a client with a slow network connection cannot send a snapshot of
-many MiB. Not measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. The same number of seconds
+passes between the end of the work on an answer and the first check of :data:`SLOWEST_BYTES`.
+Raised, slow clients hold their connections for longer; lowered, a client with a slow network
+connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
-"""Lowest number of bytes per second at which a client has to read an answer. The rate is checked
-from :data:`WHOLE_SECONDS` after the whole answer was produced. A slower client is cut off. Raised,
-downloads over slow network connections are cut off; lowered, slow clients hold their connections
-for longer. Chosen because even a modem is several times as fast."""
+"""Lowest number of bytes per second at which a client has to read an answer. The rate is first
+checked :data:`WHOLE_SECONDS` after the whole answer was produced. A slower client is cut off.
+Raised, downloads over slow network connections are cut off; lowered, slow clients hold their
+connections for longer. Chosen because even a modem is several times as fast."""
 
 MOST_CONNECTIONS = 1000
 """Maximum number of open connections to kronos-api; connections of event streams do not count. If
@@ -47,9 +47,9 @@ client may lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
 """Number of connections above the limit that the server accepts while it closes older connections.
-The process may also open this number of files in addition, for the database, keystone and the log.
-Raised, the process needs a higher limit of open files; lowered, the process may reach that limit.
-Not measured."""
+The limit of open files of the process is higher by the same number, for the database, keystone and
+the log. Raised, the process needs a higher limit of open files; lowered, the process may reach that
+limit. Not measured."""
 
 
 class Channel(channel.HTTPChannel):

@@ -28,8 +28,8 @@ from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
 """Exit codes (no unit) of ``kronos-manage maintenance``, in this order: all hosts were serviced;
-the maintenance was stopped or ended, or left out hosts; a hook failed. They are documented in
-maintenance.rst. Fixed: scripts depend on them."""
+the maintenance was stopped or ended, or left out hosts; a hook failed. The codes are documented in
+maintenance.rst. Fixed: scripts depend on the codes."""
 
 LOOK_SECONDS = 2.0
 """Seconds between two steps of a maintenance. Each step queries the control database. Raised, there

@@ -19,7 +19,7 @@ from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2
 """Exit codes (no unit) of a program, in this order: an error occurred; the arguments are wrong.
-Fixed: scripts depend on them, and argparse uses 2 for wrong arguments."""
+Fixed: scripts depend on the codes, and argparse uses 2 for wrong arguments."""
 
 LONGEST = 2000
 """Maximum number of characters in one line of an error message. A longer line is cut. Some errors
