@@ -20,11 +20,11 @@ longer for a process that hangs with the lock; lowered, commands fail while anot
 Not measured."""
 
 SMALLEST_ROOM = 1 << 20
-"""Number of free bytes below which a file system counts as full. It is checked after a disk error
-of SQLite, to find the cause of the error. Raised, a disk error with another cause is reported as a
-full file system; lowered, a nearly full file system is not reported as the cause. Chosen well above
-the 32 KiB by which the shared memory file of SQLite grows at a time, and the few pages by which its
-log grows."""
+"""Number of free bytes below which a file system counts as full. The free bytes are read after a
+disk error of SQLite, to find the cause of the error. Raised, a disk error with another cause is
+reported as a full file system; lowered, a nearly full file system is not reported as the cause.
+Chosen well above the 32 KiB by which the shared memory file of SQLite grows at a time, and the few
+pages by which its log grows."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {

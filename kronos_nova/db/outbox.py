@@ -20,9 +20,9 @@ NUMBERING = 'notifications'
 has the last number."""
 
 BATCH = 500
-"""Maximum number of notifications that one transaction numbers, and that one query reads. Raised, a
-transaction holds locks longer than some milliseconds; lowered, there are more transactions and
-queries. Not measured."""
+"""Maximum number of notifications to which one transaction gives sequence numbers. One query reads
+at most the same number of notifications. Raised, a transaction holds locks for more than a few
+milliseconds; lowered, there are more transactions and queries. Not measured."""
 
 
 def add(session, event_type, payload, now):

@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 BATCH = 500
 """Maximum number of expired rows that one transaction deletes from one table. Raised, a transaction
-holds locks longer than some milliseconds; lowered, it takes longer until all expired rows are
+holds locks for more than a few milliseconds; lowered, it takes longer until all expired rows are
 deleted. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)

@@ -14,7 +14,7 @@ from kronos_nova.pacing.slots import ConcurrencySlots
 
 SCAN_LIMIT = 1000
 """Maximum number of waiting moves that one query of the executor reads. Raised, a query takes
-longer; lowered, a move that may start is found later if many moves before it in the queue have to
+longer; lowered, a move that may start is found later if many earlier moves in the queue have to
 wait. Not measured."""
 NOTHING = json.dumps([])
 # Rows that a worker of the previous release wrote have no checked_at.
