@@ -54,9 +54,8 @@ the same time. Not measured."""
 
 LEAVE_SECONDS = 5
 """Seconds that a planning process has to end after a request to end, and again after it was killed.
-Raised, nova-conductor takes longer to stop; lowered, a process that is about to end is killed.
-After it was killed, only a process that waits for a disk or a network file system takes longer. Not
-measured."""
+Raised, nova-conductor takes longer to stop; lowered, a process that is about to end is killed. A
+killed process takes longer only if it waits for a disk or a network file system. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
