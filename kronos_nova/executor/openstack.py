@@ -22,9 +22,9 @@ LOG = logging.getLogger(__name__)
 NOT_FOUND = 404
 """HTTP status (no unit) with which Nova answers that a resource does not exist. Fixed by HTTP."""
 ABOUT_US = (401, 403, 408, 413, 429)
-"""HTTP statuses (no unit) with which Nova refuses a request of Kronos for a reason that has nothing
-to do with the instance. The reasons are Kronos's credentials (401, 403), the time or the size of
-the request (408, 413), and the number of requests (429). Fixed by HTTP."""
+"""HTTP statuses (no unit) with which Nova refuses a request for a reason that does not concern the
+instance. The reasons are Kronos's credentials (401, 403), a request that is too slow or too large
+(408, 413), and too many requests (429). Fixed by HTTP."""
 
 
 NOT_AS_PLANNED = (404, 409)
