@@ -21,7 +21,7 @@ from kronos_nova.objects.metrics import Vector
 MOST_WARNINGS = 20
 """Maximum number of warnings from one answer of Prometheus that a message quotes. Further warnings
 are only counted. Raised, messages are longer; lowered, the message may leave out a Thanos store
-that did not answer, because Thanos sends one warning for each of them. Not measured."""
+that did not answer, because Thanos sends one warning for each such store. Not measured."""
 
 MOST_LABELS = 100
 """Maximum number of labels of one series in an answer of Prometheus. An answer that has a series

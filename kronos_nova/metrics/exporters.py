@@ -28,19 +28,19 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Maximum seconds between the boot times that two addresses report, if the addresses count as one
-machine. Raised, two machines with the same name may count as one; lowered, one machine may count as
-two, because the kernel computes the boot time from a clock that is adjusted. Chosen because a clock
-is adjusted by less than a second between two scrapes."""
+"""Maximum seconds by which the boot times at two addresses may differ if both addresses are to
+count as one machine. Raised, two machines with the same name may count as one; lowered, one machine
+may count as two, because the kernel computes the boot time from a clock that is adjusted. Chosen
+because a clock is adjusted by less than a second between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that may hold the name of the cloud. If one Prometheus
-scrapes several clouds, Kronos searches for such a label. Raised, queries are also sent for labels
-with the names of racks or hosts; lowered, the label is not found if there are many clouds. Not
-measured."""
+"""Maximum number of values of a label that Kronos examines as the possible name of a cloud. A label
+with the name of the cloud is searched for if one Prometheus scrapes several clouds. Raised, Kronos
+sends needless queries for labels with the names of racks or hosts; lowered, the label is not found
+if there are many clouds. Not measured."""
 MOST_ADDRESSES = 5
 """Maximum number of addresses that one query excludes. The query tests whether values change if
 machines that are scraped at several addresses are scraped at one address only. Raised, the query

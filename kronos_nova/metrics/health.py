@@ -15,8 +15,8 @@ FEW = 10
 instance in ten. An instance has two series during a live migration. One instance with two series
 never causes a warning. Raised, a few live migrations at the same time cause a warning; lowered, a
 host that is scraped twice causes no warning. Chosen because fewer than a tenth of the instances
-migrate at once, and because a host in an aggregate of up to ten hosts has a tenth of the instances
-or more."""
+migrate at once. A host has more than a tenth of the instances, on average, in an aggregate of fewer
+than ten hosts."""
 
 TOLERANCE = 1e-9
 """Fraction of a host by which a load may be below 0 or above 1 without being reported. Fixed by the
