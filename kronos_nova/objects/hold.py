@@ -56,8 +56,8 @@ request ends before every aggregate was searched. Not measured."""
 WAIT_SECONDS = 86_400
 """Seconds after which a request for room expires if it was not approved, or if its moves have not
 ended. Raised, a request that operators have forgotten may still move servers much later; lowered,
-requests expire while an aggregate is paused or busy. Chosen as a day, which is also the limit for
-plans that empty hosts."""
+requests expire while an aggregate is paused or busy. Chosen as a day, like the limit for plans that
+empty hosts."""
 
 TRIES = 3
 """Maximum number of plans that are made for one request for room. A further plan is made if the

@@ -21,7 +21,7 @@ VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
 """Lowest versions of the nova-compute service (no unit) for moves of servers with special needs.
-For live migrations, they concern NUMA cells (``NUMA_SERVICE``), persistent memory
+For live migrations, the versions concern NUMA cells (``NUMA_SERVICE``), persistent memory
 (``VPMEM_SERVICE``), vDPA ports (``VDPA_SERVICE``) and vTPMs (``VTPM_SERVICE``). For cold
 migrations, ``COLD_WITH_SHARES_SERVICE`` concerns shares. The oldest nova-compute in the cell must
 have the version. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova

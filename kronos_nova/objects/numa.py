@@ -11,8 +11,8 @@ from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
 """Numbers (no unit) that replace a page size in KiB if a server requests a kind of page size, and
-not a size. ``SMALL`` is the smallest page size of the NUMA cell, ``LARGE`` any larger size, and
-``ANY`` any size. Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of
+no certain size. ``SMALL`` is the smallest page size of the NUMA cell, ``LARGE`` any larger size,
+and ``ANY`` any size. Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of
 ``nova.virt.hardware``."""
 
 

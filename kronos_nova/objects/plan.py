@@ -37,14 +37,15 @@ BLIND = (NO_DATA, FAILED)
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
-"""Fraction of a host above which its load makes the host hot. Raised, fewer hosts are hot; lowered,
-hosts with unused capacity are hot. Fixed by the definition of a hot host in reports and in ``bench
-days``."""
+"""Load, as a fraction of the host, above which a host counts as hot. Raised, fewer hosts count as
+hot; lowered, hosts with unused capacity count as hot. Fixed by the definition of a hot host in
+reports and in ``bench days``."""
 
 FULL = 1.0
-"""Fraction of a host from which its load makes the host full. The servers on a full host use all of
-its capacity, and may need more. Raised, full hosts are not found with a metric that never exceeds
-1; lowered, hosts with free capacity count as full. Fixed: a load of 1 is the whole host."""
+"""Load, as a fraction of the host, from which on a host counts as full. The servers on a full host
+use all of its capacity, and may need more. Raised, full hosts are not found with a metric that
+never exceeds 1; lowered, hosts with free capacity count as full. Fixed: a load of 1 is the whole
+host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
