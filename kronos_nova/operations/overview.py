@@ -33,10 +33,10 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which something counts as overdue in the status. It applies
-to the next evaluation of an aggregate, and to the approval of a plan for a large imbalance. Raised,
-a stopped engine and a missing approval are reported later; lowered, a single slow evaluation is
-reported. Not measured."""
+"""Number of evaluation intervals after which the status reports that an aggregate was not
+evaluated. After the same time, a plan that waits for approval is reported as a warning if the
+imbalance is large. Raised, a stopped engine and a missing approval are reported later; lowered, a
+single slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Ratio of imbalance to threshold above which a plan that has waited long for approval is reported
