@@ -30,15 +30,15 @@ from kronos_nova.placement.records import NovaRecords
 LOG = logging.getLogger(__name__)
 
 CHUNK = 50
-"""Maximum number of instances that one query reads from Nova. Their allocations in placement are
-then compared with the result, and repaired one instance after the other. Raised, the last of these
-instances are compared with older data; lowered, there are more queries. Chosen because the
-comparison of this many instances takes a second or two."""
+"""Maximum number of instances that one query reads from Nova. The allocations of these instances in
+placement are then compared with Nova's records, and repaired, one instance after the other. Raised,
+the last of these instances are compared with older data; lowered, there are more queries. Chosen
+because the comparison of this many instances takes a second or two."""
 HANDED_OVER_PATIENCE = 5
-"""Factor by which ``task_timeout`` is multiplied for some live migrations of a dead nova-conductor
-worker. They are the migrations whose request may have reached the source host, because the worker
-died while it sent the request. Raised, a migration whose request was lost stays open for longer;
-lowered, a migration that is running is treated as lost. Not measured."""
+"""Factor by which ``task_timeout`` is multiplied for live migrations that may have reached the
+source host. Their nova-conductor worker died while it sent the request to that host. Raised, a
+migration whose request was lost stays open for longer; lowered, a migration that is running is
+treated as lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time after its last sign of life for which a worker may still have worked."""
 
