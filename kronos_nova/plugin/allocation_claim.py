@@ -22,10 +22,10 @@ LOG = logging.getLogger(__name__)
 
 CANDIDATES_TO_TRY = 5
 """Maximum number of allocation candidates of one destination host that Kronos tries to claim in
-placement. It tries one after the other until a claim succeeds. Raised, a live migration to a full
-host fails later; lowered, a host may seem full because another process has just used a resource
-provider of the first candidates. Chosen because more than a few failures in a row mean that the
-host is full; not measured."""
+placement. Kronos tries one candidate after the other until a claim succeeds. Raised, a live
+migration to a full host fails later; lowered, a host may seem full because another process has just
+used a resource provider of the first candidates. Chosen because more than a few failures in a row
+mean that the host is full; not measured."""
 
 
 class AllocationClaim:

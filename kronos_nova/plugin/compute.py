@@ -24,9 +24,9 @@ LOG = logging.getLogger(__name__)
 
 ORPHANS_SPACING_SECONDS = 60
 """Seconds between two searches of a nova-compute for claims whose instances no longer exist. A
-claim is the resources that the host reserves for an instance. Raised, the resources of a deleted
-instance stay reserved for longer; lowered, nova-compute uses more processor time. Chosen as the
-default spacing of Nova's periodic tasks."""
+claim is the set of resources that a host reserves for an instance. Raised, the resources of a
+deleted instance stay reserved for longer; lowered, nova-compute uses more processor time. Chosen as
+the default spacing of Nova's periodic tasks."""
 
 _TRACKER = 'nova.compute.resource_tracker:ResourceTracker'
 _MANAGER = 'nova.compute.manager:ComputeManager'

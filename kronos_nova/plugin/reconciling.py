@@ -30,14 +30,14 @@ BUDGET_SECONDS = 0.5
 Raised, RPCs wait longer, and the worker may count as dead; lowered, allocations are repaired later.
 Chosen as a tenth of :data:`BEAT_SECONDS`."""
 PAUSE_SECONDS = 0.005
-"""Seconds of the pause after each instance whose allocations were compared. During the pause,
-nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs wait longer. Not
-measured."""
+"""Seconds of the pause after each instance whose allocations were compared with Nova's records.
+During the pause, nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs
+wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which the time that one search for changed instances covers overlaps the time that the
-search before it covers. The value of the option ``grace`` is added, because changes within that
-time may have been in progress. Raised, more instances are examined twice; lowered, a migration may
-be missed if clocks differ. Not measured."""
+"""Seconds by which a search for changed instances looks back further than the beginning of the
+search before it. The value of the option ``grace`` is added, because changes within that time may
+have been in progress. Raised, more instances are examined twice; lowered, a migration may be missed
+if clocks differ. Not measured."""
 
 
 class Reconciling:

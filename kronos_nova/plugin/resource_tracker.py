@@ -37,10 +37,10 @@ MARK = 'kronos_claims'
 
 MOST_MOVES = 10
 """Maximum number of moving instances whose reserved resources nova-compute checks one by one when
-it starts. If there are more, nova-compute leaves these checks out and counts the resources of all
-instances, as Nova does. Raised, a start may make more calls to nova-conductor; lowered, the count
-of all instances, which takes a handful of calls, is made more often. Chosen so that the checks cost
-about as much as the count."""
+it starts. If there are more moving instances, nova-compute leaves these checks out and counts the
+resources of all instances, as Nova does. Raised, a start may make more calls to nova-conductor;
+lowered, the count of all instances, which takes a handful of calls, is made more often. Chosen so
+that the checks cost about as much as the count."""
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
 

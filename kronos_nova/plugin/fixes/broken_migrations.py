@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120
 """Seconds for which a failing query of a guest's state is repeated after the live migration of the
 guest broke off. Raised, the migration ends later; lowered, the migration fails if libvirtd is
-restarted at this time, which takes seconds. Not measured."""
+restarted at this time; a restart takes seconds. Not measured."""
 SETTLING_SECONDS = 60
 """Maximum seconds to wait for a guest that is paused at the destination after its live migration
 broke off. In this time, libvirt at the destination notices that the source is gone, and then

@@ -16,8 +16,8 @@ VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
 """Seconds that a nova-compute has to report the power state of a guest on its host. Kronos asks for
-it after a live migration broke off. Raised, the guest may be without network for longer; lowered, a
-busy nova-compute counts as failed. Not measured."""
+the state after the live migration of the guest broke off. Raised, the guest may be without network
+for longer; lowered, a busy nova-compute counts as failed. Not measured."""
 
 JOBS = (1, 2)
 """Types of libvirt jobs (no unit) that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and
