@@ -18,10 +18,10 @@ from kronos_nova.policies.rules import repeated_names
 WEIGHT_TOLERANCE = 1e-6
 """Largest difference (no unit) between 1 and the sum of the policies' weights that is accepted.
 Raised, weights are accepted although their sum is clearly not 1; lowered, three weights of one
-third may be refused, because they were rounded. Not measured."""
+third are refused if they are written with few digits. Not measured."""
 _LARGEST = 10**9
-"""Largest whole number (no unit) that is accepted as a weight when the weights of the policies are
-summed. Larger numbers are left out of the sum, because they may not be exact as floats. Fixed: each
+"""Largest whole number (no unit) that a weight may be if the sum of the policies' weights is to be
+checked. The sum is not checked with a larger number, which may not be exact as a float. Fixed: each
 weight above 1 is refused anyway."""
 _ROUNDING = 1e-9
 """Fraction of a host that is added to a computed number of hosts before the number is rounded down.

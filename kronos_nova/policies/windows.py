@@ -40,7 +40,7 @@ measured."""
 
 _YEARS = 9
 """Number of years within which a cron expression must match at least once. Fixed by the calendar:
-February 29 can be missing for eight years."""
+two leap days are up to eight years apart."""
 _BEFORE = datetime.datetime(2024, 1, 1)
 
 # No clock change is larger than this.
