@@ -13,9 +13,8 @@ FORMAT = 3
 """Version (no unit) of the format of recorded snapshots. Fixed: the version changes when older
 programs cannot read the snapshots."""
 WITHOUT_OPTIONS = 2
-"""Version (no unit) of the format of a recorded snapshot that has nothing which only format 3 can
-express. Older programs can read such a snapshot. Fixed by these programs, which do not know format
-3."""
+"""Version (no unit) of the format of a recorded snapshot that needs none of the additions of format
+3. Older programs can read such a snapshot. Fixed by these programs, which do not know format 3."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """Keys of rows of the inventory that format 3 added, as {table: keys}."""
