@@ -16,8 +16,8 @@ LOG = logging.getLogger(__name__)
 
 SEND_RETRIES = 1
 """Number of retries when a message cannot be sent to the broker. Raised, the executor waits longer
-for a broker that is down; lowered, a message is lost if the connection to the broker was closed in
-the meantime. Kronos later repeats a lost message about a move. Not measured."""
+for a broker that is down; lowered, a message is lost if the broker has closed the connection since
+the message before. A lost message about a move is sent again later. Not measured."""
 POOL_SIZE = 2
 """Number of threads with which one executor handles messages from the broker. Raised, more messages
 are handled at the same time; lowered, a message that takes long delays all others. Not measured."""
