@@ -24,10 +24,10 @@ more processor time. Not measured."""
 
 CLOCKS_APART = 60
 """Maximum seconds by which the clocks of two controllers may differ. A time in the database that is
-further in the future counts as written by a wrong clock, and is ignored. Raised, a wrong clock
-delays evaluations for longer; lowered, a small difference counts as a wrong clock. Chosen as the
-default of Nova's option ``service_down_time``: Nova regards a service as down if its clock is this
-far behind."""
+too far in the future for such a difference counts as written by a wrong clock, and is ignored.
+Raised, a wrong clock delays evaluations for longer; lowered, a small difference counts as a wrong
+clock. Chosen as the default of Nova's option ``service_down_time``: Nova regards a service as down
+if its clock is this far behind."""
 
 
 class Cycles:
