@@ -46,10 +46,10 @@ a new connection. Raised, new clients wait longer while all connections are in u
 client may lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
-"""Number of connections above the limit that the server accepts while it closes older connections.
-The limit of open files of the process is higher by the same number, for the database, keystone and
-the log. Raised, the process needs a higher limit of open files; lowered, the process may reach that
-limit. Not measured."""
+"""Number of connections above the limit of connections that the server accepts while it closes
+older ones. The process reserves as many further file descriptors for the database, keystone and the
+log. Raised, the process needs a higher limit of open files; lowered, the process may run out of
+file descriptors. Not measured."""
 
 
 class Channel(channel.HTTPChannel):

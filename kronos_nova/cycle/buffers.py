@@ -44,7 +44,7 @@ class KeptBuffers:
     snapshot : the cloud, in which the room of buffers counts as used
     states : the buffers, each with the number of wanted servers and the number that fits
     warnings : {aggregate: texts for an operator about buffers that are not kept}
-    maker : planner of moves that make the room again which buffers have lost
+    maker : planner of moves that make lost room of buffers again
     """
 
     snapshot: Snapshot

@@ -31,11 +31,12 @@ FULL_HOST = 4.0
 """Core-hours of CPU time that the servers of one full host are expected to lose. A move that keeps
 a host from becoming full gains these core-hours. The cost of the move is the CPU time of its
 migration. Raised, more moves are worth their cost; lowered, fewer moves are worth their cost.
-Chosen by ``bench days``, which adds up the minutes in which a host is loaded above 0.9. Compared
-with moves that cost nothing, in the mean of 17 pairs of a cloud and a day, 4 core-hours lead to
-1.02 times the minutes and .61 times the copied GiB. Other values were compared with 20 hosts on the
-day 20110412 of PlanetLab, without :data:`SEEN`: 2 core-hours lead to 246 minutes and 626 copied
-GiB, 6 core-hours to 252 minutes and 1,282 copied GiB."""
+Chosen by ``bench days``, which adds up the minutes in which hosts are loaded above 0.9.
+
+Mean of 17 pairs of a cloud and a day, compared with plans whose moves cost nothing: 1.02 times the
+minutes, .61 times the copied GiB. Other values on 20 hosts, for the day 20110412 of PlanetLab and
+without :data:`SEEN`: 246 minutes and 626 GiB with 2 core-hours, 252 minutes and 1,282 GiB with
+6."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
 """Seconds of known load, as parameters of the cost of moving an instance. The cost is multiplied by
 1 + ``SEEN`` / known seconds, where the known seconds are at least ``SEEN_LEAST``. A move costs more

@@ -213,11 +213,11 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           selections: Selections, by_rules: Mapping[str, RuleHold]
           ) -> tuple[Problem, dict[int, str]]:
-    """Make the arrays of an aggregate's problem, by the measured load.
+    """Make the arrays of an aggregate's problem from the measured load.
 
     :param selections: the rules of operators, with the servers that they select
     :param by_rules: {uuid: rule that keeps the instance from being moved now}
-    :returns: (the Problem, ``held`` of :class:`PlanningCase`)
+    :returns: (the Problem, {index of an instance that may not be moved: the reason in a word})
     """
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)

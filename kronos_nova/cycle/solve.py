@@ -266,8 +266,8 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 def _as_from_now(model: Model, state: State) -> Model:
     """Return the model for the next phase. With restraint, instances that an earlier phase moved do
-    not move again. Otherwise the phases might undo each other's moves: some moves make hosts less
-    likely to become full, others spread load."""
+    not move again. Without this rule, a phase that spreads load could undo moves of the phase that
+    makes hosts less likely to become full."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
@@ -298,8 +298,8 @@ def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -
 
 
 def _before(model: Model, limits: Limits) -> State:
-    """Return the state before any move, under the model with the overload ceiling as one more
-    rule."""
+    """Return the state before any move, with one more rule: no move brings a host above the
+    overload ceiling."""
     start = State(model)
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
 

@@ -54,7 +54,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
       order. A refused pair of instance and host is forbidden, and planning continues until no move
       is refused.
 
-    ``measurements`` are shared with the rest of the evaluation; by default new ones. ``request``
+    ``measurements`` are the answers of Prometheus in this evaluation; by default, new answers are
+    requested. ``request``
     determines the hosts that are emptied, and the servers that may be moved.
 
     An aggregate that cannot be planned has the outcome ``failed`` with the reason; all other

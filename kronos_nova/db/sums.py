@@ -157,8 +157,8 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Return (sum, number of moved servers) of the moves in the journal that ended between two
-        times.
+        """Return a pair (sums of moves, number of different servers) for each group of moves in the
+        journal that ended between two times.
 
         The query selects year, month, project, aggregate, sum(...) and count(DISTINCT
         instance_uuid). Of the first four columns, it selects and groups by those for which ``by``

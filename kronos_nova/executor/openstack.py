@@ -188,7 +188,7 @@ class OpenStackComputeApi:
         if answer.status_code == NOT_FOUND:
             return None
         if answer.status_code >= 400:
-            raise _silent(what, f'{answer.status_code} {_message(answer)}')
+            raise _silent(what, f'HTTP {answer.status_code}: {_message(answer)}')
         return answer.json()
 
     def _request(self, what, method, path, **kwargs):
@@ -202,7 +202,7 @@ class OpenStackComputeApi:
             answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,
                                                       raise_exc=False, **kwargs)
         if answer.status_code >= 500 or answer.status_code in ABOUT_US:
-            raise _silent(what, f'{answer.status_code} {_message(answer)}')
+            raise _silent(what, f'HTTP {answer.status_code}: {_message(answer)}')
         return answer
 
 

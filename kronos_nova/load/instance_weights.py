@@ -25,10 +25,10 @@ more often reported as wrong. Not measured."""
 
 EXCESS = 1.5
 """Ratio of the summed load of a host's instances to the host's load, above which the sum counts as
-impossible (no unit). The loads of the instances may then be in a wrong unit. Raised, loads that are
-wrong by the number of vCPUs are not noticed; lowered, correct loads count as impossible. Correct
-loads may add up to more than the host's load for two reasons: guests and hosts are measured at
-different times, and an instance that has just moved counts twice. Not measured."""
+impossible (no unit). The loads of the instances are then probably in a wrong unit. Correct loads
+may add up to somewhat more than the host's load, because guests and hosts are measured at different
+times, and an instance that has just moved counts twice. Raised, loads in a wrong unit are not
+noticed; lowered, correct loads count as impossible. Not measured."""
 
 
 ProfileSample = tuple[float, str]

@@ -101,9 +101,10 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 
 
 def _is_doubled(diagnosis, expected):
-    """Return true if too many names have several series, and false otherwise. An instance in a live
-    migration may have several series. If names may have several series, a few further names are
-    tolerated as well."""
+    """Return true if too many names have several series, and false otherwise.
+
+    Series of hosts may not be repeated at all. An instance in a live migration may have several
+    series. In addition, a few other instances may have several series."""
     if expected.moving is None:
         return bool(diagnosis.repeated)
     left = set(diagnosis.repeated) - expected.moving

@@ -56,9 +56,9 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts at the lower end of some policy's scores. For each policy, these are the
-        hosts that the policy leaves out at this end, the lowest host that counts, and the next
-        host."""
+        """intp: the hosts with the lowest scores in any policy. For each policy, these are the
+        hosts with low scores that ``imbalance_over`` excludes, and the two hosts with the lowest
+        scores of the others."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)

@@ -197,9 +197,9 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Return a copy of a group that keeps the members in different failure domains of a level. The
-    copy may be relaxed if a host cannot be emptied otherwise, because owners of servers, and not
-    operators, request the failure domains.
+    """Return a copy of a group that keeps the members in different failure domains of a level, such
+    as racks. Owners of servers request this, not operators. So the copy does not apply to a host
+    that could not be emptied otherwise.
 
     :param hard: whether the copy must hold
     """

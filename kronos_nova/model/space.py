@@ -139,8 +139,8 @@ class SearchSpace:
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The different scales of hosts, (k, P), and the number of each host's scale, (h,). A scale
-        is the score that a load of 1 causes on the host.
+        """The different scales of hosts, (k, P), and the index of each host's scale, (h,). A scale
+        has, for each policy, the score that a load of 1 causes on the host.
 
         There are at most :data:`KINDS` scales. If hosts have more, similar scales count as equal.
         This only makes the first rating of swaps less exact.

@@ -46,9 +46,9 @@ more hosts are considered, and plans take longer; lowered, only the hosts with m
 considered, and more instances stay. Not measured."""
 GAP = 0.01
 """Share of the least possible cost by which a solution of the integer program may be more
-expensive. The program chooses destinations when hosts are emptied. Other instances move to make
-room at the destinations. Raised, large programs take less time; lowered, a few GiB less of these
-other instances are copied. Not measured."""
+expensive. The program chooses destinations when hosts are emptied. Its cost is the memory of the
+instances on other hosts that move to make room. Raised, large programs take less time; lowered,
+plans copy a few GiB less. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
 take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to 50 nodes that

@@ -722,9 +722,9 @@ class Leveling:
 
 FREE_GIB = 0.01
 """Lower bound of a move's cost in GiB when moves are rated. The rating is the load that the move
-brings into the target range, divided by the cost. A move of an instance that is moved in any case
-has no further cost. Raised, small instances have equal ratings; lowered to 0, moves without further
-cost cannot be rated. Not measured."""
+brings into the target range, divided by the cost. Without a lower bound, a move whose instance is
+moved in any case would cost 0. Raised, the rating no longer prefers the smaller of two small
+instances; lowered to 0, the rating divides by zero. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 

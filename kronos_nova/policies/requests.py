@@ -1,8 +1,11 @@
 """Operators' rules in Nova's scheduler, for a boot, a resize or an evacuation.
 
-Nova's scheduler knows less about a server than an evaluation does. So two kinds of rules apply only
-in evaluations. These are rules that select servers by name, tag or metadata, or hosts by trait, and
-rules about several servers that do not select them by a server group.
+Nova's scheduler knows less about a server than an evaluation does. Three kinds of rules therefore
+apply only in evaluations:
+
+* rules that select servers by name, tag or metadata
+* rules that select hosts by trait
+* rules about several servers, unless a server group selects the servers
 """
 
 import dataclasses
