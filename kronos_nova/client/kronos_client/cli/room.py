@@ -75,8 +75,8 @@ class Capacity(_AboutRoom):
     With --aggregate, the column "Full in" predicts the number of days after which no more server
     fits, from the counts of past evaluations. It is shown for flavors of [kronos] slot_flavors.
 
-    Exit codes: 0 the result is shown; 1 the request was refused; 4 after the hypothetical changes,
-    a server does not restart or a new server finds no room.
+    Exit codes: 0 the result is shown; 1 the request was refused; 4 after the changes that options
+    such as --lose and --boot assume, a server does not restart or a new server finds no room.
     """
 
     def get_parser(self, prog_name):
@@ -230,8 +230,8 @@ class RoomFragments(_Moves):
     Free capacity that is spread over several hosts, in pieces too small for the flavor, can be
     joined on one host by moving servers. The moves are shown in an order in which they can run.
 
-    Exit codes: 0 the moves are shown; 1 the request was refused; 4 after the hypothetical changes,
-    a server does not restart or a new server finds no room.
+    Exit codes: 0 the moves are shown; 1 the request was refused; 4 after the changes that options
+    such as --lose and --boot assume, a server does not restart or a new server finds no room.
     """
 
     def add_count(self, parser):
