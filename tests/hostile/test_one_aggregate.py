@@ -69,7 +69,7 @@ class TwoAggregatesTest(test_evaluation.CycleTestCase):
 
         self.patch(persist.ResultWriter, '_save_scores', keep)
         self.run_cycle(engine_options=self.both)
-        self.assertIn('bad is left out', self.log.output)
+        self.assertIn('saving the result of aggregate bad', self.log.output)
         self.assertIsNotNone(self.outcomes()['gpu'])
 
     def test_an_approved_plan_that_cannot_be_read(self):
