@@ -86,7 +86,8 @@ class Step:
     why : purpose of the move
     depends_on : positions, in the list of steps, of the earlier steps that must end before this
         step starts
-    joint : number of the group of steps that help only together; None for a step that helps alone
+    joint : number of the step's group, if the step helps only together with other steps; None for a
+        step that helps alone
     """
 
     vm: int

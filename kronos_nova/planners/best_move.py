@@ -1,5 +1,5 @@
-"""The search for the best single move among many, by branch and bound. A move is rated in full only
-if its upper bound shows that the move may be the best."""
+"""The search for the best single move among many, by branch and bound. The exact gain of a move is
+computed only if the upper bound of its gain shows that the move may be the best."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -12,10 +12,11 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Difference of gain, as a fraction of a host, up to which a move counts as no better than the best
-known move. The exact gain of a move is computed only if the upper bound of its gain exceeds the
-best known gain by more. Raised, the best move may be missed; lowered, rounding errors lead to
-needless computations. Fixed by float64: some units in the last place of numbers around 1."""
+"""Difference of gain, as a fraction of a host, up to which a move counts as no better than another.
+The gain of a move is the amount by which it lowers the combined imbalance. The exact gain is
+computed only if the upper bound of the gain exceeds the best known gain by more than this
+difference. Raised, the best move may be missed; lowered, rounding errors lead to needless
+computations. Fixed by float64: some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
 """Value (no unit) that stands for all hosts, in place of the index of a destination. Fixed: no
@@ -120,8 +121,8 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (bounds, instances) without the instances that have no move left that can be the
-        best move. The largest bound comes first.
+        """Return (bounds, instances) of the instances of ``vms`` that may still have the best move,
+        the largest bound first.
 
         :param bounds: upper bound of the gain of each instance's moves
         """

@@ -108,8 +108,8 @@ class BundleSwaps:
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays: the first instance of each pile, and the number of instances of each
-        pile. A pile is all instances of one size on one host. Of these, the instances that were
-        moved form a pile of their own."""
+        pile. A pile is a set of instances of one size on one host. Instances that the search has
+        moved and instances that it has not moved are in separate piles."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -138,12 +138,14 @@ class BundleSwaps:
         return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
     def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
-        """Make the best allowed swap of two bundles: one leaves its host, and one comes back from
-        the destination. Return True if a swap was made; False if no swap is allowed.
+        """Make the best allowed swap of two bundles. The first bundle leaves its host, and the
+        second bundle comes from the destination to this host. Return True if a swap was made; False
+        if no swap is allowed.
 
         :param piles: the arrays that :meth:`_piles` returns
         :param out: the bundles that may leave their hosts
-        :param vm: instance that is put on the first host in addition; None if there is none
+        :param vm: an instance without a host, which is put on the host that the first bundle
+            leaves; None if there is no such instance
         :param least: rating that the swap must exceed
         """
         packing = self.packing

@@ -24,11 +24,12 @@ To defragment is to join free room of several hosts, so that new servers fit. Ra
 considered, and plans take longer; lowered, only the hosts with most free room are considered, and
 slightly fewer servers fit. Not measured."""
 GAP = 0.03
-"""Share of the least possible cost by which a solution of the integer program may be more
-expensive. The program plans moves that join free room for new servers. Raised, plans take less
-time; lowered, a few more servers fit. Measured by ``bench fragments`` in ten published mappings of
-279 hosts. With 0.012, one more server fits in two of the mappings (one of 147 servers, and one of
-172); plans then take up to 6.2 s instead of 4.8 s."""
+"""Relative gap, as a share of the cost, at which the integer program that defragments stops. Its
+solution costs at most this share more than the cheapest solution. To defragment is to join free
+room of several hosts, so that new servers fit. Raised, plans take less time; lowered, a few more
+servers fit. Measured by ``bench fragments`` in ten published mappings of 279 hosts. With 0.012, one
+more server fits in two of the mappings (one of 147 servers, and one of 172); plans then take up to
+6.2 s instead of 4.8 s."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that joins free room for new
 servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured

@@ -45,10 +45,10 @@ hosts. The program is solved with each number in this order until all instances 
 more hosts are considered, and plans take longer; lowered, only the hosts with most free room are
 considered, and more instances stay. Not measured."""
 GAP = 0.01
-"""Share of the least possible cost by which a solution of the integer program may be more
-expensive. The program chooses destinations when hosts are emptied. Its cost is the memory of the
-instances on other hosts that move to make room. Raised, large programs take less time; lowered,
-plans copy a few GiB less. Not measured."""
+"""Relative gap, as a share of the cost, at which the integer program for emptying hosts stops. Its
+solution costs at most this share more than the cheapest solution. The cost is the memory of
+instances on other hosts that move to make room. Raised, large programs take less time; lowered, a
+few GiB less are copied to make room. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
 take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to 50 nodes that
@@ -59,7 +59,7 @@ takes some 0.1 ms. A plan for which more moves would have to be simulated is not
 large plans take longer; lowered, more large plans keep needless moves. Not measured."""
 ROUNDS = 6
 """Maximum number of end states that are tried to empty hosts. An end state gives each instance a
-host. The next end state is tried if the moves to an end state cannot be made one after the other.
+host. If the moves to one end state cannot be made one after the other, the next end state is tried.
 If no end state can be reached, hosts are emptied only in part. Raised, more hosts are emptied where
 the other hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there.
 Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
@@ -159,9 +159,9 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     """Return a sequence of moves that leaves fewer instances on the hosts to be emptied than
     ``way``; ``way`` itself if no such sequence is found.
 
-    Each round solves an integer program for some of the hosts. The program chooses which instances
+    Each step solves an integer program for some of the hosts. The program chooses which instances
     move to these hosts and which instances of these hosts make room. All other instances keep their
-    destinations in this round.
+    destinations in this step.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -211,9 +211,10 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the end state that leaves the fewest instances on the hosts to be emptied. Of equal
-    end states, the one with the least load above limits is returned, then the one that copies the
-    least memory of other instances. Return None if no end state was found in time."""
+    """Return the end state that leaves the fewest instances on the hosts to be emptied. If several
+    leave equally few, the end state with the least load above limits is returned. If these loads
+    are equal as well, the end state for which the least memory of other instances is copied is
+    returned. Return None if no end state was found in time."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -278,8 +279,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
     moves that cannot be made.
 
     The moves off the first host to be emptied are tried first, then the moves that make room, then
-    the other moves. If some moves cannot be made so, a second order is tried in which the moves
-    that make room come first. The order with which more moves can be made is returned.
+    the other moves. If some moves cannot be made in this order, a second order is tried, in which
+    the moves that make room come first. The order with which more moves can be made is returned.
     """
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}

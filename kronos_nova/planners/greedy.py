@@ -3,8 +3,9 @@
 The plan is the same as if every pair of an instance and a host were rated, but most pairs are not
 rated. A move lowers an imbalance only if it leaves the most loaded host of a policy (the top) or
 enters the least loaded host (the bottom). The gain of such a move is at most the gap between this
-host and the next host. So only instances on a top host and moves to a bottom host are considered. A
-move is rated in full only if its upper bound is above the best gain so far.
+host and the next host. So only instances on a top host and moves to a bottom host are considered.
+The exact gain of a move is computed only if the upper bound of its gain is above the best gain so
+far.
 
 A policy may leave its highest and lowest hosts out of its imbalance. A move can bring the score of
 such a host into the range of the other hosts. The next host is then left out instead. So moves of
@@ -75,7 +76,8 @@ class _Round:
         hosts. The upper bound is the most by which a move off, or onto, the host can lower the
         combined imbalance.
 
-        :param ends: for each policy, the hosts at this end of the loads
+        :param ends: for each policy, the most loaded hosts, or for each policy the least loaded
+            hosts
         :param counting: for each policy, the hosts of ``ends`` that a move has to leave or enter
         """
         gaps: dict[int, float] = {}

@@ -75,8 +75,9 @@ def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
 
 
 def uneven_excess(state: State) -> np.ndarray:
-    """Return float64 (H, P): the load of each host above the lowest load plus the threshold. The
-    result is 0 in policies within their thresholds, and for hosts that are not available."""
+    """Return float64 (H, P): for each policy above its threshold, the load of each host beyond the
+    permitted load. The permitted load is the lowest load of the available hosts plus the threshold.
+    The result is 0 in policies within their thresholds, and for hosts that are not available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)
@@ -86,8 +87,8 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy is within its threshold if each policy leaves out its hosts in
-    ``own``.
+    """Return whether every policy would be within its threshold if the hosts in ``own`` did not
+    count.
 
     :param own: bool (H, P), true for hosts whose excess is not caused by their servers, by
         :func:`own_heat`
@@ -102,8 +103,8 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 def instances_to_keep(state: State) -> np.ndarray:
     """Return bool (V,): true for instances that stay on their hosts because moving them does not
-    help. Their hosts are above the permitted load in at least one policy, and in none of these
-    policies do the servers of the host cause the excess."""
+    help. These are the instances on hosts that are above the permitted load, if the servers of the
+    host do not cause the excess in any policy."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

@@ -52,17 +52,17 @@ cheapest solution do not fit into one plan, a solution is searched with each of 
 these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Not
 measured separately."""
 FEW_PLANS = 3
-"""Largest number of plans that the cheapest solution may need for a search of a shorter solution.
-The shorter solution needs one plan less. A solution is a set of moves that brings the loads of all
-hosts into their target ranges; each evaluation makes one plan of these moves. Raised, more memory
-is copied to save one of many plans; lowered, target ranges are reached one plan later than
-possible. Not measured."""
+"""Number of plans up to which a shorter solution is searched. A solution is a set of moves that
+brings the loads of all hosts into their target ranges; each evaluation makes one plan of these
+moves. If the cheapest solution needs no more plans than this number, a solution that needs one plan
+less is searched. Raised, more memory is copied to save one of many plans; lowered, target ranges
+are reached one plan later than possible. Not measured."""
 PREMIUM = 1.25
-"""Factor on the memory that the cheapest solution copies, for a solution that saves one plan. A
-solution is a set of moves that brings the loads of all hosts into their target ranges. A solution
-that saves one plan may copy this multiple at most. Raised, more memory is copied to save a plan;
-lowered, target ranges are reached one plan later. Chosen within the limits of ``bench installed``:
-1.5 times the plans and 1.1 times the memory."""
+"""Largest ratio of the memory that a solution copies to the memory that the cheapest solution
+copies (no unit). The limit applies to a solution that needs one plan less than the cheapest. A
+solution is a set of moves that brings the loads of all hosts into their target ranges. Raised, more
+memory is copied to save a plan; lowered, target ranges are more often reached one plan later.
+Chosen within the limits of ``bench installed``: 1.5 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
 """Number of moves that a search may find, even if one plan may have far fewer. The moves of several
 plans together bring the loads of all hosts into their target ranges. Raised, plans for thousands of
@@ -89,26 +89,27 @@ step. Each step adds this number to the pairs that :data:`EFFORT` limits. Raised
 clusters end sooner; lowered, searches of small clusters take longer. Chosen together with
 :data:`EFFORT`."""
 PLACES = 12
-"""Maximum number of other positions that are tried for the target range of each policy. The loads
-of all hosts should lie in the target range, which is as wide as the policy's threshold. Raised,
-plans for small clusters take longer; lowered, the position for which least memory is copied is
-missed more often. Not measured."""
+"""Maximum number of positions that are tried for the target range of each policy, in addition to
+the first position. The loads of all hosts should lie in the target range, which is as wide as the
+policy's threshold. Raised, plans for small clusters take longer; lowered, the position for which
+least memory is copied is missed more often. Not measured."""
 SHORT = 5000
-"""Largest product of the number of moves and the number of hosts (no unit) for which further target
-ranges are tried. The target range of a policy is the range in which the loads of all hosts should
-lie. A further range has the same width and lies a little higher or lower. Raised, plans for larger
-clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in larger
-clusters no further range led to less copied memory."""
+"""Largest product of moves and hosts (no unit) for which several positions of the target ranges are
+tried. The target range of a policy is the range in which the loads of all hosts should lie. At
+another position, the range has the same width and lies a little higher or lower. The product is the
+number of moves for the first position times the number of hosts. Raised, plans for larger clusters
+take longer; lowered, plans for small clusters copy more memory. Chosen because in larger clusters
+no other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
 """Ratio of the summed load of a host's servers to the host's excess, below which no server is moved
 off. The excess is the load above the policy's target range. Raised, some hosts keep their excess
 although moves would help a little; lowered, servers are moved off hosts that are loaded for another
 reason than their servers. Chosen as in :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation (no unit) of the logarithm of a random factor on the ratings of moves. The
-factor is used when a search replaces some moves to find a cheaper solution. Raised, worse moves are
-chosen; lowered, the replaced moves are chosen again. Chosen between 0 and 1, both of which lead to
-more copied memory."""
+"""Standard deviation (no unit) of the logarithm of a random factor. The ratings of moves are
+multiplied by the factor when a search replaces some moves to find a cheaper solution. Raised, worse
+moves are chosen; lowered, the replaced moves are chosen again. Chosen between 0 and 1, both of
+which lead to more copied memory."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. The step then searches
 cheaper moves instead. Raised, a step takes longer and rarely reduces the copied memory; lowered,
@@ -118,10 +119,11 @@ MORE_TAKEN_BACK = 3
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the copied memory; lowered, the
 search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference of cost between a solution and the best solution, as a multiple of a move's
-mean cost. The search continues from a solution only if the difference is smaller. A solution is a
-set of moves that brings the loads of all hosts into their target ranges. Raised, the search spends
-its time on worse solutions; lowered, the search hardly changes its moves. Not measured."""
+"""Largest additional cost of a solution from which the search continues, as a multiple of a move's
+mean cost. The additional cost is the difference from the best solution. A solution is a set of
+moves that brings the loads of all hosts into their target ranges. The search also continues from
+each solution that is no worse than the one before. Raised, the search spends its time on worse
+solutions; lowered, the search hardly changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of moves that one search step makes beyond the number of moves that the step has
 undone. Raised, a step takes longer; lowered, solutions with more moves of smaller instances are
@@ -131,16 +133,16 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution with one plan less may use. A solution is a set of
-moves that brings the loads of all hosts into their target ranges. The rest of the permitted moves
-is for instances that have to wait on a third host until their destination has room. Raised, no
-moves are left for waiting instances; lowered, fewer solutions save a plan. Not measured."""
+"""Share of the permitted moves that a solution may use if it needs one plan less than the cheapest.
+A solution is a set of moves that brings the loads of all hosts into their target ranges. The rest
+of the permitted moves is for instances that have to wait on a third host until their destination
+has room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
+measured."""
 BEYOND = 4.0
-"""Additional cost of each move by which a solution is too long, in units of an instance's mean
-memory. A solution is a set of moves that brings the loads of all hosts into their target ranges. A
-solution is too long if its moves do not fit into the number of plans that is searched, which is one
-plan less than the cheapest solution needs. Raised, larger instances are moved to save a move;
-lowered, solutions stay a move or two too long. Not measured."""
+"""Additional cost of each move that does not fit into the wanted number of plans, in units of an
+instance's mean memory. The wanted number is one less than the cheapest solution needs. A solution
+is a set of moves that brings the loads of all hosts into their target ranges. Raised, larger
+instances are moved to save a move; lowered, solutions stay a move or two too long. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can
@@ -148,10 +150,10 @@ be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need
 measured."""
 UNFIT = 1e9
 """Cost in GiB of load outside the target range, for an amount of load that fills one host.
-Solutions are compared by this cost plus the memory that their moves copy. Raised, digits of the
-memory are lost; lowered below the memory of a cloud, solutions copy less memory but leave loads
-outside the range. Fixed: more than the memory of any cloud, so that load outside the range decides
-first."""
+Solutions are compared by this cost plus the memory that their moves copy. Raised, rounding errors
+hide differences of the memory; lowered below the memory of a cloud, solutions copy less memory but
+leave loads outside the range. Fixed: more than the memory of any cloud, so that load outside the
+range decides first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,10 +171,8 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return bands of the given widths around the scores. Each band lies where two sums are
-        equal. One is the load by which hosts exceed the band. The other is the load by which hosts
-        are below the band. So the hosts below the band can take all the load by which other hosts
-        exceed the band.
+        """Return bands of the given widths around the scores. Each band lies where the hosts below
+        the band can take exactly the load by which other hosts exceed the band.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,), width of each band
@@ -381,7 +381,7 @@ class Leveling:
     price : float32 (v,), price of each instance on its host of ``place``
     is_paid : whether any instance has been on a host where the instance has a price
     fewer : number of moves from which on every further move has the additional cost :data:`BEYOND`
-    rated : number of pairs of an instance and a host rated so far
+    rated : number of pairs of an instance and a host that were rated so far
     """
 
     def __init__(self, space: SearchSpace, band: Band):
@@ -448,9 +448,9 @@ class Leveling:
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """Return the objective that the search minimises. The excess and the prices of the moves
-        count far more than the cost of the moves and the additional cost of moves beyond
-        ``fewer``."""
+        """Return the objective that the search minimises. The objective is a sum: the excess and
+        the prices of the moves, with a large weight, plus the cost of the moves and the additional
+        cost of moves beyond ``fewer``."""
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
@@ -722,9 +722,9 @@ class Leveling:
 
 FREE_GIB = 0.01
 """Lower bound of a move's cost in GiB when moves are rated. The rating is the load that the move
-brings into the target range, divided by the cost. Without a lower bound, a move whose instance is
-moved in any case would cost 0. Raised, the rating no longer prefers the smaller of two small
-instances; lowered to 0, the rating divides by zero. Not measured."""
+brings into the target range, divided by the cost. Raised, the size of small instances no longer
+affects their rating, only their load does; lowered to 0, the rating divides by 0 for an instance
+that is moved in any case, because a change of its destination costs nothing. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 

@@ -39,10 +39,10 @@ PER_ITEM = 1.1e5
 search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
 Not measured separately."""
 LONGER = 2.5
-"""Ratio of the whole time of a search to the time after which it found its last better plan (no
-unit). A search that finds a better plan is prolonged to reach this ratio, up to an upper bound.
-Raised, searches last longer after an improvement; lowered, searches stop while plans still become
-better. Not measured."""
+"""Factor (no unit) that prolongs a search after it has found a better plan. The search goes on
+until this factor times the time that it had used when it found the plan. An upper bound applies in
+addition. Raised, searches last longer after an improvement; lowered, searches stop while plans
+still become better. Not measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is
 mostly the imbalance after the plan. Raised, searches end sooner; lowered, improvements that do not
@@ -91,18 +91,17 @@ time does not suffice, fewer candidate plans are improved at the same time. Rais
 candidate plans; lowered, candidate plans with many moves get fewer swaps than they need. Not
 measured."""
 COOLED = 0.8
-"""Ratio of temperatures (no unit) below which the tables that rate swaps are computed again. The
-temperature of the present step is divided by the temperature for which the tables were computed.
-The tables are computed again above the reciprocal of this ratio as well. Swaps are rated by a
-smooth approximation of the imbalance. At a higher temperature, hosts with neither the highest nor
-the lowest load count more in this approximation. Raised, plans take longer without being better;
-lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do not
-affect plans."""
+"""Ratio of two temperatures (no unit) at which a search computes its tables again. Swaps are rated
+by these tables, which are computed for one temperature. The higher the temperature, the more do
+hosts of medium load count. The tables are computed again if the present temperature of the search
+falls below this ratio times the temperature of the tables, or rises above the temperature of the
+tables divided by this ratio. Raised, plans take longer without being better; lowered, swaps are
+rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new candidate plans are made. No more than half the
-number of candidate plans is used. Raised, good plans are improved less; lowered to half, all
-candidate plans of a small cluster soon descend from one plan, and a longer search finds no better
-plan. Not measured in a bench."""
+"""Maximum number of best plans from which new candidate plans are made. If a search has less than
+twice as many candidate plans, half their number is used instead. Raised, good plans are improved
+less; lowered to 8, all candidate plans of a small cluster soon descend from one plan, and a longer
+search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
 """Number of randomly removed moves of a good plan, as an exclusive upper bound: with 5, one to four
 moves are removed. The remaining moves are the start of a new candidate plan. Raised, a plan is
@@ -120,9 +119,9 @@ become equal; lowered to 1, every restart is a kick, and no plan is improved lon
 measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
-cluster, plans with each smaller number of moves than permitted are searched first. Raised, plans
-for more clusters take longer; lowered, the best plan of tiny clusters is missed more often. Not
-measured."""
+cluster, plans with one move are searched first, then plans with two moves, and so on up to the
+permitted number. Raised, plans for more clusters take longer; lowered, the best plan of tiny
+clusters is missed more often. Not measured."""
 FEW_HOSTS = 20
 """Largest number of hosts with which a cluster counts as small. Searches in small clusters may take
 longer, as set by the parameters :data:`SMALL`. Raised, plans for more clusters take longer;

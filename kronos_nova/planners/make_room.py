@@ -26,9 +26,9 @@ The room is for new servers. The program is solved with each number in this orde
 servers fit. Raised, more hosts are considered, and plans take longer; lowered, only the hosts with
 most free room are considered, and room is found less often. Not measured."""
 GAP = 0.002
-"""Share of the least possible cost by which a solution of the integer program may be more
-expensive. The program chooses moves that make room for new servers. Raised, plans take less time;
-lowered, a few MiB less are copied. Not measured."""
+"""Relative gap, as a share of the cost, at which the integer program that makes room for new
+servers stops. Its solution costs at most this share more than the cheapest solution. Raised, plans
+take less time; lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
 """Maximum number of branch-and-bound nodes of the integer program that makes room for new servers.
 Raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to

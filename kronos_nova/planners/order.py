@@ -61,9 +61,9 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make the moves for which Nova chooses the same parts of the destination as the plan
-        (``parts``). The moves are made one after the other, until no such move is possible. Return
-        the moves that are left."""
+        """Make, one at a time, the moves for which Nova chooses the same parts of the destination,
+        such as NUMA cells, as the plan. Stop when no such move is possible. Return the moves that
+        are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -119,7 +119,7 @@ class Ordering:
 
     def _first_meant(self, moves: np.ndarray) -> int | None:
         """Return the position of the first possible move for which Nova chooses the same parts of
-        the destination as the plan (``parts``); None if there is no such move."""
+        the destination, such as NUMA cells, as the plan. Return None if there is no such move."""
         possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
         for n in possible.tolist():
             vm, host = moves[n].tolist()
@@ -235,11 +235,10 @@ class Prefixes:
     which the combined imbalance is higher than at the start of the plan. So the plan can be stopped
     at more points without harm.
 
-    A plan keeps its order if none of its moves lifts the combined imbalance above its value at the
-    start. In other plans, the next move is the move with the lowest imbalance after it. If every
-    possible move would lift the imbalance above its value at the start, a sequence of moves comes
-    next. After this sequence, the imbalance is again no higher than at the start. The sequence has
-    no needless moves, and its moves help only together.
+    A plan keeps its order if none of its moves lifts the combined imbalance above the value at the
+    start. Otherwise the move that leaves the lowest imbalance comes next. If every possible move
+    would exceed the value at the start, a sequence of moves comes next, after which the imbalance
+    is no longer above that value. No move of the sequence can be left out.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
@@ -373,12 +372,12 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return, for each move of a plan, the positions of the earlier moves that must end before the
     move starts.
 
-    A move waits for the last earlier move of its instance, and for the last earlier move that must
-    not run at the same time. If its destination lacks room, a move also waits for the earlier moves
-    that free room there. Room is lacking if, without any earlier departure, the destination cannot
-    hold all instances that arrive up to this move. Moves that free room are the earlier moves off
-    the destination, and off the hosts that share room with the destination. So no host ever holds
-    more instances than in the given order, whichever move ends first.
+    A move waits for the last earlier move of its own instance. A move also waits for the last
+    earlier move of an instance that must not be moved at the same time. In addition, a move waits
+    for earlier departures if its destination has room for all instances that arrive up to this move
+    only after some of these departures. The departures are the moves off the destination, and off
+    the hosts that share room with the destination. So no host ever holds more instances than in the
+    given order, whichever move ends first.
 
     :param before: the state before the plan
     """

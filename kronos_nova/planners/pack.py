@@ -23,13 +23,13 @@ BALANCED = 30
 swap makes free room usable. Raised, plans take longer where hosts cannot be emptied; lowered, fewer
 hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Pairs of two parameters (no unit) for emptying hosts, used one pair after the other. The first
-parameter is the price of a move, as a fraction of a host's room. A swap is made only if it makes
-this much room usable for each of its moves. The second parameter is a number of hosts. The next
-pair is used after this number of hosts could not be emptied. With the price raised, plans have
-fewer moves and free fewer hosts; lowered, plans have more moves and free more hosts. With the
-number of hosts raised, plans take longer; lowered, plans free fewer hosts. Not measured
-separately."""
+"""Pairs of two parameters (no unit) of a search that empties hosts, used one pair after the other.
+The first parameter is the price of a move, as a fraction of a host's room. A swap is made only if
+the room that it makes usable is more than the price of its moves. The second parameter is a number
+of hosts. When this number of hosts could not be emptied, the next pair is used. With the price
+raised, plans have fewer moves and free fewer hosts; lowered, plans have more moves and free more
+hosts. With the number of hosts raised, plans take longer; lowered, plans free fewer hosts. Not
+measured separately."""
 MOVE_MB = 4096
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""

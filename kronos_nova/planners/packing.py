@@ -80,8 +80,8 @@ class Packing:
 
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return free room and sizes without the columns that are equal to another column. A policy on
-    an allocated resource, for example, has the same column as the resource."""
+    """Return free room and sizes, with only one of each set of equal columns. A policy on an
+    allocated resource, for example, has the same column as the resource."""
     rounded = np.round(np.vstack([free, size]), 12)
     first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])
     return free[:, first], size[:, first]

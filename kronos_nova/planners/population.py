@@ -25,8 +25,8 @@ host. The order of the list has no meaning."""
 KEPT = 48
 """Number of best end states that a search keeps. An end state gives each instance a host. Some end
 states cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for
-full hosts are missed. Chosen by the rank of the first end state that can be reached: mostly 1, with
-a hundred full hosts 5, with a few full hosts 20."""
+full hosts are missed. Chosen because the best end state that can be reached is mostly the best of
+all, with a hundred full hosts the 5th best, and with a few full hosts the 20th best."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -147,20 +147,21 @@ class SoftenedMax:
 
 PARTNERS = 40
 """Maximum number of hosts whose instances are rated for swaps with instances of a given host in one
-step. The most and the least loaded hosts are chosen. There is no maximum in a step in which the
-given host only sends instances: moves take little time to rate, and the best destination often has
-a mean load. Raised, a step takes longer; lowered, more steps are needed. Not measured."""
+step. The most and the least loaded hosts are chosen. In some steps, the given host only sends
+instances. There is no maximum in these steps, because single moves take little time to rate, and
+the best destination often has a medium load. Raised, a step takes longer; lowered, more steps are
+needed. Not measured."""
 UNTRIED = 0.4
-"""Share of the imbalance that untried hosts may contribute at most to a finished candidate plan. A
-host is untried if none of its swaps was tried since the last change of the candidate plan. The
-search replaces a finished candidate plan, because no swap is expected to improve it. Raised,
-candidate plans are replaced while swaps could improve them; lowered, time is spent on candidate
-plans that no swap improves. Not measured."""
+"""Share of the imbalance that untried hosts may cause in a finished candidate plan. A host is
+untried if none of its swaps was tried since the candidate plan last changed. If untried hosts cause
+at most this share, the candidate plan is finished and is replaced. Raised, candidate plans are
+replaced while swaps could improve them; lowered, time is spent on candidate plans that no swap
+improves. Not measured."""
 HOMING = 0.3
-"""Probability (no unit) that a step sends the second instance of each swap to its original host. In
-other steps, the second instance goes to the host of the first instance. An instance on its original
-host needs no move. If plans may have few moves, the original host is chosen only in steps in which
-one host sends instances. Raised, other swaps are tried less often; lowered to 0, a search cannot
+"""Probability (no unit) that a step sends the second instance of each swap back to its original
+host. The instance needs no move there. In other steps, the second instance goes to the host that
+the first instance leaves. If plans may have few moves, the original host is used only in steps that
+search moves off a host. Raised, other swaps are tried less often; lowered to 0, a search cannot
 replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability (no unit) that a step rates moves by the slope of the imbalance instead of its exact
@@ -305,8 +306,8 @@ class Swaps:
         return first, second
 
     def _partners(self) -> np.ndarray:
-        """Return bool (n, h): true for hosts whose items may be swapped with an item of the drawn
-        host."""
+        """Return bool (n, h), one row for each assignment: true for hosts whose items may be
+        swapped with items of the host that was drawn for this assignment."""
         chosen = np.ones(self.share.shape, dtype=bool)
         if chosen.shape[1] > PARTNERS:
             few = np.argpartition(self.share, -PARTNERS, axis=1)[:, :-PARTNERS]
@@ -316,11 +317,11 @@ class Swaps:
         return chosen
 
     def _goals(self, homing: bool) -> np.ndarray:
-        """Return intp (n, b): the destination of the second item of each swap, which is the drawn
-        host.
+        """Return intp (n, b): the destination of the second item of each swap. The destination is
+        the drawn host, or the original host of the item.
 
         :param homing: whether an instance that is not on its original host goes back to its
-            original host instead
+            original host; if False, all items go to the drawn host
         """
         homes = self.owner.home.take(self.second)
         return np.where(homing & (homes != self.there) & (self.second < self.dummy),

@@ -174,7 +174,7 @@ class _Host:
     sore : instances whose own load is above the limit for instances
     is_by_server : whether the host is hot only because of instances whose own load is above the
         limit for instances
-    useful : instances that have enough load in the policies ``hot``
+    useful : instances whose load in the policies ``hot`` is large enough that moving them helps
     vms : instances of ``useful`` that have a possible destination
     """
 

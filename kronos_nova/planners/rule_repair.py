@@ -96,9 +96,8 @@ class RuleRepair:
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
     """Return the better of two plans: the plan after which fewer rules are violated. If equally
-    many rules are violated, return the plan with the lower cost. If ``others`` only has the lower
-    cost, ``others`` is returned only if it lifts no imbalance above both its threshold and its
-    present value.
+    many rules are violated, return the plan with the lower cost. In this case, ``others`` is
+    returned only if it lifts no imbalance above both its threshold and its present value.
 
     :param should: whether costs are compared
     """

@@ -37,15 +37,15 @@ TRIED = 2
 time grows exponentially; lowered, a best plan is missed if each of its moves alone makes the
 imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Largest accepted difference of combined imbalance between the best plan and the best end state.
-An end state gives each instance a host. Moves one after the other may be unable to reach the best
-end state. Other plans are searched if the difference is larger. Raised, plans for full hosts are
-worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
+"""Largest accepted difference of combined imbalance between the chosen plan and the best end state.
+An end state gives each instance a host. The best end state may be out of reach of moves that are
+made one after the other. If the difference is larger, other plans are searched. Raised, plans for
+full hosts are worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Share of the permitted moves that the next search may use if a plan cannot be made. A plan cannot
-be made if its moves have no possible order. Each further search may use half as many moves as the
-search before. Raised, fewer moves are left for instances that have to wait on a third host;
-lowered, plans improve less than they could. Not measured."""
+"""Share of the permitted moves that the next search may use after a plan without a possible order
+of its moves. Each further search may use half as many moves as the search before. Raised, fewer
+moves are left for instances that have to wait on a third host; lowered, plans improve less than
+they could. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Each search starts from the end state of the search
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
