@@ -290,9 +290,9 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of a kind that move in a round. If instances
-        of the kind have to leave, the heaviest are chosen. Otherwise the lightest on each host are
-        chosen.
+        """Return intp: the positions of the instances of a kind that move in a round (stage of
+        moves). If instances of the kind have to leave, the heaviest are chosen. Otherwise the
+        lightest on each host are chosen.
 
         :param is_left: bool (v,), true for instances that have not moved yet
         :param count: number of instances that move, if they have to leave
@@ -318,8 +318,8 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the fraction of all free room of the cluster that each instance needs.
-    Of all resource classes, the class with the largest fraction counts."""
+    """Return float64 (n,): the fraction of the cluster's free room that each instance needs, in the
+    resource class in which this fraction is largest."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
@@ -345,8 +345,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first instances of ``vms``: as many as would fit if all free room of ``hosts``
-    were on one host. At least one instance is returned.
+    """Return the first instances of ``vms``, as many as the sum of the free room of ``hosts`` could
+    hold. At least one instance is returned.
 
     :param hosts: bool (H,)
     """

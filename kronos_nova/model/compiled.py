@@ -65,7 +65,8 @@ class Model:
 
     def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
         """Return a copy with the rule that no host exceeds ``ceiling`` in any policy after any
-        move. A host that is above the ceiling in ``state`` may not exceed its score in ``state``.
+        move. If a host is already above the ceiling in ``state``, it may not exceed its score in
+        ``state``.
 
         :param ceiling: the overload ceiling, a score
         """
@@ -74,8 +75,8 @@ class Model:
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """Return a copy with the rule that no host ends above the limit ``mark`` in any policy. A
-        host that is above the limit in ``state`` may not end above its score in ``state``.
+        """Return a copy with the rule that no host ends above the limit ``mark`` in any policy. If
+        a host is already above the limit in ``state``, it may not end above its score in ``state``.
 
         :param mark: limit of the score, one for all policies, or float64 (P,)
         """
@@ -97,8 +98,8 @@ class Model:
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
     def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): true for chains of moves in which two instances are members of the
-        same wanted group.
+        """Return bool (...): true for chains in which two instances are members of the same wanted
+        group. A chain is several moves that are made together.
 
         :param wanted: bool (G,), true for the wanted groups
         """

@@ -105,8 +105,9 @@ class Delta:
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): true if a move lowers the number of members that violate the policy of
-        a wanted group. The chains must have one move each.
+        """Return bool (...): true if the move repairs some wanted server group at least in part:
+        fewer members of the group violate its policy after the move. The chains must have one move
+        each.
 
         :param wanted: bool (G,), true for the wanted groups
         """
@@ -170,7 +171,7 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """Return float64 (...): the change of the price of members that violate the policies of
+        """Return float64 (...): the increase of the price of members that violate the policies of
         soft groups."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
@@ -190,9 +191,9 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (positions of moves, groups, changes) with an entry for every group of every moved
-        instance. The change is the change of the number of members that violate the policy of the
-        group."""
+        """Return (positions of moves, groups, changes), with an entry for every group of every
+        moved instance. A change is the number by which the members that violate the policy of the
+        group increase."""
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)
         return position, groups, self.state.groups.change(

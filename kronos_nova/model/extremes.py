@@ -56,9 +56,9 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts with the lowest scores in any policy. For each policy, these are the
-        hosts with low scores that ``imbalance_over`` excludes, and the two hosts with the lowest
-        scores of the others."""
+        """intp: some of the least loaded hosts, of all policies together. For each policy, these
+        are the hosts whose low scores the policy leaves out of its imbalance (``imbalance_over``),
+        and the two hosts with the next higher scores."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
@@ -136,8 +136,8 @@ class Extremes:
     @staticmethod
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
-        """Return the score of the most extreme host of ``ends`` whose score the moves do not
-        change; ``default`` if the moves change the scores of all these hosts.
+        """Return the score of the first host of ``ends`` whose score the moves do not change;
+        ``default`` if the moves change the scores of all hosts of ``ends``.
 
         :param touched: the hosts whose scores the moves change
         """

@@ -9,9 +9,9 @@ def most_added(problem: Problem) -> np.ndarray:
     """Return float64 (H, P): an upper bound of the score that movable instances can add to each
     host.
 
-    For each resource class, the room that a host has without movable instances is filled. The
-    instances with most load for their amount of the class come first. The class with the lowest
-    result gives the bound.
+    For each resource class, the room that a host has without movable instances is filled with
+    instances. The instances with most load for their amount of the class come first. The load of
+    these instances is a bound; the lowest bound of all classes is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

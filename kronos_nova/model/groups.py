@@ -21,7 +21,7 @@ class Memberships:
     by_rule : bool (G,), true for groups that stand for rules of operators
     most : intp (G,), maximum number of members in one place, for groups whose members are kept
         apart
-    most_places : intp (G,), maximum number of places, for all other groups
+    most_places : intp (G,), maximum number of places that the members may use, for all other groups
     size : intp (G,), number of members; a member that is migrating counts at both hosts
     """
 
@@ -118,10 +118,11 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """Update three numbers for each of ``groups``. For this, the places of a group are sorted
+        """Update three numbers for each of ``groups``. For this, the places of the group are sorted
         by their number of members, the largest first. The group may use the first ``most_places``
-        of these places. The three numbers are the members in the last place that the group may use,
-        the members in the next place, and the misplaced members.
+        of these places. The first number is that of the members in the last place that the group
+        may use. The second is that of the members in the next place. The third is that of the
+        misplaced members.
 
         :param of: intp, the group of each entry of ``counts``, sorted
         :param counts: intp, number of members in each place
@@ -169,17 +170,18 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true if the group may use one place less after one member has left the
-        host. For this, the places of the group are sorted by their number of members. The result is
-        true if the place of the host has as many members as the last place that the group may use,
-        and the next place has fewer."""
+        """Return bool (n,): true if the number of members in the last place that the group may use
+        falls by 1 when one member leaves the host. For this, the places of the group are sorted by
+        their number of members, the largest first. The number falls if the place of the host has as
+        many members as the last place that the group may use, and the next place has fewer."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return intp (n,): the number of members in the last place that the group may use, after
-        one member has left the host. A member that moves to a place with at least this number of
-        members is not misplaced."""
+        one member has left the host. The places of the group are sorted by their number of members,
+        the largest first. A member that moves to a place with at least this number of members is
+        not misplaced."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,

@@ -4,9 +4,10 @@ import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Search each of ``wanted`` in ``keys``, which are sorted and not empty. Return two arrays: the
-    position of each number, intp (...), and true if the number is found, bool (...). The position
-    of a number that is not found has no meaning, but is a valid index of ``keys``."""
+    """Search each number of ``wanted`` in ``keys``, which are sorted and not empty. Return two
+    arrays: intp (...), the position of each number; and bool (...), true for numbers that are
+    found. The position of a number that is not found has no meaning, but is a valid index of
+    ``keys``."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 

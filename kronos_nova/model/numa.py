@@ -2,7 +2,7 @@
 use there.
 
 The rules are the same as in ``nova.virt.hardware.numa_fit_instance_to_host``, with the limits of
-Nova's NUMATopologyFilter. A part of a server is one cell of the server's NUMA topology. Each part
+Nova's NUMATopologyFilter. A *part* of a server is one cell of the server's NUMA topology. Each part
 needs a cell of the host that no other part of the server uses. The cells are chosen as Nova chooses
 them. Nova's rules about threads of one core, devices near a cell and networks are not modelled;
 Nova's scheduler checks these rules.
@@ -29,8 +29,8 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.units import KIB_PER_MIB
 
 NO_PAGE = -1
-"""Value (no unit) that marks a NUMA cell without page sizes. The value stands in place of the index
-of a page size. Fixed: no index is negative."""
+"""Value (no unit) that marks a NUMA cell without page sizes. The value is used in place of the
+index of a page size. Fixed: no index is negative."""
 
 
 class Place(NamedTuple):
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Amounts:
-    """Amounts of resources in NUMA cells: the inventory of the cells, or the part in use.
+    """Amounts of resources in NUMA cells: either the inventory of the cells or the amounts in use.
 
     cpus, pinned : float64 (H, C), shared CPUs and pinned CPUs
     memory : float64 (H, C), MiB of memory
@@ -80,7 +80,7 @@ class Cells:
     has_size : bool (H, C, S), true for page sizes that a cell has
     reserved : float64 (H, C, S), number of pages that no server may use
     kind : intp (V,), kind of each instance
-    parts : the parts of each kind
+    parts : for each kind, the cells of its NUMA topology (its parts)
     home_host : intp (V,), host of each instance before any move
     home : {instance: the Place of each of its parts before any move}, for instances whose places
         are known
@@ -206,7 +206,8 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Return the Place of each part of an instance on its host; None if a place is not known.
+    """Return the Place of each part of an instance on its host; None if a place is not known. A
+    part is one cell of the instance's NUMA topology.
 
     :param sizes: page sizes in KiB
     """
@@ -229,7 +230,7 @@ def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, 
 class CellUse:
     """The use of NUMA cells in one state of the model. Only :meth:`add` changes the use.
 
-    places : {instance: the Place of each of its parts}
+    places : {instance: the Place of each cell of its NUMA topology}
     """
 
     def __init__(self, cells: Cells):
@@ -291,8 +292,9 @@ class CellUse:
                 sign * need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
-        """Return bool (n, H): true where a host has room for all parts of a kind, each part in a
-        separate cell. The result is true for hosts that do not report their cells."""
+        """Return bool (n, H): true where a host has room for an instance of a kind. Each cell of
+        the instance's NUMA topology needs a separate cell of the host. The result is true for hosts
+        that do not report their cells."""
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -310,8 +312,9 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): true where a host has room for all of ``parts``, each part in a
-        separate cell. The result is true for hosts that do not report their cells."""
+        """Return bool (h,): true where a host has room for all of ``parts``, the cells of a
+        server's NUMA topology. Each part needs a separate cell of the host. The result is true for
+        hosts that do not report their cells."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -398,13 +401,13 @@ class CellUse:
         return has_size & (self.cells.page_kb == need.page_kb)
 
     def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
-        """Return the Place that Nova chooses on a host for each part of an instance of the kind;
-        None if Nova finds no places."""
+        """Return the Place that Nova chooses on a host for each cell of the NUMA topology of an
+        instance of the kind; None if Nova finds no places."""
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
-        """Return the Place that Nova chooses on a host for each part of a server; None if Nova
-        finds no places.
+        """Return the Place that Nova chooses on a host for each of ``parts``, the cells of a
+        server's NUMA topology; None if Nova finds no places.
 
         Nova tries the permutations of the host's cells. In each try, Nova numbers a part by the
         cell into which the part fitted last, and keeps the page size that was last found for the
@@ -435,9 +438,9 @@ class CellUse:
         return None
 
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
-        """Return the part with a definite page size. If the part asks for a kind of page size such
-        as :data:`~kronos_nova.objects.numa.LARGE`, the largest page size that fits into the cell is
-        set instead. If no page size fits, the part is returned unchanged.
+        """Return the part with a definite page size. The part may ask for a kind of page size, such
+        as :data:`~kronos_nova.objects.numa.LARGE`. The result then has the largest page size with
+        which the part fits into the cell. If no page size fits, the part is returned unchanged.
 
         :param need: the part, a cell of a server's NUMA topology
         """
@@ -461,8 +464,8 @@ class CellUse:
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
         """Return the ways in which an instance of a kind can be placed in the cells of a host. A
-        way is the Place of each part. Of ways that differ only in the order of equal parts, one is
-        returned."""
+        way is the Place of each part, which is one cell of the instance's NUMA topology. Of ways
+        that differ only in the order of equal parts, one is returned."""
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -479,7 +482,8 @@ class CellUse:
         return list(found.values())
 
     def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
-        """Return {name of a resource: amount that a part uses in its cell}.
+        """Return {name of a resource: amount that the part ``need`` of a server uses in the host
+        cell ``place``}.
 
         :param need: the part, a cell of a server's NUMA topology
         """
@@ -517,8 +521,9 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return bool (H, C) for each part of ``kind``: true for cells that can hold fewer parts of
-        the kind ``slot`` after this part was added."""
+        """Return bool (H, C) for each part of an instance of the kind ``kind``. A part is one cell
+        of an instance's NUMA topology. The result is true for host cells that can hold fewer parts
+        of the kind ``slot`` once the part is added."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
@@ -528,7 +533,8 @@ class CellUse:
         return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (h, C): the number of parts equal to ``need`` that fit into each cell."""
+        """Return intp (h, C): the number of parts equal to ``need`` that fit into each cell of the
+        hosts. A part is one cell of a server's NUMA topology."""
         other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
         while (fits := other.fits_part(need, hosts)).any():
             count += fits
@@ -622,7 +628,8 @@ class CellUse:
 
 def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
     """Return intp (h,): the number of servers for which each host has room, if a server has
-    ``each`` equal parts. Each part of a server needs a separate cell.
+    ``each`` equal parts. A part is one cell of the server's NUMA topology, and needs a separate
+    cell of the host.
 
     :param parts: intp (h, C), number of parts that each cell can hold
     """
@@ -633,7 +640,8 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
-    """Return the sums of the needs of all parts: CPUs to pin, shared CPUs, and pages of each size.
+    """Return the sums of the needs of a server's parts, the cells of its NUMA topology. The sums
+    are those of CPUs to pin, of shared CPUs, and of pages of each size.
 
     :param page_kb: page sizes in KiB
     """
@@ -666,5 +674,6 @@ def _smallest(has_size: np.ndarray) -> np.ndarray:
 
 
 def _cpus(need: InstanceCell) -> tuple[int, int]:
-    """Return (number of pinned CPUs, number of shared CPUs) of a part."""
+    """Return (number of pinned CPUs, number of shared CPUs) that one cell of a server's NUMA
+    topology needs."""
     return (need.cpus, need.shared_cpus or 0) if need.pinned else (0, need.cpus)

@@ -40,8 +40,8 @@ class Preferences:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices of moves. A price is the decrease of the combined imbalance that a move must reach to
-    be worth it.
+    """Prices of moves. A move is worth making only if it lowers the combined imbalance by more than
+    its price.
 
     vms : float64 (V,), price of moving each instance; None if the price is 0
     pairs : {(source, destination): additional price of a move between these hosts}

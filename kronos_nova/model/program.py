@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 STAYS = 1e4
 """Cost of an instance that stays on a host that it has to leave, in an integer program that chooses
-destinations. The unit is the cost of copying an instance of mean memory. Raised, the solver loses
-digits of the other costs; lowered, an instance stays if making room for it takes many moves. Fixed:
-more than the cost of all moves that could make room for one instance."""
+destinations. The unit is the cost of copying an instance of mean memory. Raised, rounding errors of
+the solver hide differences of the other costs; lowered, an instance stays if making room for it
+takes many moves. Fixed: more than the cost of all moves that could make room for one instance."""
 PASSING = 100.0
-"""Cost of load above a host's limit, in an integer program that chooses destinations. The cost is
-that of an excess of one whole host. The unit is the cost of copying an instance of mean memory.
-Raised, more instances are moved to keep hosts below their limits; lowered, hosts exceed their
-limits by more. Not measured."""
+"""Cost of an excess of one whole host above a load limit, in an integer program that chooses
+destinations. A smaller excess costs proportionally less. The unit is the cost of copying an
+instance of mean memory. Raised, more instances are moved to keep hosts below their limits; lowered,
+hosts exceed their limits by more. Not measured."""
 SLOWED = 4.0
-"""Ratio of the time limit of the solver HiGHS to the processor time that remains for a plan (no
-unit). HiGHS measures wall time. While other processes run, wall time passes faster than the
-processor time of the plan. Raised, a plan may exceed its deadline by more; lowered, the solver more
-often stops before the processor time is used, and finds a worse plan. Not measured."""
+"""Ratio of the time limit of the solver HiGHS to the processor time that is left for a plan (no
+unit). HiGHS measures wall time. On a busy machine, the solver gets less processor time than wall
+time passes; the ratio makes up for this. Raised, a plan may exceed its deadline by more; lowered, a
+busy machine more often stops the solver early, and the plan is worse. Not measured."""
 SMALL = 1e-4
 """Cost of copying an instance of mean memory, in units of combined imbalance, when rules are
 repaired. An integer program repairs the rules. Of two solutions that are otherwise equal, the
@@ -523,7 +523,7 @@ class Program:
     def solve(self, seconds: float, gap: float, nodes: int) -> Solution | None:
         """Return the cheapest solution found; None if none is found.
 
-        :param seconds: processor time that is left
+        :param seconds: seconds of processor time that are left
         :param gap: relative gap: the fraction of the cost by which a solution may be more expensive
             than the cheapest
         :param nodes: maximum number of nodes of the branch and bound, after which the best solution

@@ -38,8 +38,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
 
     For a host that does not report the amounts in use, the sum of the allocations is used instead.
     The sum includes the instances on the host and the instances that are migrating to the host.
-    Devices count like resource classes. Each alias is one class, whatever the NUMA cell of the
-    device.
+    Devices count like resource classes. Each alias of Nova's PCI devices is one class; the NUMA
+    cells of the devices are ignored.
     """
     hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (
@@ -197,10 +197,11 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Return a copy of a group that keeps the members in different failure domains of a level, such
-    as racks. Owners of servers request this, not operators. So the copy does not apply to a host
-    that could not be emptied otherwise.
+    """Return a copy of a group whose members must be in different failure domains. Owners of
+    servers request this, not operators. So even a copy that must hold does not apply to a host that
+    could not be emptied otherwise.
 
+    :param level: kind of failure domain, such as racks
     :param hard: whether the copy must hold
     """
     place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}

@@ -70,8 +70,8 @@ class Rule:
         return np.ones(len(vms), dtype=bool)
 
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
-        """Return bool (...): true for chains in which one move may change whether another move is
-        allowed. This method is only called for rules that are not additive."""
+        """Return bool (...): true for chains in which one move may change whether the rule allows
+        another move. This method is only called for rules that are not additive."""
         return np.ones(moves[0][0].shape, dtype=bool)
 
 

@@ -20,9 +20,9 @@ from kronos_nova.model.state import State
 
 KINDS = 8
 """Maximum number of host sizes that a search distinguishes. If hosts have more sizes, similar sizes
-count as equal. Hosts of one size share one matrix. Raised, a search takes more memory and time;
-lowered, hosts of more different sizes are rated as equal. Chosen because clouds have few kinds of
-hosts."""
+count as equal. The search has a matrix for each size. Raised, a search takes more memory and time;
+lowered, more hosts of different sizes are rated as if they had equal sizes. Chosen because clouds
+have few kinds of hosts."""
 ROWS = 256
 """Number of instances for which the prices of moves are computed in one call. Raised, a call takes
 more memory; lowered, more calls are made, each with the overhead of numpy. Not measured."""
@@ -139,11 +139,11 @@ class SearchSpace:
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The different scales of hosts, (k, P), and the index of each host's scale, (h,). A scale
-        has, for each policy, the score that a load of 1 causes on the host.
+        """The distinct scales of the hosts, (k, P), and for each host the index of its scale, (h,).
+        A scale is, for each policy, the score that a load of 1 causes on a host.
 
-        There are at most :data:`KINDS` scales. If hosts have more, similar scales count as equal.
-        This only makes the first rating of swaps less exact.
+        There are at most :data:`KINDS` scales. If hosts have more, similar scales are merged.
+        Merging only makes the first rating of swaps less exact.
         """
         digits = 6
         while True:

@@ -4,7 +4,8 @@ import numpy as np
 
 
 def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the highest and the lowest score that count in each policy, float64 (..., P) each.
+    """Return two arrays float64 (..., P): the highest and the lowest score that count in each
+    policy.
 
     If fewer than two hosts count, both scores are equal.
 

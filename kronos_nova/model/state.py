@@ -69,13 +69,13 @@ class State:
         return other
 
     def settle(self) -> None:
-        """Count prices from the present state on. The moves made so far have no price afterwards,
-        and neither have the present violations of group policies."""
+        """Make the present state the start from which prices count. The moves made so far have no
+        price afterwards, and neither have the present violations of group policies."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
-        """Move an instance to another host. Return the host that the instance leaves; a second
-        move, to this host, undoes the first move."""
+        """Move an instance to another host. Return the host that the instance leaves. A second
+        move, back to this host, undoes the first move."""
         source = int(self.vm_host[vm])
         self._shift(vm, source, -1)
         self._shift(vm, destination, 1)
