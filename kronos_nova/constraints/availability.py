@@ -1,6 +1,6 @@
 """The rules that keep instances off three kinds of hosts: hosts whose nova-compute is not
-available, hosts that are emptied now or later, and hosts whose load is not known. A nova-compute is
-available if it is up, enabled and not forced down."""
+available, hosts that are being emptied or will be emptied, and hosts whose load is not known. A
+nova-compute is available if it is up, enabled and not forced down."""
 
 from collections.abc import Iterator
 

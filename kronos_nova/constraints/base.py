@@ -22,8 +22,8 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : whether moves between availability zones are forbidden
-    reserve_hosts : number of hosts; as much room as these hosts have must stay free on the hosts in
-        use
+    reserve_hosts : a number n; as much room as the n largest hosts have must stay free on the hosts
+        in use
     soft_group_cost : price of a violation of a soft server group; None if soft groups are as strict
         as hard groups
     soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise

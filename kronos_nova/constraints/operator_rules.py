@@ -2,8 +2,8 @@
 apart. Some rules only set a price for servers on unwanted hosts.
 
 Rules that name hosts are compiled into sets of hosts. Rules about several servers are compiled into
-groups. A rule may be relaxed if a host cannot be emptied otherwise. This applies only to rules
-whose servers can be selected by the owners of servers, for example by tags.
+groups. Some rules are relaxed if a host cannot be emptied otherwise. These are the rules that
+select servers by properties that the owners of servers can change, such as tags.
 """
 
 import functools
@@ -98,9 +98,9 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return (intp (V,), sets). ``sets`` has the distinct sets of rules that apply to
-        instances. Each set is a tuple of positions of rules; the first set is empty. The array has
-        the position in ``sets`` of the set that applies to each instance.
+        """Return two results. The second is the list of the distinct sets of rules that apply to
+        instances. Each set is a tuple of positions of rules; the first set is empty. The first
+        result is intp (V,), for each instance the position of its set in this list.
 
         :param relations: relations of the rules to include
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
@@ -115,8 +115,8 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): true where a rule requires or prefers the host for its servers, or has no
-        objection to the host."""
+        """bool (n, H): true where a rule allows its servers on a host and does not prefer another
+        host for these servers."""
         # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}

@@ -110,8 +110,8 @@ class _Question:
         return self._rule(kind, wanted, offers, _lacks_trait)
 
     def aggregates(self, snapshot: Snapshot) -> tuple[AllowedHosts, ...]:
-        """Return the rule that keeps a server in the aggregates that the server requests, and out
-        of isolated aggregates.
+        """Return the rule that keeps servers in the aggregates that they request, and out of
+        isolated aggregates.
 
         An aggregate may be isolated by a trait. Only servers that require the trait may then use
         the aggregate (``[scheduler] enable_isolated_aggregate_filtering``).
@@ -172,7 +172,7 @@ class _Question:
         position of each instance's requirement, intp (V,), and the list of requirements, including
         the adapted requirements.
 
-        :param wanted: requirements, at the positions of ``kind``
+        :param wanted: requirements; ``kind`` has positions in this list
         :param depends: whether each requirement depends on the properties of the server's own host
         :param offers: properties of each host
         :param narrowed: function of (requirement, properties of the server's own host) that returns

@@ -1,4 +1,4 @@
-"""The rule that keeps the room of ``reserve_hosts`` hosts free on the hosts in use."""
+"""The rule that keeps as much room free on the hosts in use as ``reserve_hosts`` hosts have."""
 
 import numpy as np
 
