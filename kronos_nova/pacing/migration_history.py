@@ -28,9 +28,9 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return, for each move, the mean number of moves on the busier one of its two links during the
-    move. One link is the link of the source host, the other is the link of the destination host.
-    The move itself counts.
+    """Return, for each move, the mean number of moves in progress on its link during the move. A
+    move has two links, that of its source host and that of its destination host; the link with more
+    moves counts. The move itself is included.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -111,16 +111,16 @@ ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations with which half of their mean deviation is applied to predictions. With
-fewer migrations, a smaller part is applied. The deviation is that of one instance, one pair of
-hosts or one memory size. Raised, slow instances and links are learnt later; lowered, deviations by
-chance are learnt. Not measured."""
+"""Number of past migrations with which exactly half of their mean deviation is applied to later
+predictions. With fewer migrations, a smaller part is applied; with more migrations, a larger part.
+The deviation is that of actual from predicted durations, for one instance, one pair of hosts or one
+memory size. Raised, slow instances and links are learnt later; lowered, deviations by chance are
+learnt. Not measured."""
 MOST = 8.0
-"""Largest ratio of the measured to the predicted duration of a past migration that is used as
-measured (no unit). A larger ratio counts as this value, and a ratio below the reciprocal counts as
-the reciprocal. The ratios correct later predictions. Raised, one migration that hung makes a pair
-of hosts seem slow; lowered, the predicted durations of migrations between slow hosts are too short.
-Not measured."""
+"""Largest ratio of the measured to the predicted duration of a past migration that later
+predictions use (no unit). A larger ratio counts as this value, and a ratio below the reciprocal
+counts as the reciprocal. Raised, one migration that hung makes a pair of hosts seem slow; lowered,
+the predicted durations of migrations between slow hosts are too short. Not measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""
@@ -195,9 +195,9 @@ class MigrationHistory:
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the factor on the durations of moves between two hosts, learnt from past moves.
-        The factor is above 1 if moves between these hosts take longer than other moves, and 1 if no
-        past moves between them are known."""
+        """Return the factor by which durations of moves between two hosts are multiplied, learnt
+        from past moves. The factor is above 1 if moves between these hosts take longer than other
+        moves, and 1 if no past moves between them are known."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:

@@ -48,7 +48,8 @@ class Copy:
     disk_mb : MiB of local disk, copied before the memory
     dirty_mb_s : MiB of memory that the guest writes per second
     fixed : seconds before and after copying
-    factor : factor on the duration that the model predicts, learnt from past moves
+    factor : factor by which the duration that the model predicts is multiplied, learnt from past
+        moves
     downtime : seconds for which the guest may be stopped
     """
 

@@ -20,12 +20,13 @@ TOLERANCE = 1e-9
 """Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
 the accuracy of a schedule."""
 SAME = 0.2
-"""Step, as a fraction of a link's bandwidth, to which the overload by a move is rounded. The
-overload is the traffic beyond the bandwidth of the busier link of the move's two hosts. Of the most
-urgent moves, those with the smallest rounded overload come first; of these, the longest move
-starts. Raised, moves start although other moves would overload links less; lowered, differences
-decide that are smaller than the errors of predictions. Chosen just above the median error of
-predicted durations, which is 10 to 18 % (``bench makespan``)."""
+"""Step, as a fraction of a link's bandwidth, to which the overload of a link is rounded. The
+overload is the traffic beyond the bandwidth that a move would cause on the busier one of its two
+links. Of equally urgent moves, the move with the smallest rounded overload starts first. If the
+rounded overloads are equal, the longest move starts first. Raised, moves start although other moves
+would overload links less; lowered, differences decide that are smaller than the errors of
+predictions. Chosen just above the median error of predicted durations, which is 10 to 18 % (``bench
+makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,10 +294,11 @@ def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
 Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
 """A function that chooses the next move to begin, among the moves that may begin now.
 
-The function takes the floor; intp (n,), the positions of the moves that may begin; bool (m,), the
-moves in progress; and bool (m,), the moves that wait. The function returns an index into the first
-array. ``_free_links`` is good if slots are scarce, because moves get free links. ``_bottleneck`` is
-good if bandwidth is scarce, because the busiest link stays in use.
+The function has four arguments: the simulation; intp (n,), the positions of the moves that may
+begin; bool (m,), true for the moves in progress; and bool (m,), true for the moves that have not
+begun. The function returns an index into the second argument. ``_free_links`` is good if slots are
+scarce, because moves get free links. ``_bottleneck`` is good if bandwidth is scarce, because the
+busiest link stays in use.
 """
 
 
