@@ -116,8 +116,8 @@ class Belief:
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 
     def _said(self, what: str) -> Iterator[str]:
-        """Yield a text with the reason for each of the first unbelieved hosts, then a text with the
-        number of further hosts.
+        """Yield a text for each of the first hosts that are not believed, with the reason. If there
+        are more such hosts, yield a text with their number.
 
         :param what: SCORE for hosts whose load is not believed, PROFILE for hosts whose instances'
             loads are not believed
@@ -140,7 +140,7 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     :param servers: samples of the profile query
     :param names: names of the hosts
     :param doubted: hosts whose score failed a check in the evaluation before. Such a score is
-        believed again after two evaluations in a row without a failed check
+        believed again in the second of two evaluations in a row without a failed check
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
@@ -166,8 +166,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text if the loads of servers are too small a fraction of the load of their hosts; ''
-    if the loads are large enough.
+    """Return a text that reports that the loads of servers are too small a fraction of the load of
+    their hosts; '' if the loads are large enough.
 
     If the loads of servers are too small, the profile is probably in another unit than the scores.
     The expected gains of moves are then wrong. Moves that relieve hot hosts need no such check,

@@ -4,13 +4,13 @@ A load with a daily or weekly pattern is well forecast by its value a season (a 
 This is the *seasonal naive* forecast, with which all other forecasts are compared (Hyndman &
 Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
 which season a load follows, or whether it follows any. So five simple forecasts of each load are
-made. They are its present value; its value of yesterday; its value of a week ago; and the last two
-values shifted to the present value, which follows growth and changes. The five are combined with
-weights inverse to the mean square of their errors during the last day (Bates & Granger, The
-Combination of Forecasts, Operational Research Quarterly 20, 1969). Each lead (hours ahead) has its
-own weights. For the next hour, the present value counts most; for later hours, the values a season
-ago. The M-competitions found that combinations of simple forecasts are hard to beat (Makridakis et
-al., International Journal of Forecasting 36, 2020).
+made. They are its present value; its value of yesterday; its value of a week ago; and these two
+past values plus the change of the load since yesterday or since a week ago, which follows growth.
+The five are combined with weights inverse to the mean square of their errors during the last day
+(Bates & Granger, The Combination of Forecasts, Operational Research Quarterly 20, 1969). Each lead
+(hours ahead) has its own weights. For the next hour, the present value counts most; for later
+hours, the values a season ago. The M-competitions found that combinations of simple forecasts are
+hard to beat (Makridakis et al., International Journal of Forecasting 36, 2020).
 
 To judge the forecast, it is repeated for each hour of the last day, with weights from other hours,
 and compared with the actual values. All loads are means of whole hours.
@@ -34,10 +34,9 @@ begin. The number is the sum of the hours of a week, the 24 hours of :data:`ORIG
 Fixed by :data:`ORIGINS` and the length of a week."""
 LEAST_KNOWN = 3
 """Least number of past hours with a known error before a simple forecast is used. A simple forecast
-is a rule such as "as yesterday". The forecast of a load is the weighted mean of several simple
-forecasts, of which the better ones have larger weights. Raised, forecasts are available later after
-a start; lowered, a simple forecast gets a large weight if it was right by chance for one hour. Not
-measured."""
+is a rule such as "as yesterday". Several simple forecasts of a load are combined, the better ones
+with larger weights. Raised, forecasts are available later after a start; lowered, a simple forecast
+gets a large weight if it was right by chance for one hour. Not measured."""
 LEAST_ORIGINS = 12
 """Least number of hours of the last day with a known error that a forecast needs to be used. The
 error is the difference between the forecast and the actual load. Raised, forecasts are used later
@@ -45,10 +44,10 @@ after a start; lowered, a forecast with errors known only by day is used at nigh
 day; not measured."""
 LEAST_ERROR = 1e-6
 """Mean square error (the square of a fraction of a host) that is added to the error of each simple
-forecast. A simple forecast is a rule such as "as yesterday". The forecast of a load is the weighted
-mean of several simple forecasts, with weights inverse to their errors. A host whose summed square
-error is below this value gets no safety margin. Raised, good and moderate simple forecasts get
-nearly the same weight; lowered, a simple forecast that was exact for some hours outweighs all
+forecast. A simple forecast is a rule such as "as yesterday". Several simple forecasts of a load are
+combined, with weights inverse to their errors. The value has a second use: a host whose sum of
+squared errors is below this value gets no safety margin. Raised, good and moderate simple forecasts
+get nearly the same weight; lowered, a simple forecast that was exact for some hours outweighs all
 others. Not measured."""
 WORTH = 0.9
 """Ratio of a forecast's error to the error without a forecast, below which the forecast is used (no
@@ -161,8 +160,9 @@ class Seasonal:
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """Return float64 (N, H): margins to add to the forecasts of loads. In the fraction
-        ``quantile`` of the hours, the load of a host stays below its forecast plus its margin.
+        """Return float64 (N, H): margins to add to the forecasts of loads. The load of a host is
+        expected to stay below its forecast plus its margin in the fraction ``quantile`` of the
+        hours.
 
         The margin of a host is a quantile of the amounts by which the host exceeded its forecast in
         the last day. This margin is divided among the loads on the host, in proportion to their

@@ -57,7 +57,8 @@ class PlacedInstances:
 class Weights:
     """Weights (loads) of instances, in a unit that is the same for all hosts.
 
-    values : float64 (V,), NaN if not known; an instance with NaN is not moved
+    values : float64 (V,), weight of each instance; NaN if not known. An instance with NaN is not
+        moved
     doubts : texts for an operator about impossible samples
     duplicates : texts for an operator about instances with several samples, which may come from a
         live migration
@@ -144,7 +145,9 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
 
 
 def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterator[str]:
-    """Yield the warning about instances that are not moved because of their profiles.
+    """Yield a warning with the number of instances that are not moved because their profiles have a
+    fault. The profile of an instance is its load, as the profile query of a policy reports it.
+    Yield nothing if there is no such instance.
 
     :param which: bool (V,), true for these instances
     :param what: text about the fault of the profiles
@@ -240,8 +243,8 @@ def _unknown(placed: PlacedInstances) -> np.ndarray:
 
 
 def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
-    """Return float64 (V,): weights (loads) by which the score of each host is divided among its
-    instances in proportion to their vCPUs."""
+    """Return float64 (V,): the weight (load) of each instance, if the score of each host is divided
+    among its instances in proportion to their vCPUs."""
     vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
     total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
     total = total[placed.vm_host]
@@ -250,8 +253,8 @@ def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
 
 
 def _evenly(placed: PlacedInstances) -> np.ndarray:
-    """Return float64 (V,): weights (loads) by which the score of each host is divided equally among
-    its instances."""
+    """Return float64 (V,): the weight (load) of each instance, if the score of each host is divided
+    equally among its instances."""
     count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
     return (placed.scores / placed.host_scale)[placed.vm_host] / count
 
