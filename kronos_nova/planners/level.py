@@ -171,8 +171,9 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return bands of the given widths around the scores. Each band lies where the hosts below
-        the band can take exactly the load by which other hosts exceed the band.
+        """Return bands (target ranges of loads) of the given widths around the scores. Each band
+        lies where the hosts below the band can take exactly the load by which other hosts exceed
+        the band.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,), width of each band
@@ -200,8 +201,8 @@ class Band:
         return Band(lows, lows + self.high - self.low, self.weights)
 
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-        """Return float64 (...): the load outside the bands, summed over policies with their
-        weights.
+        """Return float64 (...): the load of each host outside the bands (target ranges of loads),
+        summed over policies with their weights.
 
         :param scores: loads of hosts, one array (...) for each policy
         """
@@ -218,8 +219,8 @@ class Band:
         return total
 
     def excess_of(self, scores: Sequence[float]) -> float:
-        """Return the excess of one host: the load outside the bands, summed over policies with
-        their weights.
+        """Return the excess of one host: the load outside the bands (target ranges of loads),
+        summed over policies with their weights.
 
         :param scores: load of the host in each policy
         """
@@ -281,8 +282,8 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """Return the load outside the bands, summed over the available hosts. A host that a policy
-    leaves out of its imbalance does not count in this policy."""
+    """Return the load outside the bands (target ranges of loads), summed over the available hosts.
+    A host that a policy leaves out of its imbalance does not count in this policy."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -290,9 +291,9 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """Return float64 (P, h): the load outside the band, for each host that a policy leaves out of
-    its imbalance. The result is negative for hosts below the band, and 0 for hosts that are not
-    left out.
+    """Return float64 (P, h): for each host that a policy leaves out of its imbalance, the load
+    outside the band (the policy's target range of loads). The result is negative for hosts below
+    the band, and 0 for hosts that are not left out.
 
     :param scores: float64 (P, h), scores of the hosts
     :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the loads
@@ -340,10 +341,10 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the Leveling that reaches a band with the least memory to copy. The band ``band`` is
-    tried first, then bands of the same width that lie a little higher or lower. If instances are
-    few and large, a band that begins or ends at the present load of a host is often easier to
-    reach.
+    """Return the Leveling that reaches a band (target range of loads) with the least memory to
+    copy. The band ``band`` is tried first, then bands of the same width that lie a little higher or
+    lower. If instances are few and large, a band that begins or ends at the present load of a host
+    is often easier to reach.
 
     :param build: function that returns the Leveling for a Band
     :param most: number of moves; if the first solution has at least this number, no other bands are
@@ -366,8 +367,8 @@ Rated = tuple[float, list[tuple[int, int]]]
 
 
 class Leveling:
-    """One search for moves that bring the loads of all hosts into the bands. The attributes
-    describe the state after the moves found so far.
+    """One search for moves that bring the loads of all hosts into the bands (target ranges of
+    loads). The attributes describe the state after the moves found so far.
 
     place : intp (v,), host on which each instance ends
     scores : float64 (P, h), scores of the hosts, without the part ``beyond``
@@ -539,16 +540,16 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each instance, the change of its host's excess if the instance
-        leaves this host."""
+        """Return float64 (n,): for each instance, the change of its host's excess (load outside the
+        target ranges) if the instance leaves this host."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
     def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
-        """Return float64 (...): the rating of each chain, which is the excess that the chain
-        removes per GiB of its cost. A chain is one move, or the two moves of a swap. The rating is
-        0 for chains that remove no excess.
+        """Return float64 (...): the rating of each chain. A chain is one move, or the two moves of
+        a swap. The rating is the excess that the chain removes, divided by its cost in GiB; 0 if
+        the chain removes no excess. Excess is load outside the target ranges.
 
         :param change: float64 (...), change of the excess by each chain; overwritten
         :param moves: (instances, hosts) of the first move of each chain, then of the second move
@@ -668,8 +669,8 @@ class Leveling:
 
     def trim(self) -> None:
         """Undo needless moves, beginning with the instances of most memory. A move is needless if
-        every policy is within its threshold without the move. Afterwards, centre each band on the
-        loads. Do nothing if a policy is above its threshold."""
+        every policy is within its threshold without the move. Afterwards, centre each band (target
+        range of loads) on the loads. Do nothing if a policy is above its threshold."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return

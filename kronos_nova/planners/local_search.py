@@ -2,11 +2,11 @@
 
 An assignment gives each instance a host. An assignment starts from one of the best plans known,
 after some moves of this plan are undone. Then swaps are made one after the other. Each time, the
-swap is made that most lowers the softened maximum, a smooth approximation of the imbalance. Once no
-swap lowers the softened maximum, the assignment is restarted, independently of the other
-assignments. The method is large neighbourhood search (Shaw 1998), also called ruin and recreate
-(Schrimpf et al. 2000). A search of this family won the machine reassignment challenge (ROADEF
-2012).
+swap that lowers the softened maximum most is made. The softened maximum is a smooth approximation
+of the imbalance. Once no swap lowers the softened maximum, the assignment is restarted,
+independently of the other assignments. The method is large neighbourhood search (Shaw 1998), also
+called ruin and recreate (Schrimpf et al. 2000). A search of this family won the machine
+reassignment challenge (ROADEF 2012).
 """
 
 import dataclasses

@@ -19,9 +19,9 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that are made to find a host for one instance when hosts are emptied. A
-swap makes free room usable. Raised, plans take longer where hosts cannot be emptied; lowered, fewer
-hosts are emptied. Not measured."""
+"""Maximum number of swaps that are made to find a host for one instance when hosts are emptied.
+After a swap, the free room of the hosts fits the needs of instances better. Raised, plans take
+longer where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Pairs of two parameters (no unit) of a search that empties hosts, used one pair after the other.
 The first parameter is the price of a move, as a fraction of a host's room. A swap is made only if
@@ -58,9 +58,10 @@ copy are emptied first. Not measured."""
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host where the
-    least usable room is lost. If an instance fits on no host, full hosts swap instances until one
-    of these hosts has room. Several searches take the hosts in different orders. The end state that
-    frees the most hosts is chosen; of equal end states, the one with the lowest cost."""
+    least usable room is lost. Usable room is free room in the proportions in which instances need
+    it. If an instance fits on no host, full hosts swap instances until one of these hosts has room.
+    Several searches take the hosts in different orders. The end state that frees the most hosts is
+    chosen; of equal end states, the one with the lowest cost."""
 
     phase = PACK
 
@@ -246,10 +247,10 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on the host where the least usable room is lost. If the instance fits on
-        no host, make room for the instance by a swap. If no swap makes room, make swaps that make
-        more room usable, and try again. Return True if the instance was put on a host; False
-        otherwise."""
+        """Put an instance on the host where the least usable room is lost. Usable room is free room
+        in the proportions in which instances need it. If the instance fits on no host, make room
+        for the instance by a swap. If no swap makes room, make swaps that make more room usable,
+        and try again. Return True if the instance was put on a host; False otherwise."""
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True
@@ -259,8 +260,9 @@ class Emptying:
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
         """Put an instance on a host that has room for it. The original host of the instance is
-        preferred, then the host on which the least usable room is lost. Of equal hosts, the fullest
-        is chosen. Return True if the instance was put on a host; False if no host has room."""
+        preferred, then the host on which the least usable room is lost. Usable room is free room in
+        the proportions in which instances need it. Of equal hosts, the fullest is chosen. Return
+        True if the instance was put on a host; False if no host has room."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):

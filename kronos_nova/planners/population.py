@@ -172,7 +172,7 @@ most extreme load. Not measured."""
 
 class Population:
     """A population of n assignments of the v + h items of a search space to hosts. The items are
-    the v instances, and a dummy item for each of the h hosts.
+    the v instances and one dummy item for each of the h hosts. A dummy item stands for no instance.
 
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h), scores of the hosts
@@ -205,8 +205,8 @@ class Population:
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
         """Draw one host in each assignment, and make the best swap of this host if the swap lowers
-        the softened value. The more a host contributes to the softened value, the more probably it
-        is drawn.
+        the softened value. The softened value is a smooth approximation of the combined imbalance.
+        The more a host contributes to this value, the more probably the host is drawn.
 
         :param are_few: whether plans may have few moves, see :meth:`Swaps._draw`
         :returns: the assignments that are local optima now, and the number of rated pairs
@@ -246,10 +246,11 @@ class Swaps:
         with; rows are padded with the dummy item of the drawn host
     there, goals : intp (n, b), present hosts of the second items, and destinations of the second
         items
-    changes : float32 (n, a, b), change of the softened value by each swap; in long plans, the
-        change of a swap that takes two more moves is halved
+    changes : float32 (n, a, b), change by each swap of the softened value, a smooth approximation
+        of the imbalance. If plans may have many moves, the change by a swap that takes two more
+        moves is halved
     drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive, [:, 1] to send;
-        in long plans only the first weights are used
+        if plans may have many moves, only the first weights are used
     back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
         item otherwise
     """
@@ -349,8 +350,9 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the change of each term, as a fraction of the term, if an item
-        leaves or enters a host.
+        """Return float64 (..., T): the change of each term of the softened value if an item leaves
+        or enters a host, as a fraction of the term. The softened value is a smooth approximation of
+        the imbalance.
 
         :param way: ``leaving`` or ``arriving`` of the softened value
         :param number: the assignments
@@ -414,9 +416,9 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add prices to the changes of the softened value, and NEVER where room is lacking. In long
-        plans, first halve the change of a swap that takes two more moves, so that swaps are
-        compared by their change for each move."""
+        """Add prices to the changes of the softened value, a smooth approximation of the imbalance.
+        Add NEVER where room is lacking. If plans may have many moves, first halve the change of a
+        swap that takes two more moves, so that swaps are compared by their change for each move."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
@@ -434,7 +436,8 @@ class Swaps:
 
 class Trial:
     """The swap with the best rating in each assignment, rated exactly. Assignments in which no swap
-    lowers the softened value are left out.
+    lowers the softened value are left out. The softened value is a smooth approximation of the
+    imbalance.
 
     number : intp (m,), the assignments
     items : intp (3, m), the item that leaves, the item that comes back and the item whose move is
@@ -468,8 +471,8 @@ class Trial:
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
-        """Return bool (m,): true for swaps that lower the softened value and do not violate
-        policies, room or server groups."""
+        """Return bool (m,): true for swaps that lower the softened value, a smooth approximation of
+        the imbalance, and do not violate policies, room or server groups."""
         owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
         value, imbalances, _ = swaps.softened.evaluate(self.scores)
         value += np.sum(space.price_change(self.items, self.sources, self.goals), axis=0)

@@ -51,10 +51,10 @@ SEARCHES = 3
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
 lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
-"""Minimum numbers of the most loaded and of the least loaded hosts between which moves are
-searched. The numbers apply to each policy, and grow with the permitted moves of a plan. Raised,
-plans for large clusters take longer; lowered, the search runs out of hosts that it can improve. Not
-measured."""
+"""Minimum number of most loaded hosts, and also of least loaded hosts, between which moves are
+searched. So many hosts are taken for each policy; if a plan may have many moves, more hosts are
+taken. Raised, plans for large clusters take longer; lowered, the search runs out of hosts that it
+can improve. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host with which an integer program computes the best
 plan. The program is used in three cases: members of a server group are kept apart; the moves to a
