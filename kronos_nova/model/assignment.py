@@ -50,6 +50,7 @@ class Assignment:
     The input has the instances that have to leave their hosts, the instances that may move to make
     room, and the hosts that may take instances. The program applies the rules about room, NUMA
     cells, load and groups that are kept apart. All other rules are evaluated in the present state.
+    A kind is a set of instances that are equal for the program.
 
     kind : intp (v,), kind of each instance
     allowed : bool (k, h), true for hosts that instances of a kind may go to
@@ -168,8 +169,8 @@ class Assignment:
         return tuple(sorted(groups[self.apart[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
-        """Forbid ``host`` to all instances of the kind of ``vm`` in the programs that are made
-        later."""
+        """Forbid ``host`` to all instances that are of the same kind as ``vm``, in the programs
+        that are made later. A kind is a set of instances that are equal for the program."""
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
@@ -213,8 +214,8 @@ class Assignment:
         return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
     def here(self) -> np.ndarray:
-        """Return intp (k, h): the number of instances of each kind on each host. Only instances
-        that may move but do not have to are counted."""
+        """Return intp (k, h): the number of instances of each kind (set of equal instances) on each
+        host. Only instances that may move but do not have to are counted."""
         pairs, _lies, counts = self.leaving_pairs()
         here = np.zeros((len(self.sample), len(self.hosts)), dtype=np.intp)
         np.add.at(here, tuple(pairs.T), counts)
@@ -223,9 +224,9 @@ class Assignment:
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays about the instances that may move but do not have to.
 
-        Each row stands for the instances of one kind on one host in one set of NUMA cells. The
-        arrays are (kind, host), intp (n, 2); the position of the set in ``places``, (n,); and the
-        number of instances, (n,).
+        Each row stands for the instances of one kind (equal instances) on one host in one set of
+        NUMA cells. The arrays are (kind, host), intp (n, 2); the position of the set in ``places``,
+        (n,); and the number of instances, (n,).
         """
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
@@ -237,8 +238,8 @@ class Assignment:
         return rows[:, :2], rows[:, 2], counts
 
     def permitted(self) -> np.ndarray:
-        """Return bool (k, h): true for hosts that instances of a kind may go to. The result is
-        false for hosts that :meth:`forbid` has forbidden to the kind."""
+        """Return bool (k, h): true for hosts that instances of a kind (a set of equal instances)
+        may go to. The result is false for hosts that :meth:`forbid` has forbidden to the kind."""
         allowed = self.allowed.copy()
         for pair in self.forbidden:
             allowed[pair] = False
@@ -246,7 +247,8 @@ class Assignment:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """float64 (k, P): the mean load of the instances of each kind."""
+        """float64 (k, P): the mean load of the instances of each kind. A kind is a set of instances
+        with equal needs."""
         weights = np.zeros((len(self.sample), len(self.problem.policies)))
         np.add.at(weights, self.kind, self.problem.weights[self.vms])
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
@@ -255,9 +257,9 @@ class Assignment:
         """Return the end state of a solution, with the moves in the order of the program's rounds
         (stages of moves).
 
-        A solution only says how many instances of each kind move. This method chooses the
-        instances. Of the instances of a kind that move, the heaviest goes to the host with the
-        least load.
+        A solution only says how many instances of each kind (set of equal instances) move. This
+        method chooses the instances. Of the instances of a kind that move, the heaviest goes to the
+        host with the least load.
         """
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
@@ -290,9 +292,9 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of a kind that move in a round (stage of
-        moves). If instances of the kind have to leave, the heaviest are chosen. Otherwise the
-        lightest on each host are chosen.
+        """Return intp: the positions of the instances of one kind (equal instances) that move in a
+        round (a stage of moves). If instances of the kind have to leave, the heaviest are chosen.
+        Otherwise the lightest on each host are chosen.
 
         :param is_left: bool (v,), true for instances that have not moved yet
         :param count: number of instances that move, if they have to leave

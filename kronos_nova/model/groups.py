@@ -122,7 +122,7 @@ class GroupCounts:
         by their number of members, the largest first. The group may use the first ``most_places``
         of these places. The first number is that of the members in the last place that the group
         may use. The second is that of the members in the next place. The third is that of the
-        misplaced members.
+        members that violate the policy of the group.
 
         :param of: intp, the group of each entry of ``counts``, sorted
         :param counts: intp, number of members in each place
@@ -180,14 +180,14 @@ class GroupCounts:
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return intp (n,): the number of members in the last place that the group may use, after
         one member has left the host. The places of the group are sorted by their number of members,
-        the largest first. A member that moves to a place with at least this number of members is
-        not misplaced."""
+        the largest first. A member that moves to a place with at least this number of members does
+        not violate the policy of the group."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the change of the number of misplaced members if one member of each
-        group moves from its source to its destination."""
+        """Return intp (n,): the change of the number of members that violate the policy of their
+        group, if one member of each group moves from its source to its destination."""
         members, most = self.memberships, self.memberships.most[groups]
         there, here = self.on(groups, destinations), self.on(groups, sources)
         apart = (there >= most).astype(np.intp) - (here > most)

@@ -463,9 +463,9 @@ class CellUse:
         return other
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
-        """Return the ways in which an instance of a kind can be placed in the cells of a host. A
-        way is the Place of each part, which is one cell of the instance's NUMA topology. Of ways
-        that differ only in the order of equal parts, one is returned."""
+        """Return the ways in which an instance of a kind (equal NUMA topologies) can be placed in
+        the cells of a host. A way is the Place of each part, which is one cell of the instance's
+        NUMA topology. Of ways that differ only in the order of equal parts, one is returned."""
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -511,8 +511,9 @@ class CellUse:
         return float((cells.has.pages - cells.reserved - used.pages)[host, cell, page])
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of further instances of a kind for which the cells of
-        each host have room. The number is inf if the cells of the host are not known."""
+        """Return float64 (h,): the number of further instances of a kind (equal NUMA topologies)
+        for which the NUMA cells of each host have room. The number is inf if the cells of the host
+        are not known."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])

@@ -194,9 +194,9 @@ class Program:
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add constraints on arrivals and departures. For each row, the amounts of arrivals minus
-        the amounts of departures are at most the bound of the row. A row stands for one or several
-        hosts.
+        """Add constraints on the arrivals and departures of instances. A row stands for one or
+        several hosts. For each row, the sum of the arriving amounts minus the sum of the leaving
+        amounts is at most the bound of the row.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), row of each host
@@ -217,9 +217,9 @@ class Program:
         """Yield one array bool (n,) for each constraint that is needed: true for the columns
         (variables) of arrivals and departures that the constraint counts.
 
-        With one round, one constraint counts all columns. With more rounds, there is a constraint
-        for each round. This constraint counts the arrivals in this round and earlier rounds, and
-        the departures in earlier rounds.
+        A round is a stage of moves. With one round, one constraint counts all columns. With more
+        rounds, there is a constraint for each round. This constraint counts the arrivals in this
+        round and earlier rounds, and the departures in earlier rounds.
         """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
@@ -229,9 +229,10 @@ class Program:
             yield np.concatenate([arrives <= number, leaves < number])
 
     def _round_of(self, pairs: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the round of each column of arrivals or departures.
+        """Return intp (n,): the round (stage of moves) of each column (variable) of arrivals or
+        departures.
 
-        :param pairs: the (kind, host) pairs of the columns
+        :param pairs: intp (n, 2), the (kind of instances, host) of each column
         """
         return np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
 
@@ -304,9 +305,9 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints by which no kind both arrives at a host and leaves the host. A solution
-        with both would stand for a move of an instance between two cells of the host. Such a move
-        is not possible.
+        """Add constraints by which instances of one kind (equal instances) do not both arrive at a
+        host and leave the host. A solution with both would stand for a move of an instance between
+        two cells of the host. Such a move is not possible.
 
         :param use: use of NUMA cells without the instances of the assignment
         """
@@ -330,7 +331,7 @@ class Program:
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
         """Return (columns, ways). A way is a set of NUMA cells of the host that an arriving
-        instance of the kind can use. Each way has a column (a variable) of the program.
+        instance can use. Each way has a column (a variable) of the program.
 
         :param column: the column of the arrivals of the kind at the host
         :param need: kind of the instances by their needs of NUMA cells
@@ -372,8 +373,8 @@ class Program:
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
         """Add constraints by which no host ends with a load above ``most``. The load of an instance
-        is the mean load of its kind. If ``price`` is given, load above ``most`` is permitted at
-        this cost.
+        is taken as the mean load of the equal instances (of its kind). If ``price`` is given, load
+        above ``most`` is permitted at this cost.
 
         :param most: float64 (h, P), highest load of each host; inf for no limit
         :param price: cost of a load that is above ``most`` by 1; None if no load may be above

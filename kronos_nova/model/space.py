@@ -165,7 +165,7 @@ class SearchSpace:
     def prices_at(self) -> np.ndarray | None:
         """The prices of all items on all hosts, float32 (v + h, h); None if all moves are allowed
         and free. The price is :data:`NEVER` if an instance may not go to a host, and 0 for dummy
-        items."""
+        items, which stand for no instance."""
         if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
@@ -199,8 +199,8 @@ class SearchSpace:
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """Return float32 (...): the price of each item on ``hosts`` minus its price on
-        ``sources``."""
+        """Return float32 (...): the price of each item on ``hosts`` minus its price on ``sources``.
+        An item is an instance, or a dummy item that has no price."""
         if self.prices_at is None:
             return np.float32(0)
         # One flat index is many times faster than two.
@@ -316,7 +316,8 @@ class SearchSpace:
 
     def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, items: np.ndarray,
               sources: np.ndarray, hosts: np.ndarray) -> None:
-        """Update ``scores`` and ``free`` for moves of items from ``sources`` to ``hosts``.
+        """Update ``scores`` and ``free`` for moves of items from ``sources`` to ``hosts``. An item
+        is an instance, or a dummy item without load and size.
 
         :param number: position of the end state in which each item is moved
         """
