@@ -40,9 +40,9 @@ class Isolation:
     AggregateInstanceExtraSpecsFilter: the value of every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
 
-    A filter that forbids no pair of an instance and a host gives no rule. Equal cases are compared
-    once. Cases are equal for projects that no host lists, for flavors with equal extra specs, and
-    for hosts with equal metadata. So the cost does not grow with projects times hosts.
+    A filter that forbids no pair of an instance and a host gives no rule. All projects that no host
+    lists are compared with the hosts once. Flavors with equal extra specs, and hosts with equal
+    metadata, are compared once as well. So the cost does not grow with projects times hosts.
     """
 
     @staticmethod
