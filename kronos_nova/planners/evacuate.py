@@ -6,10 +6,11 @@ instances are chosen together by an integer program (:mod:`kronos_nova.model.ass
 instances then make room if necessary. The order of the moves is found afterwards (:mod:`.order`).
 
 Empty hosts matter more than even loads. If every destination raises the imbalance of some policy,
-the instance goes to the destination with the smallest increase. A destination above the overload
-ceiling is chosen only if every possible destination would end above the ceiling. If the load of an
-instance, or the loads of its possible destinations, are not known, only room decides. The largest
-instance then goes first, to the host with most room (Graham's LPT rule, 1969).
+the instance goes to the destination with the smallest increase. The overload ceiling is a score
+that no host should exceed. A destination that would end above the ceiling is chosen only if every
+possible destination would. If the load of an instance, or the loads of its possible destinations,
+are not known, only room decides. The largest instance then goes first, to the host with most room
+(Graham's LPT rule, 1969).
 """
 
 import dataclasses
@@ -139,9 +140,9 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
     """Choose a destination for an instance. Return (destination, text that is added to the reason
     of the move); None if no host may take the instance.
 
-    :param within: the model with the overload ceiling as a further rule
-    :param forced_within: the model without the rules that may be relaxed when hosts are emptied,
-        with the overload ceiling as a further rule
+    :param within: the model with one rule more: no host may exceed the overload ceiling
+    :param forced_within: the same model without the rules that may be relaxed when hosts are
+        emptied
     """
     if not state.problem.unweighed[vm]:
         pair = (least_harmful(state, [vm], model=within)

@@ -119,10 +119,10 @@ MORE_TAKEN_BACK = 3
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the copied memory; lowered, the
 search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest additional cost of a solution from which the search continues, as a multiple of a move's
-mean cost. The additional cost is the difference from the best solution. A solution is a set of
-moves that brings the loads of all hosts into their target ranges. The search also continues from
-each solution that is no worse than the one before. Raised, the search spends its time on worse
+"""Largest difference of cost between a solution and the best solution, as a multiple of a move's
+mean cost. The search continues from a solution within this difference. A solution is a set of moves
+that brings the loads of all hosts into their target ranges. The search also continues from each
+solution that is no worse than the one before. Raised, the search spends its time on worse
 solutions; lowered, the search hardly changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of moves that one search step makes beyond the number of moves that the step has
@@ -309,7 +309,8 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
 
 def search(state: State, limits: Limits) -> list[tuple[int, int]]:
     """Return all moves (instance, destination) of the best solution, possibly more than the budget.
-    The moves that relieve the hosts with the largest excess come first."""
+    The moves that relieve the hosts with the largest excess (load outside the target ranges) come
+    first."""
     reach = max(MOST_MOVES, REACH * limits.budget)
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
@@ -439,8 +440,8 @@ class Leveling:
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
-        """Return the remaining excess of all hosts. The sum is rounded so that amounts below the
-        tolerance become 0."""
+        """Return the remaining excess (load outside the target ranges) of all hosts. The sum is
+        rounded so that amounts below the tolerance become 0."""
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
@@ -473,8 +474,8 @@ class Leveling:
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
-        """Make moves one after the other. Stop when no move makes the excess of a host smaller, or
-        when ``most`` moves are made.
+        """Make moves one after the other. Stop when no move makes the excess of a host (load
+        outside the target ranges) smaller, or when ``most`` moves are made.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
@@ -489,8 +490,8 @@ class Leveling:
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
         """Return [(instance, destination)] of the best move or swap of one host; None if no move or
-        swap helps any host. The host is the one with the largest excess among the hosts for which a
-        move or swap helps."""
+        swap helps any host. Of the hosts for which a move or swap helps, the host with the largest
+        excess (load outside the target ranges) is chosen."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
@@ -700,8 +701,8 @@ class Leveling:
 
     def sequence(self) -> list[tuple[int, int]]:
         """Return the moves in the order in which they are to be made. Moves of the host with the
-        largest excess come first. Of the moves of this host, the move that removes most excess
-        comes first."""
+        largest excess (load outside the target ranges) come first. Of the moves of this host, the
+        move that removes most excess comes first."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))
@@ -732,8 +733,9 @@ DIGITS = round(-math.log10(TOLERANCE))
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
     """Return as many moves of ``way`` as the budget and every rule permit, in a possible order.
-    Moves are removed from the end until the remaining moves make the excess smaller and lift no
-    imbalance above both its threshold and its present value.
+    Moves are removed from the end until the remaining moves meet two conditions. They make the load
+    outside the target ranges smaller. They lift no imbalance above both its threshold and its
+    present value.
 
     :param way: the moves, possibly more than the budget
     """

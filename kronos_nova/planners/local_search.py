@@ -62,21 +62,22 @@ repeated. Raised, plans for small clusters take longer; lowered, the best plan i
 because the repetition ends before :data:`ALIKE` searches agree. Not measured."""
 STEP = 4e5
 """Estimated nanoseconds of one step of a search, to which :data:`ITEM` and :data:`PAIR` are added.
-A step makes at most one swap in each candidate plan. Raised, searches make fewer steps in their
-time; lowered, searches make more steps and take longer. An estimate for one core of a server; not
-measured in a bench."""
+A step makes at most one swap in each candidate plan. A search ends when its estimated time is used
+up. Raised, searches end after fewer steps; lowered, searches make more steps and take longer. An
+estimate for one core of a server; not measured in a bench."""
 RESTART = 1e4
-"""Estimated nanoseconds to replace a candidate plan that no swap can improve. Raised, searches make
-fewer steps in their time; lowered, searches make more steps and take longer. An estimate for one
-core of a server; not measured in a bench."""
+"""Estimated nanoseconds to replace a candidate plan that no swap can improve. A search ends when
+its estimated time is used up. Raised, searches end after fewer steps; lowered, searches make more
+steps and take longer. An estimate for one core of a server; not measured in a bench."""
 ITEM = 60
-"""Estimated nanoseconds that each instance adds to one step of a search, for each candidate plan.
-Raised, searches make fewer steps in their time; lowered, searches make more steps and take longer.
-An estimate for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds that each instance adds to one step of a search, for each candidate plan. A
+search ends when its estimated time is used up. Raised, searches end after fewer steps; lowered,
+searches make more steps and take longer. An estimate for one core of a server; not measured in a
+bench."""
 PAIR = 15
-"""Estimated nanoseconds to rate one swap of two instances. Raised, searches make fewer steps in
-their time; lowered, searches make more steps and take longer. An estimate for one core of a server;
-not measured in a bench."""
+"""Estimated nanoseconds to rate one swap of two instances. A search ends when its estimated time is
+used up. Raised, searches end after fewer steps; lowered, searches make more steps and take longer.
+An estimate for one core of a server; not measured in a bench."""
 MOST_SIDE_BY_SIDE = 48
 """Maximum number of candidate plans that a search improves at the same time, by the same array
 operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer plans

@@ -106,9 +106,9 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return (moves, whether any end state was found). The moves lead to the cheapest end state
-        that can be reached by moves one after the other, and are in this order. The moves are None
-        if no end state can be reached in this way.
+        """Return (moves, whether any end state was found). The moves are in order, and lead to the
+        cheapest end state that can be reached by moves one after the other. The moves are None if
+        no end state can be reached in this way.
 
         :param rounds: number of stages of moves in the integer program
         """

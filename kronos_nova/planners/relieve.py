@@ -61,8 +61,8 @@ class Relieve:
     def __init__(self, marks: Marks, least_part: float = 0.0):
         """
         :param marks: the limits and target loads of the policies
-        :param least_part: smallest fraction of a host's load above its target that each move must
-            remove
+        :param least_part: smallest fraction that each move must remove, of the load by which the
+            host exceeds its target
         """
         self._marks, self._least_part = marks, least_part
 
@@ -161,9 +161,10 @@ class Relieve:
 
 
 _Branch = tuple[float, int, int, int, tuple[int, ...], float, np.ndarray]
-"""A branch of the search. Its elements are the lower bound of the memory, the number of instances
-that leave, the number of the branch, the next instance to decide on, the positions of the instances
-that leave, the memory of these instances, and float64 (P,), the load still to be removed."""
+"""A branch of the search for the instances that leave a host. The elements are: the lower bound of
+the memory to copy; the number of instances that leave; the number of the branch; the next instance
+to decide on; the positions of the instances that leave; the memory of these instances; and float64
+(P,), the load still to be removed."""
 
 
 class _Host:
@@ -214,7 +215,8 @@ class _Host:
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
         """Return the moves with the least memory that remove the excess; None if no such moves were
         found. The search decides for one instance after the other whether the instance leaves or
-        stays. The search continues with the branch that has the smallest lower bound of the memory.
+        stays. A branch is a set of decisions made so far. The search always continues with the
+        branch that has the smallest lower bound of the memory.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """

@@ -51,10 +51,10 @@ SEARCHES = 3
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
 lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
-"""Minimum number of most loaded hosts, and also of least loaded hosts, between which moves are
-searched. So many hosts are taken for each policy; if a plan may have many moves, more hosts are
-taken. Raised, plans for large clusters take longer; lowered, the search runs out of hosts that it
-can improve. Not measured."""
+"""Minimum number of hosts at each end of the loads, to and from which moves are searched. The ends
+are the most loaded hosts and the least loaded hosts of each policy. If a plan may have many moves,
+more hosts are taken. Raised, plans for large clusters take longer; lowered, the search runs out of
+hosts that it can improve. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host with which an integer program computes the best
 plan. The program is used in three cases: members of a server group are kept apart; the moves to a
@@ -117,9 +117,9 @@ class Spread:
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
-    """Return (moves, whether a better end state was found that moves one after the other cannot
-    reach). The moves (instance, destination) lead, in this order, to the best end state that can be
-    reached."""
+    """Return two results. The first is the moves (instance, destination) that lead, in this order,
+    to the best end state that can be reached. The second is True if a better end state was found
+    that cannot be reached by moves one after the other."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
