@@ -297,7 +297,7 @@ class GroupPolicy(Rule):
     servers. A place is a host or a failure domain.
 
     If members are kept apart, a place may have at most a given number of members. If members are
-    kept together, a member may move only to a place that has most of the other members.
+    kept together, a member may move only to one of the places with the most other members.
 
     forbids : bool (G,), true for groups to which the rule applies
     firm : bool (G,), true for groups that are never relaxed, even if a host cannot be emptied
