@@ -5,8 +5,8 @@ the two hard policies, and violations of soft policies have a price instead.
 
 Anti-affinity permits at most ``max_server_per_host`` members on a host. Affinity permits a member
 to go only to the host of all other members. If members are already on several hosts, a member may
-go only to a host with most of the other members. So a violated group can be repaired move by move,
-and no move adds a violation.
+go only to one of the hosts with the most other members. So a violated group can be repaired move by
+move, and no move adds a violation.
 
 In a drain, soft policies are relaxed if the host cannot be emptied otherwise. Nova treats soft
 policies as preferences. A tenant who creates a group must not be able to prevent maintenance of a
