@@ -15,9 +15,10 @@ DOWNTIME = 0.5
 Nova's option ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
-"""Maximum number of passes over a guest's memory in the prediction of a live migration. The limit
-matters for a guest that writes nearly as fast as its memory is copied. Fixed: more passes than any
-migration makes."""
+"""Maximum number of rounds of copying in the prediction of a live migration. Each round copies the
+memory that the guest wrote during the round before. The limit matters for a guest that writes
+nearly as fast as its memory is copied. Raised, nothing changes; lowered, predicted durations for
+such guests are too short. Fixed: more rounds than any migration makes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
