@@ -4,13 +4,14 @@ A load with a daily or weekly pattern is well forecast by its value a season (a 
 This is the *seasonal naive* forecast, with which all other forecasts are compared (Hyndman &
 Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
 which season a load follows, or whether it follows any. So five simple forecasts of each load are
-made. They are its present value; its value of yesterday; its value of a week ago; and these two
-past values plus the change of the load since yesterday or since a week ago, which follows growth.
-The five are combined with weights inverse to the mean square of their errors during the last day
-(Bates & Granger, The Combination of Forecasts, Operational Research Quarterly 20, 1969). Each lead
-(hours ahead) has its own weights. For the next hour, the present value counts most; for later
-hours, the values a season ago. The M-competitions found that combinations of simple forecasts are
-hard to beat (Makridakis et al., International Journal of Forecasting 36, 2020).
+made. Three of the five are values of the load: the present value, the value of yesterday, and the
+value of a week ago. The other two are the values of yesterday and of a week ago after a shift. The
+shift is the difference between the present value and the value at the present hour of that day, and
+so follows growth. The five are combined with weights inverse to the mean square of their errors
+during the last day (Bates & Granger, The Combination of Forecasts, Operational Research Quarterly
+20, 1969). Each lead (hours ahead) has its own weights. For the next hour, the present value counts
+most; for later hours, the values a season ago. The M-competitions found that combinations of simple
+forecasts are hard to beat (Makridakis et al., International Journal of Forecasting 36, 2020).
 
 To judge the forecast, it is repeated for each hour of the last day, with weights from other hours,
 and compared with the actual values. All loads are means of whole hours.
@@ -21,9 +22,9 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Number of past hours for which a forecast is computed and compared with the actual load. These
-hours are the last day. Raised, a change in the daily course of loads is noticed later; lowered,
-some hours of the day are never compared. Fixed by the hours of a day."""
+"""Number of past hours, the last day, for which a forecast is computed and compared with the actual
+load. Raised, a change in the daily course of loads is noticed later; lowered, some hours of the day
+are never compared. Fixed by the hours of a day."""
 DAYS = 2 * ORIGINS + 1
 """Number of past hours whose mean loads are read for forecasts from the previous day. The number is
 the sum of the 24 hours of :data:`ORIGINS`, the 24 hours before, and one hour. Fixed by
