@@ -40,9 +40,9 @@ search. Raised, plans for large clusters take longer; lowered, plans for large c
 Not measured separately."""
 LONGER = 2.5
 """Factor (no unit) that prolongs a search after it has found a better plan. The search goes on
-until this factor times the time that it had used when it found the plan. An upper bound applies in
-addition. Raised, searches last longer after an improvement; lowered, searches stop while plans
-still become better. Not measured."""
+until it has used this factor times the time that it had used when it found the better plan. An
+upper bound applies in addition. Raised, searches last longer after an improvement; lowered,
+searches stop while plans still become better. Not measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is
 mostly the imbalance after the plan. Raised, searches end sooner; lowered, improvements that do not
@@ -93,11 +93,12 @@ candidate plans; lowered, candidate plans with many moves get fewer swaps than t
 measured."""
 COOLED = 0.8
 """Ratio of two temperatures (no unit) at which a search computes its tables again. Swaps are rated
-by these tables, which are computed for one temperature. The higher the temperature, the more do
-hosts of medium load count. The tables are computed again if the present temperature of the search
-falls below this ratio times the temperature of the tables, or rises above the temperature of the
-tables divided by this ratio. Raised, plans take longer without being better; lowered, swaps are
-rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
+by these tables, which are computed for one temperature. The higher the temperature, the larger is
+the weight of hosts with medium load. The tables are computed again if the present temperature of
+the search falls below this ratio times the temperature of the tables, or rises above the
+temperature of the tables divided by this ratio. Raised, plans take longer without being better;
+lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do not
+affect plans."""
 POOL = 16
 """Maximum number of best plans from which new candidate plans are made. If a search has less than
 twice as many candidate plans, half their number is used instead. Raised, good plans are improved

@@ -374,10 +374,10 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
 
     A move waits for the last earlier move of its own instance. A move also waits for the last
     earlier move of an instance that must not be moved at the same time. In addition, a move waits
-    for earlier departures if its destination has room for all instances that arrive up to this move
-    only after some of these departures. The departures are the moves off the destination, and off
-    the hosts that share room with the destination. So no host ever holds more instances than in the
-    given order, whichever move ends first.
+    for earlier departures if its destination lacks room: without departures, the destination could
+    not hold all instances that arrive up to this move. The departures are the moves off the
+    destination, and off the hosts that share room with the destination. So no host ever holds more
+    instances than in the given order, whichever move ends first.
 
     :param before: the state before the plan
     """

@@ -246,9 +246,9 @@ class Swaps:
         with; rows are padded with the dummy item of the drawn host
     there, goals : intp (n, b), present hosts of the second items, and destinations of the second
         items
-    changes : float32 (n, a, b), change by each swap of the softened value, a smooth approximation
-        of the imbalance. If plans may have many moves, the change by a swap that takes two more
-        moves is halved
+    changes : float32 (n, a, b), change of the softened value by each swap. The softened value is a
+        smooth approximation of the imbalance. If plans may have many moves, the change by a swap
+        that takes two more moves is halved
     drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive, [:, 1] to send;
         if plans may have many moves, only the first weights are used
     back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
