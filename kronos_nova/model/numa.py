@@ -522,9 +522,9 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return bool (H, C) for each part of an instance of the kind ``kind``. A part is one cell
-        of an instance's NUMA topology. The result is true for host cells that can hold fewer parts
-        of the kind ``slot`` once the part is added."""
+        """Return a list with an array bool (H, C) for each part of an instance of ``kind``. A part
+        is one cell of an instance's NUMA topology. An array is true for host cells that can hold
+        fewer parts of the kind ``slot`` once the part is added."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
