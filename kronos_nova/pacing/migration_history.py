@@ -111,16 +111,17 @@ ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations with which exactly half of their mean deviation is applied to later
+"""Number of past migrations with which half of their mean deviation is applied to later
 predictions. With fewer migrations, a smaller part is applied; with more migrations, a larger part.
 The deviation is that of actual from predicted durations, for one instance, one pair of hosts or one
 memory size. Raised, slow instances and links are learnt later; lowered, deviations by chance are
 learnt. Not measured."""
 MOST = 8.0
-"""Largest ratio of the measured to the predicted duration of a past migration that later
-predictions use (no unit). A larger ratio counts as this value, and a ratio below the reciprocal
-counts as the reciprocal. Raised, one migration that hung makes a pair of hosts seem slow; lowered,
-the predicted durations of migrations between slow hosts are too short. Not measured."""
+"""Largest ratio of the measured to the predicted duration of a past migration that is not reduced
+(no unit). A larger ratio counts as this value, and a ratio below the reciprocal counts as the
+reciprocal. The ratios correct later predictions. Raised, one migration that hung makes a pair of
+hosts seem slow; lowered, the predicted durations of migrations between slow hosts are too short.
+Not measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""
