@@ -1,4 +1,5 @@
-"""The aggregates in scope, their hosts and instances, and the aggregates that share hosts."""
+"""The aggregates that Kronos plans (the scope), with their hosts and instances. Aggregates that
+share hosts are planned together."""
 
 import collections
 import dataclasses
@@ -130,10 +131,10 @@ class ScopeIndex:
             sorted((*stayed, *came), key=lambda instance: instance.uuid)))
 
     def around(self, scope: Scope) -> Snapshot:
-        """Return the part of the snapshot that concerns a scope, as it was before any move of this
-        cycle. The part has the hosts and instances of ``scope``, with their aggregates and server
-        groups. It also has the moves in progress from or to these hosts, with the moved instances.
-        """
+        """Return the part of the snapshot that concerns a scope, without the moves that this cycle
+        has planned. The part has the hosts and instances of ``scope``, with their aggregates and
+        server groups. It also has the moves in progress from or to these hosts, with the moved
+        instances."""
         whole = self._snapshot
         uuids = {instance.uuid: None for instance in scope.instances}
         moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *scope.host_names))
@@ -167,15 +168,14 @@ def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
 
 def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
                    ) -> dict[str, frozenset[str]]:
-    """Return the unit of each aggregate: all aggregates that have to be planned together with it,
-    itself included.
+    """Return {name of an aggregate: names of the aggregates in its unit}. The unit of an aggregate
+    has all aggregates that have to be planned together with it, and the aggregate itself.
 
     A unit is planned, locked and put into cooldown as a whole. Two aggregates that have a host in
     common belong to one unit. Aggregates that are connected through other aggregates belong to one
     unit as well. An aggregate that has no hosts or is not known is a unit of its own.
 
-    :param hosts_of: names of the hosts of each aggregate
-    :returns: {name: the names of its unit}
+    :param hosts_of: {name of an aggregate: names of its hosts}
     """
     names = tuple(names)
     of_host = collections.defaultdict(list)

@@ -1,4 +1,5 @@
-"""The check of whether a plan that waits for approval, or was approved, is still valid."""
+"""The check of plans that wait for approval or were approved. The cloud may have changed since a
+plan was made."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -43,9 +44,9 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check an older plan against the present state. Its moves have to be still permitted.
-    Together they have to lower the imbalance by at least the fraction :data:`LEAST_GAIN` of what
-    the plan promised."""
+    """Check an older plan against the present state. The check finds the moves that are no longer
+    permitted. It also finds out whether the other moves still lower the imbalance by the fraction
+    :data:`LEAST_GAIN` of the decrease that the plan promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -77,13 +78,14 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return the moves of a plan that may not be made any more, with the reasons. A move may not
-    be made if it is no longer permitted, if it was planned to empty a host that would not become
-    empty now, or if it no longer gains enough. Moves that depend on such a move may not be made
+    """Return the moves of a plan that may not be made any more, with the reasons. There are three
+    reasons: the move is no longer permitted, the host that it was to empty would not become empty
+    now, or the move no longer gains enough. Moves that depend on such a move may not be made
     either.
 
     :param state: state before any move; the check changes it
-    :param capped: model of the state with the overload ceiling
+    :param capped: model of ``state`` with the additional rule that no move may load a host above
+        the overload ceiling (``limits.overload_ceiling``)
     """
     wrong, steps = replay(case, state, capped, report)
     moves = sorted(report.moves, key=lambda move: move.order)
@@ -99,10 +101,12 @@ def check_again(case: PlanningCase, state: State, capped: Model,
 
 def replay(case: PlanningCase, state: State, capped: Model,
            report: AggregateReport) -> tuple[dict[int, str], dict[int, Step]]:
-    """Make the moves of a plan that are still permitted in a state, one after the other.
+    """Apply the moves of a plan to a state, in the order of the plan. Moves that are no longer
+    permitted are left out.
 
     :param state: state before any move; it is changed
-    :param capped: model of the state with the overload ceiling
+    :param capped: model of ``state`` with the additional rule that no move may load a host above
+        the overload ceiling
     :returns: {order: reason} of the moves that are not permitted, and {order: Step} of the moves
         that are permitted
     """
@@ -140,8 +144,8 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the orders of the moves at the end of a plan that no longer pay. The moves before
-    them still gain what they cost. The result may be empty, or have all moves.
+    """Return the orders of the moves to leave out at the end of a plan. Without these moves, the
+    plan gains at least what its moves cost. The result may be empty, or have all moves.
 
     :param after: state after the moves
     :param steps: {order: Step} of the moves that spread load
@@ -161,18 +165,18 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share of a new plan's gain by which the new plan must be better than a waiting plan to replace
-it. A waiting plan waits for the approval of an operator. The gain of a plan is the decrease of the
-imbalance, and the better plan ends at a lower imbalance. Raised, plans that are far from the best
-continue to wait for approval; lowered, waiting plans are replaced after small changes of load.
-Chosen so that an empty host that returns to service leads to a replacement, and a fluctuation of
-the size of a threshold does not; not measured."""
+"""Share of the gain of a new plan that decides whether the new plan replaces a plan that waits for
+approval. The gain is the decrease of the combined imbalance by the new plan. The waiting plan is
+replaced if its end imbalance is higher than that of the new plan by more than this share of the
+gain. Raised, plans that are far from the best continue to wait for approval; lowered, waiting plans
+are replaced after small changes of load. Chosen so that an empty host that returns to service leads
+to a replacement, and a fluctuation of the size of a threshold does not; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring
-to be started. The loads may have changed since the plan was made. Plans with moves for another
-purpose than balancing load are not checked. Raised, fewer approved plans are started; lowered,
-plans that copy memory for little gain are started. Not measured."""
+when it starts. The loads may have changed since the plan was made. Plans with a move for another
+purpose than spreading load start without this check. Raised, fewer approved plans are started;
+lowered, plans that copy memory for little gain are started. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -190,13 +194,14 @@ class ProposalOutlook:
 
 def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
             marks: Marks, weights: np.ndarray) -> ProposalOutlook:
-    """Return the ProposalOutlook of a plan: the state that it would reach from ``start``.
+    """Return the ProposalOutlook of a plan: the state that the plan would reach from ``start``.
 
     :param report: the report with the plan
     :param case: the aggregate's planning problem
-    :param capped: the model of ``start`` with the overload ceiling
+    :param capped: the model of ``start`` with the additional rule that no move may load a host
+        above the overload ceiling
     :param end: the state at the end of a new plan, with which the waiting plan is compared
-    :param marks: the loads above which hosts are hot
+    :param marks: the loads above which hosts are hot (too loaded)
     :param weights: float64 (P,), weights of the policies in the combined imbalance
     """
     state = start.copy()
@@ -235,8 +240,8 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 def replaced_because(new: AggregateReport, level: str) -> str:
     """Return the reason why a new plan replaces a plan that waits for approval and has another
-    purpose; '' if the waiting plan is kept. There are two purposes: to repair rules, and to make
-    all other moves.
+    purpose; '' if the waiting plan is kept. A plan has one of two purposes: to repair rules, or to
+    make all other moves.
 
     :param level: automation level of the new plan
     """

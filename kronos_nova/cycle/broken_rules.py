@@ -1,7 +1,7 @@
-"""Moves of running plans that rules of operators do not permit any more.
+"""Moves of plans in progress that the rules of operators no longer permit.
 
-A plan obeys the rules of the time at which it was made. While its moves wait, rules may change, and
-the times in which servers may be moved may end.
+A plan obeys the rules that were valid when the plan was made. While moves of the plan wait, an
+operator may change the rules. A rule may also permit moves only at certain times, which may end.
 """
 
 import collections
@@ -18,10 +18,11 @@ from kronos_nova.policies.selection import Selections
 def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float) -> dict[str, str]:
     """Return {uuid of a move: a text with the rule that the move violates}.
 
-    Rules that may be broken to empty hosts do not apply to moves that empty a host. Times in which
-    servers may be moved do not apply to moves that make room, because an operator requested these
-    moves. Rules about several servers are not checked here, but by the next plan, because earlier
-    moves may make such a rule true or false.
+    * A rule that may be broken to empty hosts is not checked for moves that empty a host.
+    * A rule that permits moves only at certain times is not checked for moves that make room,
+      because an operator requested these moves.
+    * A rule about several servers is not checked for any move. The next plan checks such rules,
+      because an earlier move may violate or repair them.
 
     :param moves: moves that have not begun
     :param now: Unix seconds

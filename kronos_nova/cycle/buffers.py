@@ -1,5 +1,5 @@
-"""The room that buffers keep free for new servers, in one evaluation. Other moves are not planned
-into this room. If a buffer has lost room, moves are planned that make the room again."""
+"""The room that buffers keep free for new servers, in one evaluation. No move is planned into this
+room. If a buffer has lost room, moves that make the room again are planned."""
 
 import dataclasses
 from collections.abc import Collection
@@ -43,8 +43,8 @@ class KeptBuffers:
 
     snapshot : the cloud, in which the room of buffers counts as used
     states : the buffers, each with the number of wanted servers and the number that fits
-    warnings : {aggregate: texts for an operator about buffers that are not kept}
-    maker : planner of moves that make lost room of buffers again
+    warnings : {aggregate: texts for an operator about buffers for which no room can be kept}
+    maker : planner of moves that restore room that buffers have lost
     """
 
     snapshot: Snapshot
@@ -120,7 +120,7 @@ def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[B
              options: EngineOptions, policies: PolicySet) -> tuple[Snapshot, list[BufferState]]:
     """Return the snapshot in which the room of buffers counts as used, and the state of each
     buffer. In mode ``pack``, buffers keep room on the hosts with most free room; in mode
-    ``spread``, they keep an equal fraction of many hosts."""
+    ``spread``, they keep an equal fraction of the room of many hosts."""
     return buffers.reserve(snapshot, rules, known, options.packs_numa_cells,
                            policies.mode == 'pack')
 
@@ -182,10 +182,11 @@ class _RoomMaker:
         """Return moves after which more servers of a buffer fit; an empty tuple if no such moves
         are found.
 
-        The moves replace the plan of the report. If the report has a plan, moves off the source
-        hosts of this plan are therefore preferred. They are used if they make at least as much
-        room as unrestricted moves, and copy no more memory than the unrestricted moves and the
-        replaced plan together.
+        The returned moves replace the plan of the report. If the report has a plan, moves are also
+        searched that only leave the source hosts of this plan. These moves are returned if they
+        make at least as much room as the moves of an unrestricted search, and copy no more memory
+        than the unrestricted moves and the replaced plan together. Otherwise the unrestricted moves
+        are returned.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

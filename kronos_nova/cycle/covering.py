@@ -1,5 +1,6 @@
-"""Plans after which losses of hosts and failure domains are covered again: all servers of a lost
-host or domain could restart elsewhere."""
+"""Plans that make room for the servers of a lost host or failure domain. The loss of a host or
+failure domain is covered if all servers there could restart elsewhere. After such a plan, more
+losses are covered."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -35,11 +36,11 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     """Return the reports, some of them with a plan that covers the loss of a host or failure domain
     again. After such a plan, all servers of this host or domain could restart elsewhere, as the
     options ``failover_hosts`` and ``failover_domains`` demand. The plan replaces a plan whose moves
-    are chosen by load. Its purpose is repair, so that it has the automation level of repairs.
+    are chosen by load. The plan counts as a repair, and has the automation level of repairs.
 
     :param snapshot: the cloud, in which room held for new servers counts as used
     :param taken: the cloud, in which the room of buffers counts as used in addition; servers of
-        lost hosts may use this room, moves may not
+        lost hosts may use the room of buffers, moves may not
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]

@@ -224,8 +224,8 @@ class Cycle:
 
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
-        """Make the allocations in placement agree with the holds (room kept for new servers). The
-        result describes the allocations that placement has then."""
+        """Make the allocations in placement agree with the holds (room kept for new servers).
+        Return the allocations that placement has afterwards."""
         found = [SettledAllocations()]
         if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
             return found[-1]
@@ -247,8 +247,8 @@ class Cycle:
     @staticmethod
     def _whole_units(options: EngineOptions,
                      units: Mapping[str, frozenset[str]]) -> EngineOptions:
-        """Return the options without the aggregates that share hosts with an aggregate outside of
-        the options. Another worker may be planning that other aggregate."""
+        """Return the options without the aggregates that share hosts with an aggregate that the
+        options do not name. Another worker may be planning that aggregate."""
         names = options.aggregates
         if names is None:
             return options
@@ -263,8 +263,8 @@ class Cycle:
 
     def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
                            planner_ports: PlannerPorts) -> None:
-        """Choose, for each server that found no host, the aggregate in which room is made for
-        it."""
+        """Choose an aggregate for each new server for which Nova found no host. Moves make room for
+        the server in this aggregate."""
         wanted = [each for each in self.cycle_ports.holds.in_states((hold.REQUESTED,))
                   if each.aggregate == hold.ANY]
         if not wanted:
@@ -278,7 +278,7 @@ class Cycle:
     def _carry_out_requests(self, snapshot: Snapshot, options: EngineOptions,
                             planner_ports: PlannerPorts,
                             measurements: Measurements) -> EngineOptions:
-        """Plan the requests of operators, such as drains, and record their plans. Returns the
+        """Plan the requests of operators, such as drains, and record their plans. Return the
         options without the aggregates that have such requests."""
         for make in self.cycle_ports.requesters:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)

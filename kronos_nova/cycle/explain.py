@@ -75,9 +75,9 @@ def alternatives(state: State, steps: Iterable[tuple[str, Step]],
     """Yield the best alternative of each step of a plan: the other move that would have lowered the
     combined imbalance most. The alternative is None if rules and policies permit no other move.
 
-    If a step spreads load, its alternatives are moves of all servers of its source host. In all
-    other phases, the alternatives move the same server to other hosts. If the load of the server is
-    not known, the best alternative is the move to the host with most free room.
+    If a step spreads load, its alternatives are moves of all servers of its source host. For any
+    other step, the alternatives are moves of the same server to other hosts. If the load of the
+    server is not known, the best alternative is the move to the host with most free room.
 
     :param state: the state before the first step; the steps are made in it
     :param steps: (phase, step)
@@ -119,9 +119,9 @@ LOOKED_AT = 2000
 first. Raised, a report takes longer; lowered, fewer instances have an explanation. Not measured."""
 
 NEAREST = 16
-"""Maximum number of destinations that are checked to explain why an instance stays on its host. The
-check evaluates the constraints. Raised, a report takes longer; lowered, the explanation considers
-fewer destinations. Not measured."""
+"""Maximum number of destinations that a report considers to explain why an instance stays on its
+host. For each destination, the report finds the rule that forbids the move. Raised, a report takes
+longer; lowered, the explanation considers fewer destinations. Not measured."""
 
 PAIRS_AT_ONCE = 1_000_000
 """Approximate number of pairs of an instance and a host for which one call evaluates the
@@ -196,9 +196,12 @@ def not_evacuated(state: State, budget_left: int,
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
-    """Return the reason why an instance cannot leave its draining host, as (a word of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS`, a line for a person); None if the instance can
-    leave."""
+    """Return the reason why an instance cannot leave its draining host; None if the instance can
+    leave. If all destinations refuse the instance, the reason is that of a destination which passes
+    the most rules.
+
+    :returns: (a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, a text for an operator)
+    """
     hosts = np.arange(len(state.problem.hosts))
     hosts = hosts[hosts != state.vm_host[vm]]
     if not len(hosts):
@@ -234,8 +237,8 @@ def blocked(state: State, host: int, held: dict[int, str],
 
 def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray,
            accepted: np.ndarray) -> np.ndarray:
-    """Return for each instance the word of :data:`SKIP_REASONS` for why it stayed; '' if it could
-    have been moved.
+    """Return for each instance a word of :data:`SKIP_REASONS` that says why the instance stayed.
+    The word is '' if the instance could have been moved.
 
     :param pairs: indexes of instances (n,), and indexes of possible destinations (m,)
     :param gains: bool (n, m), True if a move would gain something
@@ -258,7 +261,7 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
     useful if a move of the instance to it would lower the imbalance or free a host. Only the first
     :data:`NEAREST` useful hosts of an instance are considered.
 
-    :param vms: indexes of instances that all their useful hosts refuse
+    :param vms: indexes of instances for which every useful host is refused
     :param useful: bool (n, m), the useful hosts of each instance
     """
     nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
@@ -307,11 +310,11 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Least number of live migrations not made by Kronos for which a report warns of another balancer.
-Only migrations of servers that Kronos has moved before are counted. The migrations of the last
-``no_return_window`` or ``server_grace`` are counted, whichever is longer. Raised, another balancer
-is reported later; lowered, an operator who moves two servers back by hand causes a warning. Not
-measured."""
+"""Least number of live migrations by others than Kronos for which a report warns of another
+balancer. Only migrations of servers that Kronos has moved before count. They count if they ended in
+the last ``no_return_window`` or ``server_grace`` seconds, whichever is longer. Raised, another
+balancer is reported later; lowered, an operator who moves two servers back by hand causes a
+warning. Not measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
@@ -491,7 +494,10 @@ def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
 
 
 def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
-    """Return the report of an aggregate in which nothing is moved."""
+    """Return the report of an aggregate in which nothing is moved.
+
+    :param why: warnings for the report
+    """
     return _report(found.given, found.scope, found.load, outcome, found, found.before,
                    (*why, *_blocked_hosts(found, found.before), *found.warnings()))
 
@@ -575,8 +581,8 @@ def _domains_of_rules(found, uuids):
 
 
 def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
-    """Yield notes for the report of a plan: moves that would begin too late or were left out, and
-    targets that are not reached."""
+    """Yield notes for the report of a plan. The notes name moves that would begin too late, moves
+    that were left out, and targets that the plan does not reach."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
     if timely.kept_back:
@@ -704,7 +710,8 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
 
 def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
-    """Return the fields ``coverage`` and ``sample_age`` of a policy's PolicyReport, by name."""
+    """Return the fields ``coverage`` and ``sample_age`` of a policy's PolicyReport, as {field:
+    value}."""
     found = load.answered.get(name, Answered())
     age = given.planner_ports.now - found.oldest
     return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}

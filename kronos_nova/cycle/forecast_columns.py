@@ -1,4 +1,5 @@
-"""Forecasts in the model: a policy with a forecast has one more column for each hour to come."""
+"""Forecasts in the planning problem. A policy with a forecast has one more column of loads for each
+hour that is forecast."""
 
 import dataclasses
 import itertools
@@ -42,11 +43,11 @@ Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:
-    """The hourly means of a query's series, by the value of a label.
+    """The hourly means of the series of one query. Each series is known by the value of a label.
 
-    Hours are numbered from 1970 on. The first cycle in an hour queries only the hours that are
-    missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take some 10
-    MiB.
+    Hours are numbered from the beginning of 1970. The first cycle in an hour queries only the hours
+    that are missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take
+    some 10 MiB.
     """
 
     def __init__(self) -> None:
@@ -163,7 +164,8 @@ class ForecastColumns:
     ``is_faulty`` is True if a query has no answer, or an answer in another unit.
 
     names : names of the columns; empty if the forecast is not used, for the reason in ``detail``
-        weights, variances : float64 (V, K), forecast weights of the instances, and their variances
+    weights : float64 (V, K), forecast weights of the instances
+    variances : float64 (V, K), variances of ``weights``
     scores : float64 (H, K), forecast scores of the hosts
     """
 
@@ -255,7 +257,7 @@ class _Kept:
 
 
 class _Asked:
-    """A maker of the forecast of one policy in one cycle."""
+    """The forecast of one policy in one cycle, while it is being made."""
 
     def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
                  now: float) -> None:
@@ -369,8 +371,8 @@ class _Asked:
 
 
 def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
-    """Return {name: ForecastColumns without columns} of the policies with a forecast. It is for
-    cycles in which no forecast is used.
+    """Return {name: ForecastColumns without columns} of the policies with a forecast, for cycles in
+    which forecasts are not used.
 
     :param why: the reason, for reports
     """
@@ -419,15 +421,16 @@ def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[i
 
 def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
              with_variances: bool) -> Problem:
-    """Return the problem with an additional column for each hour of a policy's forecast.
+    """Return the problem with an additional column for each forecast hour of a policy.
 
-    Planners treat each column as a policy with the threshold of its own policy, so the hour with
-    the largest excess counts. The columns of the measured loads come first and keep the weights of
-    their policies. The columns of all later hours of a policy together have the same weight as the
-    policy's column of measured loads. So load that lasts counts more than load that ends soon.
+    Planners treat each column as a policy of its own. The column has the threshold of its policy.
+    So a plan reacts to the hour that exceeds the threshold most. The columns of the measured loads
+    come first and keep the weights of their policies. All forecast columns of a policy together
+    have the same weight as the policy's column of measured loads. So load that lasts for all hours
+    counts more than load that ends soon.
 
-    :param with_variances: True to add the variances of forecasts, for planning that uses
-        variances; False to leave them out
+    :param with_variances: True to add the variances of forecasts, for planning that uses variances;
+        False to leave them out
     """
     found = [(number, forecasts[name]) for number, name in enumerate(problem.policies)
              if name in forecasts and forecasts[name].names]

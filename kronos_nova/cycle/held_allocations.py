@@ -1,8 +1,9 @@
-"""Allocations in placement that keep room for new servers (holds). Each evaluation makes, checks
-and removes such allocations.
+"""Allocations in placement that keep room for new servers. The record of such room is a hold. Each
+evaluation makes, checks and removes these allocations.
 
-The uuids of the consumers are recorded in the hold before an allocation is made, and until it is
-removed. So the next evaluation can find the allocations even if a process dies in between.
+An allocation belongs to a consumer. Before an allocation is made, the uuid of its consumer is
+recorded in the hold. The uuid stays recorded until the allocation is removed. So the next
+evaluation can find the allocation even if a process dies in between.
 """
 
 import collections

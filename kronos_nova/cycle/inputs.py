@@ -32,20 +32,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
-    """The ports of planning: the sources and callbacks that the steps of an evaluation use.
+    """The sources and callbacks that the steps of an evaluation use to plan.
 
     source : metrics source for the policies' queries
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
-    dry_run : asks Nova or placement, once for each chosen move, whether the move would be
-        permitted
-    names_elsewhere : called with the name of an attribute of instances, and with values; returns
-        the values that an instance outside of the snapshot has
+    dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
+    names_elsewhere : called with the name of an attribute of instances, and with values of the
+        attribute; returns the values that an instance outside of the snapshot has
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
         approval, if a new plan was made as well
-    forecast_cache : histories read for the forecasts of earlier cycles
+    forecast_cache : past loads read in earlier cycles, for forecasts
     loss_memory : hosts on which the servers of a lost host could restart, as found in earlier
         cycles
     """
@@ -78,7 +77,8 @@ class PlannerPorts:
 class Inputs:
     """The input for all aggregates of an evaluation.
 
-    history : the planning history, with the instances whose live migration would not end
+    history : the planning history; it names the instances whose live migration is not expected to
+        end
     pace : estimates the durations of moves
     scopes : index of the hosts and instances of each aggregate
     rules : input of constraints in addition to the snapshot

@@ -1,5 +1,6 @@
-"""The rule that no plan uncovers the loss of a host or failure domain. A loss is covered if all
-servers of the lost host or domain can restart elsewhere."""
+"""The rule that protects covered losses of hosts and failure domains. A loss is covered if all
+servers of the lost host or domain can restart elsewhere. A loss that is covered before a plan has
+to be covered after the plan."""
 
 import dataclasses
 from collections.abc import Collection
@@ -36,8 +37,8 @@ def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class LossRules:
-    """The rules for the plans of one evaluation. The rule for a plan takes the moves of all earlier
-    plans as made."""
+    """The rules for the plans of one evaluation. The rule for a plan is checked in the cloud in
+    which the moves of all earlier plans are made."""
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts):
@@ -71,8 +72,8 @@ class LossRules:
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """Return {order of a move that would violate the rule: reason}; empty if there is no rule. The
-    plan obeys the rule without these moves."""
+    """Return {order of a move that would violate the rule: reason}; empty if there is no rule.
+    Without the moves in the result, the plan obeys the rule."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 

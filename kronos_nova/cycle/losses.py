@@ -1,5 +1,6 @@
-"""The check of which losses of hosts are covered. A loss is covered if all servers of the lost
-host could restart elsewhere. The check uses at most a fraction of each evaluation's time."""
+"""The check of which losses of hosts are covered. A loss is covered if all servers of the lost host
+could restart elsewhere. In the long run, the check takes a fraction of the time of the
+evaluations."""
 
 import collections
 import dataclasses
@@ -44,17 +45,18 @@ Raised, small clouds are checked more often, and their evaluations take longer; 
 clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes this
 time."""
 SAVED = 1.25
-"""Ratio of the time collected for a check of losses of hosts to the duration of the previous check
-(no unit). Each evaluation adds some time, and the next check begins when this ratio is reached.
-Time that the check leaves over is used to check whether servers still restart in the order in which
-Nova would restart them. Raised, checks are rarer, and the order is checked for more hosts; lowered,
-checks are more frequent, and the order is checked for fewer hosts. Not measured."""
+"""Factor (no unit) on the duration of the last check of losses of hosts. Each evaluation saves some
+time for the next check. The next check begins when the saved time reaches this factor times the
+duration of the last check. Time that is left after the check is used for a second question: do the
+servers still restart if Nova restarts them in its own order? Raised, checks are rarer, and the
+order is checked for more hosts; lowered, checks are more frequent, and the order is checked for
+fewer hosts. Not measured."""
 COLD = 3.0
 """Ratio of the duration of the first check of losses of hosts to that of the second check (no
-unit). The duration of the second check is estimated by this ratio. Later checks are faster because
-they reuse earlier results. Raised, the second check begins sooner, and its time may not suffice for
-all hosts; lowered, the second check begins later. Measured for 1,000 hosts: the first check takes
-2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
+unit). Later checks are faster than the first, because they reuse its results. The ratio is used to
+estimate the duration of the second check. Raised, the second check begins sooner, and its time may
+not suffice for all hosts; lowered, the second check begins later. Measured for 1,000 hosts: the
+first check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;
@@ -78,7 +80,8 @@ class LossJudge:
     """A checker of which losses of hosts and failure domains are covered in each aggregate. The
     results are kept for later evaluations.
 
-    rule_memory : placements that are kept for the rule of :mod:`kronos_nova.cycle.loss_rule`
+    rule_memory : hosts on which lost servers could restart, kept for the rule of
+        :mod:`kronos_nova.cycle.loss_rule`
     """
 
     def __init__(self) -> None:

@@ -45,7 +45,8 @@ UUID = 'uuid'
 NamesElsewhere = Callable[[str, Collection[str]], set[str]]
 
 Profile = tuple[dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]
-"""({value of a label: samples of a profile}, warnings). A profile has the load of each instance."""
+"""({value of a label: samples}, warnings) of a profile. A profile is the answer to a query for the
+load of each instance."""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
@@ -165,7 +166,8 @@ class MetricsReader:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answered:
-    """The quality of the answer to a policy's imbalance query, even of an answer that is not used.
+    """The quality of the answer to a policy's imbalance query. An answer has a quality even if the
+    answer is not used.
 
     coverage : fraction of the available hosts that have a sample
     oldest : Unix seconds of the oldest of these samples; NaN = there is none
@@ -477,7 +479,7 @@ class Measurements:
 
 
 def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
-    """Return the load of an aggregate. It is measured only once in an evaluation."""
+    """Return the load of an aggregate. The load is measured only once in an evaluation."""
     options, now = given.options, given.planner_ports.now
     age = options.max_sample_age
     rules = host_readings.ScoringRules(

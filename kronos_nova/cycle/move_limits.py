@@ -52,7 +52,7 @@ class MoveLimits:
 
 
 class RemainingMoveLimits:
-    """The moves that the limits on moves still permit, while one aggregate is planned.
+    """The numbers of moves that the limits still permit, while one aggregate is planned.
 
     Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
     instance with the largest load on the host; a move of this instance itself has no cause. Once a

@@ -33,8 +33,8 @@ class Observation:
 
     scopes : names of the aggregates that are read; None for the whole cloud
     last : {aggregate: outcome of its last evaluation}
-    proposed : {aggregate: PlanRecord that waits for approval there}
-    units : {planned aggregate: the aggregates that share hosts with it, itself included}
+    proposed : {aggregate: PlanRecord of its plan that waits for approval}
+    units : {planned aggregate: the aggregates that share hosts with it, and the aggregate itself}
     """
 
     snapshot: Snapshot
@@ -73,8 +73,8 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
 
 def _units(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
            snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return for each planned aggregate the aggregates that share hosts with it, itself
-    included."""
+    """Return {planned aggregate: the aggregates that share hosts with it, and the aggregate
+    itself}."""
     switches, levels = cycle_ports.switches.read(), rules.automation
     names = {name for name in rules.in_scope
              if switches.planning_level(name, levels) != automation.OFF}
@@ -149,6 +149,6 @@ def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[Past
 
 def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """Return for each aggregate the longest remaining cooldown, in seconds, of the aggregates that
-    share hosts with it, itself included."""
+    """Return {aggregate: seconds of its remaining cooldown}. An aggregate has the longest of its
+    own cooldown and the cooldowns of the aggregates that share hosts with it."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

@@ -39,12 +39,12 @@ because a few unusual hosts were refused. Chosen because a filter that refuses a
 CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
-"""Largest number of possible destinations of an instance at which all destinations are tried. Such
-an instance is left in place for some time only after Nova's scheduler refused all of them. If an
-instance has more destinations, :data:`ENOUGH` refusals suffice. Raised, an instance that no host
-takes costs more requests to the scheduler; lowered, an instance that fits on few hosts is left in
-place before the right host was tried. Chosen as the number of hosts in a rack that have a certain
-device; not measured."""
+"""Maximum number of possible destinations of an instance for which every destination is tried. Such
+an instance is left in place for some time only after Nova's scheduler refused all of the
+destinations. If an instance has more destinations, :data:`ENOUGH` refusals suffice. Raised, an
+instance that no host takes costs more requests to the scheduler; lowered, an instance that fits on
+few hosts is left in place before the right host was tried. Chosen as the number of hosts in a rack
+that have a certain device; not measured."""
 
 PLANNING_SHARE = 0.6
 """Share of the remaining planning time that one search for a plan may use. The planning time is
@@ -109,9 +109,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the effect of earlier moves of the plan on the destination of a move. Instances
-        that arrive at the destination always count. Instances that leave the destination count only
-        if the move waits for them."""
+        """Return the instances that arrive at the destination of a move, or leave it, in earlier
+        moves of the plan. All arriving instances are returned. Leaving instances are returned only
+        if the move waits for their moves."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -171,10 +171,10 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return True if the scheduler has refused so many hosts that no move of the instance is
-        tried for some time; False otherwise. Refusals count for all instances of the same kind. The
-        number of refusals that is needed depends on the host of the instance, so that other
-        instances of the kind may still be tried.
+        """Return True if the scheduler has refused enough hosts, so that no move of the instance is
+        tried for some time; False otherwise. A refusal counts for all instances of the same kind.
+        The number of refusals that is enough depends on the number of possible destinations of the
+        instance. So other instances of the kind may still be tried.
 
         :param hosts: {refused host: reason} for the kind of the instance
         """

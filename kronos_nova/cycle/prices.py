@@ -24,38 +24,45 @@ from kronos_nova.units import HOUR
 from kronos_nova.units import MIB_PER_GIB
 
 COPY_CORES = 2.0
-"""Number of CPU cores that a live migration keeps busy, one on each of its two hosts. The CPU time
-of a migration is the cost of a move, and a move is made only if its gain exceeds its cost. Raised,
-fewer moves are made; lowered, more moves are made. An estimate; not measured."""
+"""Number of CPU cores that a live migration keeps busy, one on each of its two hosts. The cost of a
+move is the CPU time of its migration. An optional move is made only if its gain is at least its
+cost. Raised, fewer moves are made; lowered, more moves are made. An estimate; not measured."""
 FULL_HOST = 4.0
 """Core-hours of CPU time that the servers of one full host are expected to lose. A move that keeps
 a host from becoming full gains these core-hours. The cost of the move is the CPU time of its
 migration. Raised, more moves are worth their cost; lowered, fewer moves are worth their cost.
 Chosen by ``bench days``, which adds up the minutes in which hosts are loaded above 0.9.
 
-Mean of 17 pairs of a cloud and a day, compared with plans whose moves cost nothing: 1.02 times the
-minutes, .61 times the copied GiB. Other values on 20 hosts, for the day 20110412 of PlanetLab and
-without :data:`SEEN`: 246 minutes and 626 GiB with 2 core-hours, 252 minutes and 1,282 GiB with
-6."""
+In the mean of 17 pairs of a cloud and a day, plans with 4 core-hours have 1.02 times the minutes
+and copy 0.61 times the GiB of plans whose moves cost nothing.
+
+Other values were measured on 20 hosts, for the day 20110412 of PlanetLab and without :data:`SEEN`:
+
+* 2 core-hours: 246 minutes, 626 GiB
+* 6 core-hours: 252 minutes, 1,282 GiB"""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds of known load, as parameters of the cost of moving an instance. The cost is multiplied by
-1 + ``SEEN`` / known seconds, where the known seconds are at least ``SEEN_LEAST``. A move costs more
-if the load is known for a short time, because its gain may then be chance. With ``SEEN`` raised,
-fewer instances with little known load are moved; lowered, more of these instances are moved. With
-``SEEN_LEAST`` raised, moves of new instances cost less; lowered, these moves cost more. Measured by
-``bench days`` on the day 20110412 of PlanetLab, against costs that do not depend on the known
-seconds. With 20 hosts, .71 times the memory is copied, and hosts are loaded above 0.9 for .83 times
-the minutes; with 100 hosts, the factors are .88 and .98."""
+"""Seconds in the factor by which the cost of a move grows if the load of the instance is known for
+a short time. The gain of such a move may be chance. The factor is 1 + ``SEEN`` / known seconds. At
+least ``SEEN_LEAST`` known seconds are counted. With ``SEEN`` raised, fewer instances with little
+known load are moved; lowered, more of these instances are moved. With ``SEEN_LEAST`` raised, moves
+of new instances cost less; lowered, these moves cost more. Measured by ``bench days`` on the day
+20110412 of PlanetLab, compared with costs without this factor. With 20 hosts, 0.71 times the memory
+is copied, and hosts are loaded above 0.9 for 0.83 times the minutes. With 100 hosts, 0.88 times the
+memory is copied, and hosts are loaded above 0.9 for 0.98 times the minutes."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
-    """The least decrease of the combined imbalance that a move must bring. It is the sum of four
-    amounts. One is for the move, one for each GiB of memory that the move copies, and one for each
-    minute of its expected duration. One is for each past failure: of a move of the instance, or of
-    a move between the two hosts."""
+    """The least decrease of the combined imbalance that a move must bring. It is the sum of these
+    amounts:
+
+    * an amount for the move
+    * an amount for each GiB of memory that the move copies
+    * an amount for each minute of the expected duration of the move
+    * an amount for each past failure of a move of the same instance, or between the same two hosts
+    """
 
     per_move: float = 0.0
     per_gib: float = 0.0
@@ -115,10 +122,10 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
     """Return a function that gives the prices of optional moves, one for each given instance. A
     price is the amount by which a move has to lower the expected number of full hosts.
 
-    The price of a move is proportional to the cost of copying the instance. A copy takes a core of
-    each of two hosts for its duration. A full host takes :data:`FULL_HOST` core-hours from its
-    servers. The price is higher for an instance that is known for a short time, because its
-    statistics are mostly chance.
+    The price of a move is proportional to the cost of copying the instance. A copy keeps one CPU
+    core busy on each of two hosts. While a host is full, its servers lose :data:`FULL_HOST`
+    core-hours. The price is higher for an instance whose load is known for a short time, because
+    its statistics may be chance.
 
     :param amount: factor on all prices
     :param load_stats: {policy: statistics of the instances' loads}
@@ -135,13 +142,13 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """Return the first steps of a plan, as many as possible, that together gain at least the price
-    of their moves and make no policy worse.
+    """Return the longest beginning of a plan whose steps together gain at least the price of their
+    moves, and make no policy worse.
 
     All later steps are undone in ``after``. A planner orders its moves by gain, so the later steps
     gain least.
 
-    :param before: the state before the plan; the prices of ``after`` count from this state
+    :param before: the state before the plan
     :param after: the state after the plan; it is changed
     """
     gain, keep = Gain(before), len(steps)
@@ -153,7 +160,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return the first steps of a plan, as many as possible, that together still gain their price.
+    """Return the longest beginning of a plan whose steps together still gain at least the price of
+    their moves.
 
     :param before: the state before the steps
     :param steps: steps that spread load; they were chosen at another time, or together with other
@@ -171,15 +179,15 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 
 
 class Gain:
-    """The gain of moves that start from a state.
+    """The gain of the moves that lead from one state to another.
 
-    The gain has two parts, which are added. One is the decrease of the combined imbalance. The
-    other is the decrease of the expected number of full hosts.
+    The gain is the sum of two parts. One is the decrease of the combined imbalance. The other is
+    the decrease of the expected number of full hosts.
 
     With restraint, a plan may be the first of several. The combined imbalance falls only when all
     of the most or least loaded hosts are improved, which may need several plans. So the decrease of
-    the hosts' excess (:mod:`kronos_nova.planners.level`) replaces the decrease of the combined
-    imbalance if it is larger. A plan that increases the excess has a gain of minus infinity.
+    the hosts' excess (:mod:`kronos_nova.planners.level`) is used as the first part if it is larger.
+    Moves that increase the excess have a gain of minus infinity.
     """
 
     def __init__(self, before: State):
@@ -204,13 +212,13 @@ class Gain:
 
 
 def is_restrained(problem: Problem) -> bool:
-    """Return True if the loads of a problem are likely loads with variances; False if they are
-    measured loads."""
+    """Return True if the problem was made with restraint: its loads are likely loads with
+    variances. Return False if its loads are measured."""
     return problem.variances is not None
 
 
 def spoils_nothing(before: State, after: State) -> bool:
-    """Return True if no policy above its threshold is worse than before; False if a policy above
-    its threshold is worse than before."""
+    """Return False if a policy is above its threshold in ``after`` and has a larger imbalance than
+    in ``before``. Return True if there is no such policy."""
     old, new = before.imbalances(), after.imbalances()
     return not ((new > old + TOLERANCE) & (new > before.problem.thresholds + TOLERANCE)).any()

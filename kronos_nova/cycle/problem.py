@@ -46,9 +46,9 @@ from kronos_nova.policies.selection import Selections
 class MovesInFlight:
     """The moves that this cycle has planned so far.
 
-    Each aggregate is planned from the end state of the plans made before. Room that these plans
-    free on hosts, or on providers that hosts share, is not used. Plans of several aggregates are
-    carried out at the same time, and the room may not be free yet.
+    Each aggregate is planned from the end state of the plans made before. Plans of several
+    aggregates are carried out at the same time. So room that an earlier plan frees on a host, or on
+    a provider that hosts share, may not be free yet, and later plans do not use this room.
     """
 
     def __init__(self) -> None:
@@ -213,11 +213,13 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           selections: Selections, by_rules: Mapping[str, RuleHold]
           ) -> tuple[Problem, dict[int, str]]:
-    """Make the arrays of an aggregate's problem from the measured load.
+    """Make the arrays of an aggregate's planning problem. The loads in the arrays are the measured
+    loads.
 
     :param selections: the rules of operators, with the servers that they select
     :param by_rules: {uuid: rule that keeps the instance from being moved now}
-    :returns: (the Problem, {index of an instance that may not be moved: the reason in a word})
+    :returns: (the Problem, {index of an instance that may not be moved: the reason in a word}); the
+        word is '' for an instance on a host that live migrations cannot leave
     """
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
@@ -304,10 +306,10 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the destination, float64 (P,) load of the instance) for each instance that
-    is migrating into the scope. The source is outside of the scope, and the size of the source is
-    not known. So a sample that is a fraction of the source is used as a fraction of the
-    destination. An instance without a sample counts as without load."""
+    """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
+    migrating into the scope. A sample may be a fraction of the source's size. The source is outside
+    of the scope, and its size is not known. So such a sample is used as a fraction of the
+    destination's size. An instance without a sample counts as without load."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -355,9 +357,9 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return {index of an instance: reason why it may not be moved}. Some reasons do not count on a
-    host that is to be emptied: metadata that the owner has set, cooldowns, failed moves, unknown
-    loads, and rules that may be broken to empty hosts."""
+    """Return {index of an instance: reason why it may not be moved}. On a host that is to be
+    emptied, these reasons are ignored: metadata that the owner has set, cooldowns, failed moves,
+    unknown loads, and rules that may be broken to empty hosts."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}
@@ -386,7 +388,8 @@ def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
 
 
 def combined(state: State | None, policies: Sequence[Policy]) -> float | None:
-    """Return the combined imbalance without forecasts; None if no load is known."""
+    """Return the combined imbalance of a state, without the columns of forecasts; None if no load
+    is known."""
     if state is None or not policies:
         return None
     return float(state.imbalances()[:len(policies)] @ [policy.weight for policy in policies])

@@ -1,4 +1,5 @@
-"""The choice of an aggregate in which room is made for new servers for which Nova found no host."""
+"""The choice of an aggregate in which Kronos makes room for new servers. The servers are those for
+which Nova found no host."""
 
 import dataclasses
 import datetime
@@ -19,8 +20,9 @@ LOG = logging.getLogger(__name__)
 TRIED = 3
 """Maximum number of requests for room that one evaluation tries to fulfil, the newest first. Kronos
 makes a request for room when Nova finds no host for a new server. Raised, evaluations take longer
-where Nova finds no host for many flavors; lowered, fewer requests are fulfilled. Chosen because one
-search for room on 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
+if Nova finds no host for many flavors; lowered, fewer requests are fulfilled in one evaluation.
+Chosen because one search for room on 1,000 hosts takes 2.4 seconds (``python -m bench
+making_room``)."""
 
 
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],

@@ -1,10 +1,10 @@
-"""Restraint (``[kronos] restraint``): plans for the load that is likely in the next half hour.
-Such a plan stops when it reaches its target.
+"""Restraint (``[kronos] restraint``): planning for the load that is likely in the next half hour. A
+plan with restraint stops when it reaches its target.
 
-Moves are needed or optional. While a policy is above its threshold by more than noise, the
-cheapest moves to its target are made, even moves that cost more than they gain. All other moves
-are optional. An optional move makes full hosts less likely, and has to save more than its copy
-costs (:mod:`kronos_nova.cycle.prices`).
+Moves are needed or optional. If the imbalance of a policy is above its threshold by more than
+noise, moves are needed. The cheapest moves that reach the target are made, even if they cost more
+than they gain. All other moves are optional. An optional move makes full hosts less likely, and has
+to save more than its copy costs (:mod:`kronos_nova.cycle.prices`).
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Share of a policy's threshold that is the lowest imbalance at which a plan may aim. A plan aims
-below the threshold, so that random changes of load do not raise the imbalance above the threshold
-at once. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a
-lasting effect. Chosen by ``bench days``."""
+"""Share of a policy's threshold below which no plan aims to lower the imbalance. A plan aims below
+the threshold, so that random changes of load do not soon raise the imbalance above the threshold.
+Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a lasting
+effect. Chosen by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class Restraint:
 class Outlook:
     """The expected state of an aggregate in the next half hour.
 
-    problem : the problem with the likely loads. Its thresholds are the imbalances at which a plan
-        that begins now ends. A policy at or below its threshold needs no move
-    noise : float64 (P,), imbalance that is expected of hosts with equal likely loads, because loads
-        fluctuate
+    problem : the problem with the likely loads; each threshold is the imbalance at which a plan
+        that begins now ends, and a policy at or below its threshold needs no move
+    noise : float64 (P,), imbalance that hosts with equal likely loads are expected to have, because
+        loads fluctuate
     least : float64 (P,), lower bound of the imbalance of the likely loads after any plan
     """
 
@@ -105,8 +105,11 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
 
 
 def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the expected imbalance of hosts with equal likely loads, by the
-    variances (V, P) of their instances."""
+    """Return float64 (P,): the imbalance that hosts with equal likely loads are expected to have,
+    because loads fluctuate.
+
+    :param variances: float64 (V, P), variances of the instances' loads
+    """
     of_hosts = np.zeros(problem.scores.shape)
     np.add.at(of_hosts, problem.vm_host,
               variances * problem.host_scale[problem.vm_host] ** 2)
@@ -117,18 +120,21 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the imbalance at which a plan ends. If a policy is above its limit, the
-    plan ends at the limit minus the noise, because the noise may raise the imbalance again. The
-    plan ends no lower than at the fraction :data:`LEAST_TARGET` of the limit. If a policy is within
-    its limit, the limit is returned.
+    """Return float64 (P,): the target of each policy, which is the imbalance at which a plan ends.
+    The target follows from a limit. For a policy at or below its limit, the target is the limit.
 
-    The limit is the threshold if the noise is not above the threshold. If the noise is above it,
-    loads that are more even could not be distinguished from noise. Then the limit is the noise,
-    plus the difference between noise and threshold, but plus no more than the threshold.
+    For a policy above its limit, the target is the limit minus the noise, because the noise may
+    raise the imbalance again. The target is never below the fraction :data:`LEAST_TARGET` of the
+    limit.
 
-    If no placement reaches the limit, a plan can only lower the part of the imbalance above the
-    least reachable imbalance. Then the limit is the least reachable imbalance plus half of the
-    original limit.
+    The limit is the threshold, if the noise is at or below the threshold. If the noise is above the
+    threshold, an imbalance at the threshold could not be distinguished from noise. Then the limit
+    is the noise plus the difference between noise and threshold. The added difference is at most
+    the threshold.
+
+    If no placement reaches this limit, a plan can only lower the part of the imbalance above the
+    least reachable imbalance. This part is compared with half of the limit in place of the limit.
+    The least reachable imbalance is added to the target.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

@@ -48,9 +48,8 @@ balancing load; not measured."""
 
 
 class RoomRequests:
-    """The Requester that plans moves for requested room. It records plans and progress in the hold
-    (the record of room for new servers) of each request. In each aggregate one hold is planned at a
-    time."""
+    """The Requester that plans moves for requested room. The record of a request is a hold. Plans
+    and progress are recorded in the hold. In each aggregate one hold is planned at a time."""
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet, options: EngineOptions,
                  rules: CycleRules, utcnow: Callable[[], datetime.datetime]):
@@ -114,9 +113,9 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan. Return it without moves if its moves would uncover the loss of a host:
-        servers of the host could no longer restart elsewhere. The plan of a forced request is
-        always returned with its moves."""
+        """Return the plan that makes room for a request. If its moves would uncover the loss of a
+        host (servers of the host could no longer restart elsewhere), return the plan without moves.
+        The plan of a forced request is always returned with its moves."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))

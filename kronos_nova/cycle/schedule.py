@@ -44,14 +44,16 @@ differ in their number of moves. Raised, an evaluation takes longer; lowered, la
 removed from more plans. Chosen above the two plans that are mostly enough. More plans are needed
 only where many moves wait for each other on one host."""
 SURE = 0.98
-"""Share of the moves that can start in time that the third and each further plan of an evaluation
-may have. The second plan may have the whole number of these moves. The share is below 1 because
-another plan has other moves, which may take longer. Raised, further plans more often have moves
-that start late; lowered, available time is left unused. Not measured."""
+"""Share (0 to 1) that sets the maximum number of moves of the third and each later plan of an
+evaluation. The maximum is this share of the number of moves that can start in time. For the second
+plan, the maximum is this number itself. The share is below 1 because another plan has other moves,
+which may take longer. Raised, further plans more often have moves that start late; lowered,
+available time is left unused. Not measured."""
 LARGER = 1.04
-"""Least factor by which the number of moves must grow to be worth another search. Another search is
-considered where a plan leaves available time unused. Raised, more moves that could start in time
-are left out; lowered, searches are made for few additional moves. Not measured."""
+"""Least factor by which the number of moves must grow to be worth another search. If a plan leaves
+available time unused, a search for a plan with more moves is considered. Raised, more moves that
+could start in time are left out; lowered, searches are made for few additional moves. Not
+measured."""
 SAMPLED = 256
 """Approximate number of instances from which the number of moves that can start in time is
 estimated. The durations of the migrations of these instances are predicted. Raised, the estimate
@@ -112,7 +114,7 @@ class Pace:
 
     def slowness(self, source: str, destination: str) -> float:
         """Return the factor by which moves between two hosts take longer than moves between other
-        hosts."""
+        hosts do."""
         return self._history.slowness(source, destination)
 
     def paced(self, moves: Sequence[PlannedMove],
@@ -146,8 +148,9 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """Return the factor by which the number of moves of a plan could grow while all moves still
-        begin in time; 1 if all moves begin at once."""
+        """Return the factor by which the number of moves of a plan could grow while the last move
+        still begins within ``stale_plan_age``. Return 1 if every move begins immediately, because
+        the factor cannot be estimated then. Moves that empty hosts are not considered."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
@@ -202,8 +205,8 @@ class TimelyPlan:
 
     moves : the moves with their times, by :meth:`Pace.paced`
     is_short : True if fewer moves than the budget could begin in time
-    kept_back : {index of an instance that was left out of the plan: text about the loss of a host
-        or failure domain that its move would uncover}
+    kept_back : {index of an instance whose move was left out of the plan: text about the loss of a
+        host or failure domain that the move would uncover}
     """
 
     chosen: Chosen
@@ -256,7 +259,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A plan for a budget of moves. It has the moves with their times. ``late`` has the numbers
+    """A plan for a budget of moves, with the start times of its moves. ``late`` has the numbers
     (``order``) of the moves that begin too late."""
 
     budget: int

@@ -52,13 +52,14 @@ from kronos_nova.planners.rule_repair import RuleRepair
 class DuePhases:
     """The phases of planning that are due in an aggregate. The planners of these phases run.
 
-    relieve : the loads above which hosts are hot (too loaded), if a host is hot; None otherwise
+    relieve : the loads above which hosts count as hot (too loaded), if a host is hot; None if no
+        host is hot
     lower_risk : True if restraint is set, and a host is full now or in a forecast hour
     copy_prices : the savings that optional moves must reach; None without restraint
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why hosts are emptied and nothing else is done; '' if more may be done
-    is_own_heat : True if every policy would be within its threshold without the hosts whose load
-        their servers do not cause
+    is_own_heat : True if every imbalance would be within its threshold without the hosts whose load
+        is not caused by their servers
     """
 
     evacuate: bool
@@ -149,8 +150,8 @@ class Chosen:
 
 
 def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) -> str:
-    """Return a text that names the moves without which a step does not help; '' if the step helps
-    alone."""
+    """Return a text that names the other moves that a step needs in order to help; '' if the step
+    helps alone."""
     if step.joint is None:
         return ''
     others = [other for other in groups[step.joint] if other != order]
@@ -215,7 +216,8 @@ def _is_full(state: State) -> bool:
 
 def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,
         so_far: Chosen | None = None) -> Chosen:
-    """Run the planners of all due phases, each from the end state of the planner before.
+    """Run the planners of all due phases, one after the other. Each planner begins with the end
+    state of the planner before.
 
     :param so_far: an earlier result for the same problem, from which planning continues
     """
@@ -237,8 +239,8 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
-    """Return the plan with its moves that spread load in another order. In this order the plan
-    helps even if it is stopped early.
+    """Return the plan with its moves that spread load in an order in which each beginning of the
+    plan helps. So the plan helps even if it is stopped early.
 
     :param model: the model by which the plan was made, without the rules against refused moves
     """
@@ -265,9 +267,10 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """Return the model for the next phase. With restraint, instances that an earlier phase moved do
-    not move again. Without this rule, a phase that spreads load could undo moves of the phase that
-    makes hosts less likely to become full."""
+    """Return the model for the next phase. If restraint is set, this model forbids moves of
+    instances that an earlier phase moved. One phase makes hosts less likely to become full, another
+    phase spreads load. If both phases could move one instance, the second phase could undo the move
+    of the first."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
@@ -277,8 +280,8 @@ def _as_from_now(model: Model, state: State) -> Model:
 
 
 def _without_own_heat(state: State) -> State:
-    """Return the state with one more rule: instances stay on hosts whose load their servers do not
-    cause. Without such hosts, the state itself is returned."""
+    """Return the state with one more rule: instances stay on hosts whose high load is not caused by
+    their servers. If there are no such hosts, return ``state`` itself."""
     kept = hot_hosts.instances_to_keep(state)
     if not kept.any():
         return state
@@ -298,16 +301,17 @@ def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -
 
 
 def _before(model: Model, limits: Limits) -> State:
-    """Return the state before any move, with one more rule: no move brings a host above the
-    overload ceiling."""
+    """Return the state before any move. Its model has one rule more than ``model``: no move may
+    load a host above the overload ceiling of ``limits``."""
     start = State(model)
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the model whose rules apply to the moves of a phase. Packing has no overload ceiling,
-    because each policy has its own limit of a host's load there. Emptying hosts has no overload
-    ceiling either, and ignores the rules that may be broken to empty hosts.
+    """Return the model whose rules apply to the moves of a phase. The overload ceiling (load above
+    which no move may bring a host) does not apply to packing, because each policy limits the load
+    of a host there. It does not apply to emptying hosts either. Rules that may be broken to empty
+    hosts do not apply to emptying hosts.
 
     :param capped: the model with the overload ceiling
     """
@@ -367,7 +371,8 @@ def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]
 
 
 def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
-    """Return the steps without the last steps that spread load and no longer gain their price."""
+    """Return the steps without the last steps that spread load, as many as are needed so that the
+    remaining steps gain at least their price."""
     before = State(model)
     for phase, step in steps:
         if phase != SPREAD:

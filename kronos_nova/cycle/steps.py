@@ -53,10 +53,10 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     * ``planner_ports.dry_run`` asks Nova's scheduler, or placement, about every move of a plan, in
       order. A refused pair of instance and host is forbidden, and planning continues until no move
       is refused.
-
-    ``measurements`` are the answers of Prometheus in this evaluation; by default, new answers are
-    requested. ``request``
-    determines the hosts that are emptied, and the servers that may be moved.
+    * ``measurements`` has the answers of the metrics source and the measured loads. The caller
+      passes its own to share them with other parts of the evaluation. By default, a new object is
+      made.
+    * ``request`` determines the hosts that are emptied, and the servers that may be moved.
 
     An aggregate that cannot be planned has the outcome ``failed`` with the reason; all other
     aggregates are planned.
@@ -65,7 +65,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     before. The result does not depend on the order of the input. It depends on the clock only if
     the time limit is reached.
 
-    :raises ConfigurationError: an aggregate or a planner of that name does not exist
+    :raises ConfigurationError: ``options`` names an aggregate or a planner that does not exist
     """
     started = planner_ports.clock()
     line = Line(snapshot, policies, options, planner_ports, history or PlanningHistory(),
@@ -136,8 +136,9 @@ class Line:
 
     @functools.cached_property
     def _loss_rules(self) -> loss_rule.LossRules:
-        """The rules by which no plan may uncover the loss of a host. All servers of a lost host
-        have to be able to restart elsewhere."""
+        """The rule that protects covered losses of hosts, for each plan of the evaluation. A loss
+        is covered if all servers of the lost host can restart elsewhere. No plan may change
+        this."""
         given = self.given
         return loss_rule.LossRules(given.snapshot, given.policies, given.options,
                                    given.planner_ports)

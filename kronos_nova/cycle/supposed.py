@@ -1,8 +1,8 @@
-"""The load of a cloud after hypothetical changes, and the plan that would follow.
+"""The load of a cloud after hypothetical changes, and the plan that Kronos would then make.
 
-A server of a lost host brings its load to the host on which it restarts. A new host begins with the
-load of its model host without the load of the servers there. New servers add no load, because their
-load is not known.
+A server of a lost host brings its load to the host on which it restarts. A new host resembles an
+existing host, its model host. The new host begins with the load of the model host without the load
+of the servers there. New servers add no load, because their load is not known.
 """
 
 import dataclasses

@@ -32,12 +32,11 @@ class CompletedMove:
 
 
 def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
-    """Return the servers whose present host differs from the host on which they would be without
-    moves for load.
+    """Return the servers that are not on the host on which they would be without moves for load.
 
-    A server that Kronos moved, and that another party moved later, counts as being on the
-    destination of the later move. Moves that empty a host or repair a group are not undone, because
-    they would have been made in any case.
+    If another party later moved a server that Kronos had moved, the destination of the later move
+    counts. Moves that empty a host or repair a group are not undone, because they would have been
+    made in any case.
 
     :param past: moves in the order of their ends
     :param hosts: {uuid of a server: its host}
