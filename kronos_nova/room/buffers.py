@@ -1,5 +1,5 @@
-"""Buffers, which keep room free for a number of new servers. The module chooses the hosts that keep
-the room. If a buffer has lost room, the module plans moves that make the room again."""
+"""Buffers, which keep room free for a number of new servers. This module chooses the hosts that
+keep the room. If a buffer has lost room, the module plans moves that make the room again."""
 
 import collections
 import dataclasses
@@ -22,7 +22,7 @@ from kronos_nova.room.slots import SlotCounter
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferState:
-    """A buffer and the room found for it in a cloud.
+    """A buffer, with the room that a cloud has for it.
 
     wanted : number of new servers that should fit
     hosts : {host: number of new servers for which the host keeps room}; the sum is below ``wanted``
@@ -48,9 +48,9 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
             packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
     """Return the cloud in which the room of buffers counts as used, and the states of the buffers.
 
-    Moves for load cannot use room that buffers keep. So a buffer keeps an equal fraction of many
-    hosts. If load is packed, a buffer keeps room on the hosts with most free room instead, because
-    packing empties these hosts.
+    Moves for load cannot use the room that buffers keep. So a buffer keeps an equal fraction of the
+    room of many hosts, in order that load can still be spread. If load is packed, a buffer keeps
+    room on the hosts with most free room instead, because packing empties these hosts.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: True if Nova fills NUMA cells that are in use first
@@ -115,14 +115,13 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
-    """Return {host: number of servers whose room is kept there}. Servers get room one after the
-    other. Each server gets room on the host that then keeps the smallest fraction of its total
-    room. Among equal hosts, the host with least free room is used, because it can take least load
-    anyway.
+    """Return {host: number of servers whose room is kept there}. Each server gets room on the host
+    that then keeps the smallest fraction of its total room. Among equal hosts, the host with least
+    free room is used, because little load could be moved to it anyway.
 
     :param by_host: {host: number of servers for which it has room}
     :param empty: {host: number of servers that would fit if the host were empty}
-    :param count: as for :func:`_roomiest_first`
+    :param count: total number of servers; ``by_host`` must have room for all of them
     """
     places = collections.Counter[str]()
     heap = [(1 / empty[host], slots, host) for host, slots in by_host.items() if slots]

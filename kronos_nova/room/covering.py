@@ -1,8 +1,8 @@
-"""Moves after which all servers of lost hosts restart elsewhere.
+"""Moves after which all servers of lost hosts could restart elsewhere.
 
-The planner is the one that makes room for new servers. In place of new servers, the planner gets
-the servers of the lost hosts. It finds moves of other servers that make room for these servers.
-Only the moves of the other servers are carried out.
+The moves are planned like moves that make room for new servers. In place of new servers, the
+planner gets the servers of the lost hosts. It finds moves of other servers that make room for the
+servers of the lost hosts. Only the moves of the other servers are carried out.
 """
 
 import dataclasses
@@ -21,10 +21,12 @@ from kronos_nova.room.making import RoomMove
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
          pinned: Collection[str] = ()) -> tuple[RoomMove, ...]:
-    """Return moves after which the servers of lost hosts restart elsewhere; an empty tuple if no
-    such moves are found. The moves copy as little memory as possible, and are in an order in which
-    they are possible. Servers that no host takes, and servers that Nova does not restart, are left
-    out. So the caller has to check whether the loss is covered after the moves.
+    """Return moves after which the servers of lost hosts could restart elsewhere; an empty tuple if
+    no such moves are found. The moves copy as little memory as possible. They are in an order in
+    which they are possible.
+
+    No room is made for servers that no host takes, and for servers that Nova does not restart. So
+    the caller has to check whether all servers of the lost hosts could restart after the moves.
 
     :param snapshot: a cloud with the lost hosts, and the hosts whose servers may move to make room
     :param pinned: uuids of servers that do not move

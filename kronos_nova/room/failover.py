@@ -1,11 +1,11 @@
 """Failover: the check of whether the servers of lost hosts can all restart on the other hosts.
 
 A restart takes room on its destination and frees no room. So the order of restarts matters only if
-a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). To choose
-the hosts of all instances together is a packing problem. In most cases, a simple method finds a
-solution (Panigrahy et al. 2011). It places the instances in the order of their sizes, the largest
-first. Each instance is placed on the host with the least free room that is enough for the instance.
-If this method fails, the integer program of :mod:`kronos_nova.model.program` decides.
+a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). If the hosts
+of all instances are chosen together, the check is a packing problem. In most cases, a simple method
+finds a solution (Panigrahy et al. 2011). It places the instances in the order of their sizes, the
+largest first. Each instance is placed on the host with the least free room that is enough for the
+instance. If this method fails, the integer program of :mod:`kronos_nova.model.program` decides.
 """
 
 import collections
@@ -50,17 +50,17 @@ NODES = 2_000
 The check finds out whether all servers of a lost host can restart elsewhere. Raised, the check of a
 full cloud takes longer; lowered, more checks end without a result. Not measured."""
 SECONDS = 10.0
-"""Maximum seconds of one integer program that checks restarts of a lost host's servers. This limit
-matters only for checks whose branch-and-bound nodes are slow; other checks reach :data:`NODES`
-first. Raised, more checks with slow nodes have a result; lowered, more of these checks end without
-a result. Not measured."""
+"""Maximum seconds of one integer program that checks restarts of a lost host's servers. The number
+of branch-and-bound nodes of a program is limited as well (:data:`NODES`). Only programs whose nodes
+are slow reach the limit of seconds first. Raised, more checks with slow nodes have a result;
+lowered, more checks with slow nodes end without a result. Not measured."""
 
 
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to restart a lost host's
-servers. A solution gives each server a host. The next solution is tried if the servers do not fit
-into the NUMA cells that Nova would choose. Raised, a check takes longer where NUMA cells are nearly
-full; lowered, more checks end without a result there. Not measured."""
+servers. A solution assigns a host to each server. If the servers of a solution do not fit into the
+NUMA cells that Nova would choose, the next solution is tried. Raised, a check takes longer if NUMA
+cells are nearly full; lowered, more of these checks end without a result. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +83,8 @@ class LossVerdict:
 class Failover:
     """A checker of whether the servers of lost hosts can restart elsewhere.
 
-    The rules of the model apply, except two kinds that Nova's scheduler does not have. These are
-    reserved room, and rules that do not apply to moves off a host that is emptied.
+    The rules of the model apply, except two kinds of rules that Nova's scheduler does not have. The
+    first kind keeps room in reserve. The second kind may be broken to empty a host.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
@@ -137,8 +137,8 @@ class Failover:
         destination.
 
         Return False if the move may affect other losses as well. This is possible if hosts share
-        providers, if a rule depends on other hosts, or if groups keep servers together or apart by
-        failure domains.
+        providers, if a rule for a host depends on other hosts, or if groups keep servers together
+        or apart by failure domains.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
@@ -176,7 +176,7 @@ class Failover:
 
     def place_most(self, lost: Sequence[int]) -> dict[str, str]:
         """Return {uuid: host} of the servers of lost hosts that find a host if the largest servers
-        are placed first."""
+        are placed first. Servers that find no host are left out."""
         vms, hosts, permitted = self._question(lost)
         permitted[np.isin(vms, list(self._refused(vms)))] = False
         placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
@@ -191,8 +191,8 @@ class Failover:
         return vms, hosts, self._permitted(vms, hosts, self._together(vms, lost))
 
     def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
-        """Return True if all servers of the lost hosts restart when Nova's scheduler chooses their
-        destinations one after the other; False otherwise."""
+        """Return True if all servers of the lost hosts restart even when Nova's scheduler chooses
+        their destinations one after the other; False otherwise."""
         vms, hosts, permitted = self._question(lost)
         for group, inside in self._kept_together(vms):
             if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
@@ -227,9 +227,10 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Return the rules that keep affinity groups together. Lost members of a group restart in
-        the place (host or failure domain) with most remaining members. If a group has no remaining
-        member, its members may restart anywhere."""
+        """Return the rules that keep affinity groups together. If a group has members on hosts that
+        are not lost, its lost members may restart only in one place, the host or failure domain
+        with most of these members. If a group has no such member, its lost members may restart
+        anywhere."""
         found = []
         every = np.arange(len(self.problem.hosts))
         for group, inside in self._kept_together(vms):
@@ -321,8 +322,9 @@ class Failover:
                 yield np.array([first]) if alone[first] else np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
-        """Return True if instances can be placed one after the other, as ``placed`` says, without
-        violating a rule; False otherwise. Rules about server groups are not considered.
+        """Return True if each instance can be placed on its host in ``placed``, in the order of
+        ``placed``, without violating a rule; False otherwise. Rules about server groups are not
+        considered.
 
         :param placed: {instance: host}
         """
@@ -363,11 +365,11 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} if sums of free room prove that not all instances can be
-        placed; an empty dict if the sums prove nothing.
+        """Return {instance: reason} if it is proven that not all instances can be placed; an empty
+        dict if nothing is proven. Amounts of free room are used as the proof.
 
-        The result has the instances that would find no host even alone. If there are no such
-        instances, and all instances together need more than is free, the result has all instances.
+        If some instances would find no host even alone, the result has these instances. Otherwise,
+        if all instances together need more than is free, the result has all instances.
         """
         if self.problem.provider is not None:
             return {}
@@ -445,9 +447,9 @@ class Failover:
 
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
-        """Return a state in which one instance stands for all instances that have to go to one host
-        together. This instance needs as much as all of them together, and may only go to hosts that
-        are permitted for each of them."""
+        """Return a state in which instances that have to go to one host together are merged into
+        one instance. The merged instance needs as much as all of them together, and may only go to
+        hosts that are permitted for each of them."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]

@@ -85,9 +85,10 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 
 
 def problem_of(hold: Hold, snapshot: Snapshot) -> str:
-    """Return the reason why new servers cannot use all of a hold's room now; '' if they can.
+    """Return the reason why not all expected new servers can use a hold's room now; '' if all can.
 
-    :param snapshot: the cloud, with the hosts of the hold's aggregate if it still exists
+    :param snapshot: the cloud, with the hosts of the hold's aggregate if this aggregate still
+        exists
     """
     hosts = {host.name: host for host in snapshot.hosts}
     try:
@@ -101,9 +102,9 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of servers that cannot count as users of a hold's room, because they are
-    older than the room. These are the servers recorded so far, and all servers of the hold's flavor
-    that are on ``hosts`` now and do not use the room."""
+    """Return the uuids of servers that were there before a hold's room was kept. These servers do
+    not count as users of the room. They are the servers recorded in the hold so far, and all
+    servers of the hold's flavor that are on ``hosts`` now and do not use the room."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

@@ -1,4 +1,5 @@
-"""The choice of the mechanism that keeps room for new servers free of other servers."""
+"""The choice of the mechanism that keeps room for new servers. The mechanism prevents other servers
+from using the room."""
 
 import re
 
@@ -10,14 +11,14 @@ COUNTED = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 """Resource classes that nova-scheduler counts for each host. KronosFilter can keep amounts of these
 classes free."""
 ALIAS, PROFILE = 'pci_passthrough:alias', 'accel:device_profile'
-"""Extra specs that request devices outside of the flavor's request to placement. Room with such
-devices cannot be kept."""
+"""Extra specs that request devices from Nova or Cyborg, apart from the resources that the flavor
+requests from placement. Room with such devices cannot be kept."""
 GROUPED = re.compile(r'resources[a-zA-Z0-9_-]{1,64}:[A-Z0-9_]+')
 """Pattern of extra specs that request resources from placement in named request groups."""
 
 
 def keeper_of(shape: Shape, is_filtered: bool) -> tuple[str, str]:
-    """Return the mechanism that keeps room for servers of a shape free, or the reason why no
+    """Return the mechanism (keeper) that can keep room for servers of a shape, or the reason why no
     mechanism can.
 
     Allocations keep all amounts, such as VGPUs and custom classes, but no NUMA cells. KronosFilter

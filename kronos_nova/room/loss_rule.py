@@ -1,5 +1,6 @@
-"""The rule that moves do not uncover losses of hosts. A loss is covered if all servers of the lost
-hosts restart elsewhere."""
+"""The rule that protects covered losses of hosts. A loss is covered if all servers of the lost
+hosts could restart elsewhere. A loss that is covered before moves has to be covered after the
+moves."""
 
 import copy
 import itertools
@@ -27,12 +28,13 @@ from kronos_nova.room.losses import LossMemory
 
 class LossRule:
     """A checker of which losses of hosts are covered after given moves. A loss is covered if all
-    servers of the lost hosts restart elsewhere.
+    servers of the lost hosts could restart elsewhere.
 
     :param snapshot: the cloud before any move
     :param rules: rules for servers that restart elsewhere
-    :param hosts: number of hosts that may be lost together; 0 for none
-    :param domains: number of failure domains of one level that may be lost together; 0 for none
+    :param hosts: number of hosts that may be lost together; 0 if no loss of hosts is checked
+    :param domains: number of failure domains of one level that may be lost together; 0 if no loss
+        of domains is checked
     :param memory: placements of earlier evaluations
     :param left: returns the seconds that are left; if none are left, no further loss counts as
         covered
@@ -67,10 +69,10 @@ class LossRule:
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
 
     def after(self, moves: Sequence[PlannedMove], left: Callable[[], float]) -> 'LossRule':
-        """Return the rule for the cloud after moves. A loss that is not covered before the moves
-        counts as not covered after them.
+        """Return the rule for the cloud after moves. The new rule protects only losses that were
+        covered before the moves.
 
-        :param left: as for the class
+        :param left: returns the seconds that are left for the checks of the new rule
         """
         other = copy.copy(self)
         other._left, other._latest = left, ([], {})
@@ -122,14 +124,16 @@ def _is_covered(judged: JudgedLoss) -> bool:
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
-    """Return the moves to leave out of a plan, so that every loss that is covered before the plan
-    is covered after it.
+    """Return the moves to leave out of a plan, so that no covered loss becomes uncovered by the
+    plan.
 
-    A loss is covered if all servers of the lost hosts restart elsewhere. Moves that empty disabled
-    hosts are never left out. A loss that these moves alone uncover is not protected.
+    A loss is covered if all servers of the lost hosts could restart elsewhere. Moves that empty
+    disabled hosts are never left out. If these moves alone make a loss uncovered, the loss is not
+    protected.
 
     :param moves: moves of a plan, in its order
-    :returns: {order of a move that is left out: text about the loss that it would uncover}
+    :returns: {order of a move that is left out: text about the loss that the move would make
+        uncovered}
     """
     kept, gone = list(moves), dict[int, str]()
     required = [move for move in moves if move.phase == plans.EVACUATE]
@@ -161,8 +165,8 @@ def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss
 
 
 def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMove]:
-    """Return a move, the moves that help only together with it, and the moves that wait for one of
-    these moves."""
+    """Return the moves to leave out together with a move: the move itself, moves that help only
+    together with it, and moves that wait for any of the others."""
     out = {each.order for each in moves if each.order == move.order or (
         move.group is not None and each.group == move.group)}
     for each in moves:

@@ -49,13 +49,13 @@ class JudgedLoss:
 
 @dataclasses.dataclass(slots=True)
 class LossMemory:
-    """The results of earlier checks of losses. If a kept placement is still valid, no new placement
-    is searched.
+    """The results of earlier checks of losses. A placement is a host for each server of the lost
+    hosts. If an earlier placement is still valid, no new placement is searched.
 
     placements : {lost hosts: {uuid of a server: host on which it restarts}}
     judged : {lost hosts: number of the round in which the loss was last checked}
     ordered : {lost hosts: number of the round in which restarts in Nova's order were last checked}
-    rounds : number of rounds; each call of :func:`judged` is one
+    rounds : number of rounds so far; each call of :func:`judged` begins a round
     """
 
     placements: dict[tuple[str, ...], Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -72,8 +72,9 @@ class LossMemory:
 
 
 def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
-    """Return the possible losses of hosts of an aggregate: each host alone, and each failure domain
-    of one of the hosts, with all hosts of the domain.
+    """Return the possible losses of hosts of an aggregate. There is a loss for each host alone.
+    There is also a loss for each failure domain that has one of the aggregate's hosts; this loss
+    has all hosts of the domain.
 
     :param hosts: all hosts of the cloud
     :param names: names of the aggregate's hosts
@@ -95,9 +96,9 @@ def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
 
 def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
            left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Check whether lost servers can restart, for one loss after the other until the time is over.
-    The losses whose last check is the oldest come first. Among losses whose last check is equally
-    old, the losses of single hosts come first.
+    """Check for each loss whether the lost servers can restart, one loss after the other until the
+    time is over. The losses whose last check is the oldest come first. Among losses whose last
+    check is equally old, the losses of single hosts come first.
 
     :param memory: results of earlier rounds, to which the results of this round are added
     :param left: returns the seconds that are left
@@ -120,8 +121,13 @@ def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
 
 def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
             left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Return the results, with ``in_order`` for covered losses until the time is over. ``in_order``
-    is True if all servers also restart in Nova's order. The parameters are as for :func:`judged`.
+    """Return the results of earlier checks with ``in_order`` added for covered losses, one after
+    the other until the time is over. ``in_order`` is True if all servers restart even when Nova
+    chooses their hosts one after the other.
+
+    :param losses: result of :func:`judged`
+    :param memory: results of earlier rounds, to which the results of this round are added
+    :param left: returns the seconds that are left
     """
     found = dict(losses)
     for loss in _longest_first([loss for loss, each in losses.items()

@@ -1,7 +1,7 @@
 """Plans that make room for new servers of a shape (the resources of one server).
 
-The planner gets the new servers as instances that have to leave an imaginary host. If the planner
-has to move other servers to make room, it prefers moves that copy little memory.
+The planner works as if the new servers were on an imaginary host that has to be emptied. If other
+servers have to move to make room, the planner prefers moves that copy little memory.
 """
 
 import dataclasses
@@ -67,8 +67,9 @@ class RoomPlan:
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '',
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan:
-    """Return a plan that makes room for new servers in one Nova cell. The cell in which most of the
-    new servers find room is chosen; among equal cells, the cell with the least memory to copy.
+    """Return a plan that makes room for new servers in one Nova cell. The chosen cell is the cell
+    in which most of the new servers find room. Among equal cells, the cell with the least memory to
+    copy is chosen.
 
     :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move

@@ -41,10 +41,11 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
     """Place instances one after the other, as Nova's scheduler would. Return {position: host}; None
     if it is not certain that every instance finds a host.
 
-    The instances are placed twice. One placement uses the weight of operations in progress, by
-    which Nova avoids hosts that it has just chosen; the other does not. Both placements have to
-    succeed. If each instance has more possible hosts than instances are placed before it, only the
-    placement without this weight has to succeed.
+    The instances are placed twice, with and without Nova's weight of operations in progress. This
+    weight avoids hosts that Nova has just chosen. Both placements have to succeed.
+
+    There is one exception. If each instance has more possible hosts than there are instances before
+    it, the placement without this weight is enough.
 
     :param order: positions of the instances, in the order in which they are placed
     :param demands: float64 (v, C), needs of the instances

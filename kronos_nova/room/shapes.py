@@ -1,4 +1,4 @@
-"""Imaginary new servers, which are added to a snapshot in order to plan for them."""
+"""Imaginary new servers. They are added to a snapshot to plan room for new servers."""
 
 import dataclasses
 import re

@@ -1,4 +1,5 @@
-"""Slots: how many more servers of a shape fit. A shape is the resources of one server."""
+"""Slots: the number of further servers of a shape that fit. A shape is the resources of one
+server."""
 
 import copy
 import dataclasses
@@ -22,8 +23,8 @@ from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
 CPUS = frozenset(('VCPU', 'PCPU'))
-"""Resource classes of CPUs. The part of the free CPUs that no further server can use is reported as
-the fragment rate."""
+"""Resource classes of CPUs. For these classes the fragment rate is reported: the part of the free
+CPUs that no further server can use."""
 CELLS = 'NUMA cells'
 """Value of ``short`` where hosts have enough resources, but no NUMA cells with enough of them."""
 
@@ -147,8 +148,8 @@ class SlotCounter:
                          hosts.tolist(), counts.tolist(), strict=True)})
 
     def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of servers of a shape for which the NUMA cells of a host
-        have room; inf if the servers need no NUMA cells."""
+        """Return float64 (h,): the number of servers of a shape that the NUMA cells of each host
+        have room for; inf if the servers need no NUMA cells."""
         if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
             return np.full(len(hosts), np.inf)
         kind = int(self.cells.cells.kind[self._new[shape][0]])
@@ -185,9 +186,9 @@ class SlotCounter:
 
 
 def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:
-    """Return the total number of servers that fit on hosts which may share a provider of one
-    resource class. The hosts that share a provider take, together, no more servers than the
-    provider has room for.
+    """Return the number of servers that fit on all hosts together. Several hosts may share a
+    provider of one resource class. Such hosts together take no more servers than the provider has
+    room for.
 
     :param counts: float64 (h,), number of servers that fit by the hosts' own room
     :param rows: intp (h,), the provider of the resource class for each host
@@ -202,8 +203,10 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
 
 
 def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
-    """Return for each shape the smallest number of slots (how many more servers fit) after hosts
-    have failed and their servers have restarted; None if not all servers restart.
+    """Return for each shape the number of slots (how many more servers fit) after the worst loss of
+    hosts, the loss with the fewest slots afterwards. The servers of the lost hosts have then
+    restarted elsewhere. If any loss has servers that cannot restart, the number is None for all
+    shapes.
 
     :param verdicts: verdicts on each set of hosts that may fail
     """

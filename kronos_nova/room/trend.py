@@ -1,5 +1,5 @@
-"""The trend of an aggregate's slots (how many more servers fit): the time until the aggregate is
-full."""
+"""The trend of an aggregate's slots: the time until the aggregate is full. Slots are the number of
+further servers that fit."""
 
 import collections
 import dataclasses
@@ -8,14 +8,15 @@ import statistics
 from collections.abc import Iterable
 
 LEAST_DAYS = 7
-"""Least number of days with data to predict when an aggregate will be full. The data is the number
-of slots, which are further servers that fit. Raised, the first prediction is reported later;
-lowered, a weekend counts as a trend. Chosen as a week."""
+"""Least number of days with data that are needed to predict when an aggregate will be full. The
+data of a day is the number of further servers that fit (slots). Raised, the first prediction is
+reported later; lowered, the difference between weekend and weekdays counts as a trend. Chosen as a
+week."""
 SURE = 2.0
-"""Ratio of a trend's slope to its standard error, above which the trend is reported (no unit). The
-trend is that of slots, which are further servers that fit. Raised, fewer trends are reported;
-lowered, changes by chance are reported as trends. Chosen so that a trend is reported by mistake in
-one of twenty clouds without a trend."""
+"""Ratio of a trend's slope to the standard error of the slope, above which the trend is reported
+(no unit). The trend is that of slots, the number of further servers that fit. Raised, fewer trends
+are reported; lowered, changes by chance are reported as trends. Chosen so that a trend is reported
+by mistake in one of twenty clouds without a trend."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +25,8 @@ class Trend:
 
     days : number of days, from the last day with a known number of slots (how many more servers
         fit)
-    error : uncertainty of ``days``, in days; computed from :data:`SURE` times the standard error of
-        the slope of the slots
+    error : uncertainty of ``days``, in days; the uncertainty of the slope of the slots is
+        :data:`SURE` times its standard error
     """
 
     days: float
@@ -33,9 +34,9 @@ class Trend:
 
 
 def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
-    """Return the trend of slots. It is computed from a straight line through the daily means. The
-    result is None if fewer than :data:`LEAST_DAYS` days are known, or if it is not certain that
-    slots decrease.
+    """Return the trend of slots (the number of further servers that fit), from a straight line
+    through the daily means. Return None if fewer than :data:`LEAST_DAYS` days are known, or if it
+    is not certain that the number decreases.
 
     :param points: (time in days, slots)
     """

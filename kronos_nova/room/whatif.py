@@ -29,8 +29,8 @@ RATIO = re.compile(r'([A-Z0-9_]+)=([0-9]{1,6}(?:\.[0-9]{1,6})?)')
 
 MOST_NEW = 10_000
 """Maximum number of new hosts, or of new servers, that a request may add to a hypothetical cloud.
-Raised, a request takes more memory and time; lowered, large extensions of a cloud cannot be tried.
-Chosen as the first number of five digits."""
+Raised, a request may take more memory and time; lowered, large extensions of a cloud cannot be
+tried. Chosen as the smallest number of five digits."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +172,8 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
 
 def _without(snapshot: Snapshot, rules: ConstraintRules,
              names: Iterable[str]) -> tuple[Snapshot, dict[str, str], dict[str, str]]:
-    """Return the cloud without some hosts, whose servers have restarted on other hosts. If not all
-    servers fit, the largest are placed first.
+    """Return the cloud without some hosts, after their servers have restarted on other hosts. If
+    not all servers fit, the largest servers are placed first and the others are left out.
 
     :returns: (the cloud, ``left``, ``restarted``) of :class:`Changed`
     """
@@ -221,7 +221,7 @@ def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
                   flavors: Callable[[], Iterable[Shape]],
                   project_id: str) -> tuple[Snapshot, str, int]:
     """Return (the cloud with new servers, name of their shape, number of servers without room).
-    Each server is on the host that had most room for such servers."""
+    Each server is placed on the host that has most room for such servers at that time."""
     found = _parsed(BOOTED, text, 'boot', 'COUNT:FLAVOR')
     count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
     counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)

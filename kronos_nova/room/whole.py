@@ -19,8 +19,8 @@ from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
-"""Name of the only policy of the model. Its score is the used part of a host's capacity, in the
-resource class in which this part is largest."""
+"""Name of the only policy of the model. Its score of a host is the used fraction of the host's
+capacity, in the resource class in which this fraction is largest."""
 
 
 def model_of(snapshot: Snapshot, rules: ConstraintRules,
