@@ -1,5 +1,5 @@
-"""The nova-compute services of drained hosts. A drain disables the service of its host first, and
-its release enables it."""
+"""The disabling and enabling of nova-compute services for drains. A drain of a host disables its
+nova-compute service first. The release of the drain enables the service."""
 
 import dataclasses
 import datetime
@@ -22,8 +22,8 @@ LOG = logging.getLogger(__name__)
 LOOK_AGAIN_SECONDS = 15
 """Seconds between two checks of the host of a drain. A check finds out whether an operator has
 enabled the host again, and whether an emptied host has servers again. Raised, servers are moved off
-for longer after an operator has enabled the host; lowered, Nova has more requests, for days if the
-drain lasts for days. Not measured."""
+for longer after an operator has enabled the host; lowered, Nova gets more requests, for as long as
+the drain lasts. Not measured."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""
@@ -33,16 +33,17 @@ UNCONFIRMED = 'VERIFY_RESIZE'
 such a server."""
 
 WHO = 'the drain service'
-"""Name of the author that the journal shows for moves that this service ends."""
+"""Name of the drain service in the journal. The journal shows this name for moves that the drain
+service ends."""
 
 PREFIX = 'kronos drain'
-"""Beginning of the disabled reason of services that Kronos disables. Kronos recognises these
-services by it."""
+"""Beginning of the disabled reason of services that Kronos disables. By this beginning, Kronos
+recognises the services that it has disabled."""
 
 
 HA_REASONS = ('Masakari', 'instanceha')
-"""Beginnings of the disabled reasons that services for high availability set; the default of
-``[kronos_executor] ha_disabled_reasons``."""
+"""Beginnings of the disabled reasons that services for high availability set. These are the default
+of ``[kronos_executor] ha_disabled_reasons``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class _Timer:
 
 class DrainService:
     """The part of a service that disables and enables nova-compute on drained hosts. Any number of
-    workers may run it at the same time, because repeated steps have no effect.
+    workers may run it at the same time, because a repeated step has no effect.
 
     :param executor_ports: ExecutorPorts
     :param ha_reasons: function that returns ``[kronos_executor] ha_disabled_reasons``
@@ -141,9 +142,9 @@ class DrainService:
             self._open(drain)
 
     def _leave_alone(self, drain: drains.Drain) -> None:
-        """Ask the service for high availability not to act on the host, because it may be rebooted
-        during its drain. No request is sent if the service does not watch the host anyway. The
-        request is recorded before it is sent, so that it is reverted later even if this worker dies
+        """Ask the service for high availability not to act on the host, because the host may be
+        rebooted during its drain. No request is sent if the service does not watch the host anyway.
+        The request is recorded before it is sent. So it is reverted later even if this worker dies
         in between."""
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
@@ -154,10 +155,14 @@ class DrainService:
             self.ha.watch(drain.host, True)
 
     def _see_what_is_left_of_it(self, drain: drains.Drain) -> None:
-        """Check a disabled host, at most every :data:`LOOK_AGAIN_SECONDS`. If an operator has
-        enabled the host by hand, the drain ends. If an empty host has servers again, such as after
-        a reverted cold migration, the drain continues. If only servers that are to be stopped are
-        left, they are stopped."""
+        """Check a disabled host, but not more often than every :data:`LOOK_AGAIN_SECONDS`.
+
+        * If an operator has enabled the host by hand, the drain ends.
+        * If an empty host has servers again, such as after a reverted cold migration, the drain
+          continues.
+        * If no servers are left except servers that the drain is to stop, these servers are
+          stopped.
+        """
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
         if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return
@@ -175,9 +180,9 @@ class DrainService:
             self._stop_rest(drain)
 
     def _stop_rest(self, drain: drains.Drain) -> None:
-        """Stop the servers that Nova does not migrate live, as an operator requested. Each server
-        is recorded before the request to Nova. So the server is started again later even if this
-        worker dies in between."""
+        """Stop the servers that Nova does not migrate live, as the operator requested with the
+        drain. Each server is recorded before the request to Nova. So the server is started again
+        later even if this worker dies in between."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
         # Servers that have left the host in the meantime are found at the release.
@@ -272,10 +277,13 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _open(self, drain: drains.Drain) -> None:
-        """Enable a host that a drain disabled. The host stays disabled if an operator has disabled
-        it for another reason since the drain began. The host is enabled if a service for high
-        availability has disabled it since then. Such a service regards a reboot during a drain as a
-        failure, and replaces the disabled reason."""
+        """Enable the nova-compute service of a host that a drain disabled.
+
+        The service stays disabled if an operator has disabled it for another reason since the drain
+        began. The service is enabled if a service for high availability has disabled it since then.
+        A service for high availability may regard a reboot during a drain as a failure, and then
+        replaces the disabled reason.
+        """
         self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:
@@ -291,7 +299,7 @@ class DrainService:
 
 
 def reason(drain: drains.Drain) -> str:
-    """Return the disabled reason that Nova shows for a service that a drain disabled."""
+    """Return the disabled reason for the service that a drain disables. Nova shows this reason."""
     said = f'{PREFIX} by {drain.requested_by}'
     return (f'{said}: {drain.reason}' if drain.reason else said)[:255]
 

@@ -63,7 +63,8 @@ class Wish:
 
 
 class Checker:
-    """A checker of whether some hosts can all be emptied together. It makes a plan of the moves.
+    """A checker of whether some hosts can all be emptied. It plans the moves that empty the hosts
+    together.
 
     :param read: function that reads the present cloud and returns a Snapshot
     :param planner_ports: function that makes the PlannerPorts
@@ -108,8 +109,8 @@ class Checker:
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
         """Return a sentence about hosts and failure domains whose loss is covered now, but would
-        not be covered after the drains. The loss is covered if all servers that are lost can
-        restart elsewhere. Drains that have such a sentence need ``force``.
+        not be covered after the drains. A loss is covered if all servers of the lost host or domain
+        could restart elsewhere. If there is such a sentence, the drains need ``force``.
 
         The result is '' if there is no such host or failure domain, or if no option requires that
         losses are covered.
@@ -161,8 +162,8 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
-    """Return the names of the hosts, among ``hosts``, that have servers and whose nova-compute is
-    down. These servers cannot be migrated."""
+    """Return the names of the hosts in ``hosts`` that have servers and whose nova-compute is down.
+    The servers of these hosts cannot be migrated."""
     wanted, full = {*hosts}, {server.host for server in snapshot.instances}
     return [host.name for host in snapshot.hosts
             if host.name in wanted & full and host.service.state != 'up']
@@ -170,12 +171,13 @@ def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
 
 def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
           force: bool = False, lowered: str = '') -> list[drains.Drain]:
-    """Request the drains of hosts, all or none, and return the drains.
+    """Request the drains of hosts and return the drains. If one drain is refused, no drain is
+    requested.
 
     :param checked: result of :meth:`Checker.check`
     :param force: True to drain the hosts even if a check refuses the drains
     :param lowered: result of :meth:`Checker.lowered_failover`
-    :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
+    :raises HostDown: nova-compute of a host is down, so that no server can be migrated off the host
     :raises DrainPending: a host is being drained, or waits to be released
     :raises DrainRefused: without force: no server can leave, an aggregate would have no host left,
         or losses of other hosts would no longer be covered
@@ -198,8 +200,9 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Return a sentence with the reason why some drains need ``force``; '' if they do not need it.
-    The reason is that an aggregate would have no host left, or that no server can leave the hosts.
+    """Return a sentence with the reason why some drains need ``force``; '' if no drain needs
+    ``force``. There are two reasons: an aggregate would have no host left that takes servers, or no
+    server can leave the hosts.
 
     :param drained: names of hosts that are drained already
     """
@@ -231,7 +234,7 @@ def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
 
 
 def releasable(database: Database, host: str) -> drains.Drain:
-    """Return the newest drain of a host, after a check that the drain may be released.
+    """Return the newest drain of a host. The drain may be released, or an error is raised.
 
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host
@@ -248,8 +251,8 @@ def releasable(database: Database, host: str) -> drains.Drain:
 
 
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
-    """Request the release of a drained host, and end the moves of the drain. A worker then enables
-    the host.
+    """Request the release of a drained host, and end the moves of the drain. After the request, a
+    worker enables the host.
 
     :param known: Drains of the control database
     :param who: operator
@@ -266,5 +269,5 @@ def leaving(plan: planning.DrainPlan, host: str) -> list:
 
 
 def destinations(moves: Iterable[PlannedMove]) -> dict[str, int]:
-    """Return {host: number of the moves that end there}, sorted by name."""
+    """Return {host: number of the moves that end there}, sorted by the name of the host."""
     return dict(sorted(collections.Counter(move.destination for move in moves).items()))

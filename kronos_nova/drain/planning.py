@@ -1,12 +1,15 @@
 """Plans that empty drained hosts.
 
 A drain is planned by the same planners as an evaluation, from a DrainRequest. Cooldowns are
-ignored. Quarantines, and moves that Nova refused, are respected. A server stays on a drained host
-for the same reasons as on a disabled host. If a host cannot be emptied otherwise, servers of other
-hosts are moved to make room. The allocated fraction of each host is an additional policy, whose
-load is always known. Moves must not exceed the room of a host, nor violate hard server groups,
-zones, isolation or Nova's filters. They may violate soft groups, which Nova treats as preferences
-as well.
+ignored. Quarantines are respected, and moves that Nova refused are not planned again. A server
+stays on a drained host for the same reasons as on a disabled host. If a host cannot be emptied
+otherwise, servers of other hosts are moved to make room.
+
+The allocated fraction of each host is an additional policy. So the choice of destinations is
+possible even where load is not known.
+
+Moves must not exceed the room of a host, nor violate hard server groups, zones, isolation or Nova's
+filters. They may violate soft groups, because Nova treats soft groups as preferences as well.
 """
 
 import collections
@@ -50,22 +53,23 @@ from kronos_nova.policies.windows import Windows
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
 """Weight [0, 1] of allocated resources in the choice of destinations when a host is emptied. The
-measured loads of the operator's policies have the remaining weight. Raised, measured loads matter
-less; lowered, hosts with equal measured loads are filled unevenly. Not measured."""
+other criterion is the measured load of the operator's policies, with the remaining weight. Raised,
+measured loads matter less; lowered, hosts with equal measured loads are filled unevenly. Not
+measured."""
 
 ANY_IMBALANCE = 1e6
-"""Threshold of the imbalance, as a fraction of a host, for every policy while hosts are emptied.
-Fixed: above any possible imbalance, so that no move is planned to balance load."""
+"""Threshold of the imbalance that every policy has while hosts are emptied, as a fraction of a
+host. Fixed: above any possible imbalance, so that no move is planned to balance load."""
 
 WITHOUT_END = 100_000
 """Maximum number of moves of a plan that empties hosts. Fixed: more moves than a search finds
 within its time limit, so that the number limits no plan."""
 
 FAILURES = 2
-"""Number of failed moves of a server after which a drain does not move the server again. The drain
-then counts as blocked. A move fails only after all of its retries have failed. Raised, an operator
-learns later of a server that cannot move; lowered, one failure by chance blocks a drain. Chosen
-because a second failure is rarely by chance."""
+"""Number of failed moves of a server after which a drain does not move the server again. A move
+counts as failed after all of its retries have failed. A server that is not moved again blocks the
+drain. Raised, an operator learns later of a server that cannot move; lowered, one failure by chance
+blocks a drain. Chosen because a second failure is rarely by chance."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',
@@ -86,10 +90,11 @@ class DrainRequest:
     """The request to a planner to empty some hosts and no other hosts. The hosts may be enabled or
     disabled.
 
-    sources : names of the hosts
-    include_stopped : names of the hosts in ``sources`` whose stopped servers leave as well
+    sources : names of the hosts to empty
+    include_stopped : names of the hosts in ``sources`` whose stopped servers are moved as well
     avoid : names of hosts outside ``sources`` that take no server
-    give_up : uuids of servers whose moves failed too often to be tried again
+    give_up : uuids of servers that are not moved, because their moves failed too often or because
+        the drain has stopped the servers
     restart : uuids of running servers that are migrated cold
     """
 
@@ -149,15 +154,15 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
          refused_hosts: Mapping[str, Mapping[str, str]] | None = None) -> DrainPlan:
     """Return the plan for the drains of one aggregate.
 
-    Hosts that are to be emptied later (``Drain.avoid``) are destinations only if no move is
-    possible without them.
+    Some hosts are to be emptied later (``Drain.avoid``). Servers are moved to these hosts only if
+    no move is possible without them.
 
     :param policies: the policies for the load of destinations, and the rules of operators
     :param failures: {server uuid: errors of its moves since the drains began}
     :param tries: past moves, from which durations are learnt
     :param measurements: Measurements of the evaluation; None to measure again
-    :param quarantines: {uuid of a server: seconds left of its quarantine}; such a server is not
-        moved to make room
+    :param quarantines: {uuid of a server: seconds left of its quarantine}; a server in quarantine
+        is not moved to make room
     :param refused_hosts: {server uuid: {host: error}} of moves that Nova refused recently
     """
     history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {},
@@ -233,9 +238,9 @@ class _Case:
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """Return {uuid: reason why Nova does not migrate the server live} of the running servers
-        that may be interrupted, as an operator permits. A server is interrupted by a cold migration
-        or a stop. Locked servers, and servers that a rule of an operator keeps on their hosts, are
-        left out. Outside maintenance windows the result is empty."""
+        that the drain may interrupt. A cold migration or a stop interrupts a server. An operator
+        permits it by an option of the drain, or by a rule. Locked servers, and servers that a rule
+        keeps on their hosts, are left out. Outside maintenance windows the result is empty."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -247,7 +252,8 @@ class _Case:
 
     def _treatment(self, server: Instance) -> str:
         """Return the treatment of a running server that Nova does not migrate live, one of
-        UNMOVABLE. A rule of the policies file takes precedence over the option of the drain."""
+        :data:`~kronos_nova.drain.states.UNMOVABLE`. A rule of the policies file takes precedence
+        over the option of the drain."""
         if server.uuid in self.ruled.treatments:
             return self.ruled.treatments[server.uuid].what
         return self.drains[server.host].unmovable
@@ -287,7 +293,8 @@ class _Case:
 
     def _why_uninterrupted(self, server: Instance) -> str:
         """Return a clause with the reason why a server that Nova cannot migrate live is not
-        interrupted; '' if no interruption was requested."""
+        interrupted by the drain; '' if no interruption was requested. A cold migration or a stop
+        interrupts a server."""
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''
@@ -376,8 +383,8 @@ class _Ruled:
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
         """Return the rules that apply now. If rules demand several treatments of one server, the
-        mildest treatment is used: a server is rather left than migrated cold, and rather migrated
-        cold than stopped."""
+        mildest treatment is used. To leave the server is milder than to migrate it cold, and a cold
+        migration is milder than a stop."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable
@@ -392,11 +399,11 @@ class _Ruled:
 
 
 class _WithRoom(MetricsReader):
-    """A MetricsReader that answers for the operator's policies and for :data:`ROOM`, the additional
-    policy for the allocated fraction of each host.
+    """A MetricsReader with one additional policy, :data:`ROOM`, for the allocated fraction of each
+    host. All other policies are those of the operator.
 
     :param reader: MetricsReader for the operator's policies
-    :param room: MetricsReader for allocated resources
+    :param room: MetricsReader for :data:`ROOM`
     """
 
     def __init__(self, reader: MetricsReader, room: MetricsReader) -> None:
@@ -420,8 +427,8 @@ class _WithRoom(MetricsReader):
 
 
 def _policies(policies: PolicySet) -> PolicySet:
-    """Return a PolicySet with the operator's policies and the policy for allocated resources. The
-    thresholds and limits of all these policies are lifted, so that no move is planned to balance
+    """Return a PolicySet with the operator's policies and the policy for allocated resources. No
+    threshold or limit of these policies can be exceeded, so that no move is planned to balance
     load."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
@@ -438,10 +445,10 @@ def _policies(policies: PolicySet) -> PolicySet:
 
 
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
-    """Return the aggregate in which a host is drained: the first aggregate in scope that has the
-    host.
+    """Return the aggregate in which a host is drained. It is the first of the aggregates in
+    ``scopes`` that has the host.
 
-    :raises NotInScope: the host does not exist, or is in no aggregate in scope
+    :raises NotInScope: the host does not exist, or is in no aggregate of ``scopes``
     """
     if host not in {each.name for each in snapshot.hosts}:
         raise exception.NotInScope(

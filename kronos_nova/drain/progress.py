@@ -1,4 +1,5 @@
-"""Drains in an evaluation: the start of the plans of drains, and the record of their progress."""
+"""Drains in an evaluation. Each evaluation starts the plans of drains and records the progress of
+the drains."""
 
 import collections
 import dataclasses
@@ -79,9 +80,9 @@ class HostDrains:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:
-        """Start the plan, and record the progress of each drain. The plan is not started while an
-        earlier plan of the aggregate is in progress, moves are paused, or a host is not disabled
-        yet."""
+        """Start the plan, and record the progress of each drain. The plan is not started if an
+        earlier plan of the aggregate is in progress, moves are paused, or a drained host is not
+        disabled yet. The next evaluation then plans the drains again."""
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
                    if plan.aggregate == aggregate]
@@ -160,7 +161,7 @@ class HostDrains:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The facts that may keep the drains of an aggregate waiting.
+    """The facts by which the drains of an aggregate may have to wait.
 
     hold : reason why no move may be started; '' if moves may be started
     running : uuids of the aggregate's plans in progress
@@ -177,8 +178,8 @@ class Waiting:
 
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
-    """Return a text that lists everything for which a drain waits, apart from blocked servers; ''
-    if the drain waits for nothing."""
+    """Return a text that lists everything for which a drain waits. Servers that block the drain are
+    not listed. The text is '' if the drain waits for nothing else."""
     return '; '.join(_reasons(drain, waiting))
 
 
@@ -203,8 +204,8 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
-    """Return the moves in progress whose server is already on its destination. The source of such a
-    move keeps room for a return until the migration is confirmed.
+    """Return the moves in ``own`` whose server is already on its destination. The source of such a
+    move keeps room for the server, which may return until the migration is confirmed.
 
     :param own: moves of Kronos in progress
     """

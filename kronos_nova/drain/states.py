@@ -9,7 +9,7 @@ REQUESTED = 'requested'
 """State of a requested drain, before a worker disables the nova-compute service."""
 DRAINING = 'draining'
 BLOCKED = 'blocked'
-"""State of a drain whose remaining servers have no destination or may not be moved. Each cycle
+"""State of a drain whose remaining servers have no destination or may not be moved. Each evaluation
 plans the drain again."""
 EMPTY = 'empty'
 OVERDUE = 'overdue'
@@ -23,7 +23,7 @@ ACTIVE = (REQUESTED, DRAINING, BLOCKED)
 """States in which servers are moved off the host."""
 
 OPENED = (RELEASING, RELEASED)
-"""States of a drain that was ended by a release."""
+"""States of a drain that was ended by the release of its host."""
 
 OVER = (EMPTY, OVERDUE)
 """States in which nothing is moved, and the host stays disabled until the host is released."""
@@ -38,8 +38,8 @@ DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     # RELEASING may follow RELEASED, because a worker may have died between the request to Nova and
     # its record.
     RELEASED: frozenset((RELEASING,))}
-"""{state of a drain: states that may follow it}. Only ``Drains``, which keeps drains in the control
-database, changes the state of a drain."""
+"""{state of a drain: states that may follow this state}. Only the class ``Drains``, which stores
+drains in the control database, changes the state of a drain."""
 
 LIVE = 'live'
 COLD = 'cold'
@@ -71,7 +71,7 @@ class Drain:
 
     parallel : maximum number of concurrent moves off this host; None for
         ``max_concurrent_per_source``
-    keep_spare : number of hosts for whose instances room has to stay free, as with ``[kronos]
+    keep_spare : number of hosts whose total room is kept free in the aggregate, as with ``[kronos]
         reserve_hosts``
     avoid : names of hosts that are to be emptied later, and take servers only if no other host can
     servers : number of servers on the host at its first check
@@ -81,8 +81,10 @@ class Drain:
         nothing
     unmovable : one of :data:`UNMOVABLE`
     to_stop : uuids of servers to be stopped now, because no other servers are left
-    stopped : {uuid of a server that the drain stops: :data:`STOPPING`, STOPPED or STARTING}
-    is_ours : True if Kronos disabled the host; False if it was disabled before for another reason
+    stopped : {uuid of a server that the drain stops: :data:`STOPPING`, :data:`STOPPED` or
+        :data:`STARTING`}
+    is_ours : True if Kronos disabled the host; False if the host was disabled before for another
+        reason
     is_unwatched : True if the service for high availability was asked not to act on the host
     """
 
