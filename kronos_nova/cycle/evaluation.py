@@ -118,7 +118,7 @@ class Cycle:
         return writer.persist(report, seen.snapshot)
 
     def _give_up_broken(self, seen: Observation, now: datetime.datetime) -> Observation:
-        """Give up moves that have not begun and that violate the present rules.
+        """Give up the moves that violate the present rules and have not begun.
 
         :returns: the Observation without these moves
         """
@@ -199,7 +199,8 @@ class Cycle:
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
         """Return the reports with slots (how many more servers fit) and with the number of hosts
-        whose loss is covered. An error in this step does not affect plans."""
+        whose loss is covered (all of their servers could restart elsewhere). An error in this step
+        does not affect plans."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:

@@ -131,7 +131,8 @@ million pairs take some MiB of memory."""
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
                    moves: Sequence[PlannedMove], ceiling: float) -> tuple[PlannedMove, ...]:
-    """Return the moves of a plan, each with its best alternative.
+    """Return the moves of a plan, each with its best alternative: the move that could best have
+    been made in its place.
 
     :param start: the state before the plan
     :param steps: (phase, step) of the same plan, in the same order

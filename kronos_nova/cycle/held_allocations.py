@@ -78,8 +78,11 @@ class HeldAllocations:
                resume: Callable[[Hold], None]) -> SettledAllocations:
         """Make the allocations in placement agree with the holds (room kept for new servers).
         Allocations of ended holds and of servers that have arrived are removed. Allocations that
-        others have removed are made again. The start of a hold that was interrupted is resumed if
-        all its room is allocated; otherwise its allocations are removed.
+        others have removed are made again.
+
+        An earlier evaluation may have been interrupted while it began a hold. If all room of this
+        hold is allocated, ``resume`` is called for the hold. Otherwise the allocations of the hold
+        are removed.
 
         :param is_here: returns True if the aggregate of a hold is evaluated now
         :param resume: called with each interrupted hold whose room is all allocated

@@ -35,15 +35,14 @@ out for each host whether its servers would restart elsewhere. Raised, the first
 longer; lowered, more hosts of large clouds are left for the next evaluations. Chosen as twice the
 2.4 seconds that 1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds that one evaluation may use to check losses of hosts. Each evaluation adds some
-seconds to the time for the next check, up to this maximum. Raised, a single evaluation may take
-longer; lowered, one evaluation cannot check all hosts of a large cloud, and more clouds are checked
-in parts. Chosen as four times :data:`FIRST_SECONDS`."""
+"""Maximum seconds that one evaluation may use to check losses of hosts. Each evaluation saves some
+seconds for the next check, up to this maximum. Raised, a single evaluation may take longer;
+lowered, more clouds are too large to be checked in one evaluation, and are checked in parts. Chosen
+as four times :data:`FIRST_SECONDS`."""
 LEAST_SECONDS = 0.05
-"""Minimum seconds that each evaluation adds to the time for the next check of losses of hosts.
-Raised, small clouds are checked more often, and their evaluations take longer; lowered, small
-clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes this
-time."""
+"""Minimum seconds that each evaluation saves for the next check of losses of hosts. Raised, small
+clouds are checked more often, and their evaluations take longer; lowered, small clouds are checked
+less often. Chosen because the check of 40 hosts with 1,200 servers takes this time."""
 SAVED = 1.25
 """Factor (no unit) on the duration of the last check of losses of hosts. Each evaluation saves some
 time for the next check. The next check begins when the saved time reaches this factor times the
@@ -68,7 +67,8 @@ as for failed hosts."""
 class RoomFigures:
     """The results of :class:`LossJudge` for one aggregate.
 
-    losses : which losses of hosts and failure domains are covered, by level of failure domains
+    losses : a report about covered losses of hosts for each level of failure domains, and one for
+        single hosts
     slots : how many more servers fit, for each flavor that ``slot_flavors`` names
     """
 

@@ -45,9 +45,9 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Return True if the moves of the last day are needed to check a limit: on moves of a
-        project's instances, or on moves because of one instance's load. Return False otherwise.
-        Limits on moves of one instance are not considered."""
+        """Return True if the moves of the last day are needed to check a limit. These moves are
+        needed for limits on moves of a project's instances, and for limits on moves because of one
+        instance's load. Return False if there is no such limit."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 

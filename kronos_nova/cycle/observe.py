@@ -88,11 +88,11 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
                      units: Mapping[str, frozenset[str]],
                      proposals: Mapping[str, AggregateReport],
                      policies: PolicySet) -> PlanningHistory:
-    """Read the history that a plan depends on.
+    """Read the history on which a plan depends.
 
     :param names: aggregates whose load statistics are read; None for all
     :param units: {aggregate: the aggregates with which it shares hosts}; a plan in progress or a
-        cooldown of one of these aggregates counts for all of them
+        cooldown of one of these aggregates counts for all of these aggregates
     :param proposals: {aggregate: report with its plan that waits for approval}
     :param policies: policies whose rules may limit the number of moves
     """

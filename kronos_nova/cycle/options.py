@@ -136,9 +136,9 @@ class EngineOptions:
         return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the scopes (aggregates or the pool) to plan, in order. These are the configured
-        aggregates, or ``names`` if no aggregates are configured, and then the pool of unassigned
-        hosts if it is included."""
+        """Return the scopes to plan, in order. A scope is an aggregate or the pool of unassigned
+        hosts. The result begins with the configured aggregates, or with ``names`` if no aggregates
+        are configured. The pool comes last, if an option includes it."""
         wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
 

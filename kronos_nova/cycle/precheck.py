@@ -261,12 +261,13 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return True if the scheduler's answer for one state of a host is valid for another state of
-    the host. It is valid if the same instances have left the host, and no more instances of the
-    kind have arrived. Return False otherwise.
+    """Return True if an answer of the scheduler about a host is valid for the present plan. The
+    answer was given for other earlier moves from and to this host. It is valid if the same
+    instances leave the host earlier in the present plan, and no more instances of the kind arrive
+    earlier. Return False otherwise.
 
-    :param asked: the state of the answer
-    :param before: the other state
+    :param asked: the earlier moves for which the answer was given
+    :param before: the earlier moves in the present plan
     """
     return asked.leaving == before.leaving and asked.alike >= before.alike
 

@@ -78,9 +78,12 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """Return the Outlook, whose problem has the expected loads of instances and hosts.
 
-    Four loads stay as measured: the part of a host's load that its instances do not cause; the
-    columns of forecasts; the load of an instance that is not known in every policy; and the load of
-    an instance in a move, which counts at its destination.
+    These loads stay as measured:
+
+    * the part of a host's load that its instances do not cause
+    * the columns of forecasts
+    * the load of an instance whose load is not known in every policy
+    * the load of an instance in a move, which counts at its destination
 
     :param far: distance into the future, as a multiple of about half an hour
     """

@@ -32,9 +32,9 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Numbers (no unit) that put the moves of a plan in order, by the purposes of the moves. Any other
-purpose has the number 0. The number of a move's purpose is added to the load of the move's source.
-The moves with the highest sums start first. Fixed: a load is at most 1, so that all moves of one
+"""Numbers (no unit) by which the moves of a plan are put in order. Each move has the sum of the
+number of its purpose and the load of its source. A purpose that is not listed has the number 0. The
+moves with the highest sums start first. Fixed: a load is at most 1, so that all moves of one
 purpose start before the moves of the next purpose."""
 MIGRATING = 'migrating'
 ROUNDS = 5
@@ -55,14 +55,14 @@ available time unused, a search for a plan with more moves is considered. Raised
 could start in time are left out; lowered, searches are made for few additional moves. Not
 measured."""
 SAMPLED = 256
-"""Approximate number of instances from which the number of moves that can start in time is
-estimated. The durations of the migrations of these instances are predicted. Raised, the estimate
-takes longer; lowered, the estimate is less exact. Not measured."""
+"""Approximate number of instances whose migration times are predicted in order to estimate how many
+moves can start in time. Raised, the estimate takes longer; lowered, the estimate is less exact. Not
+measured."""
 AMPLE = 2.0
-"""Ratio of the moves that the first plan may have to the estimated number that can start in time.
-The ratio allows for moves that take less time than estimated. Raised, the first plan more often has
-moves that start late, and another plan has to be made; lowered, plans of short moves leave
-available time unused. Not measured."""
+"""Ratio of the maximum number of moves of the first plan to the estimated number of moves that can
+start in time. The ratio allows for moves that take less time than estimated. Raised, the first plan
+more often has moves that start late, and another plan has to be made; lowered, plans of short moves
+leave available time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in

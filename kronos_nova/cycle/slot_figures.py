@@ -1,4 +1,5 @@
-"""The slots of flavors in evaluations: how many more servers of each flavor fit."""
+"""The slots of flavors in evaluations. The slots of a flavor are the number of further servers of
+this flavor that fit."""
 
 from collections.abc import Callable
 from collections.abc import Iterable

@@ -74,7 +74,7 @@ class DuePhases:
     is_own_heat: bool = False
 
     def only_evacuating(self, why: str) -> 'DuePhases':
-        """Return a copy in which no phase but emptying hosts is due.
+        """Return a copy in which only one phase is due: emptying hosts.
 
         :param why: the reason, a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`
         """
@@ -83,8 +83,8 @@ class DuePhases:
             may_balance=False, why_no_more=why)
 
     def parts(self, order: str) -> tuple[tuple[str, 'DuePhases'], ...]:
-        """Return (purpose, due phases) of each plan to try, in the order in which plans are tried.
-        The first plan that has moves is used.
+        """Return (purpose, due phases) for each plan to try. The plans are tried in the order of
+        the result, and the first plan that has moves is used.
 
         :param order: order of rule repairs, a constant of :mod:`kronos_nova.objects.automation`
         """
@@ -322,9 +322,9 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     """Return the plan without the ``refused`` moves, and without moves that only help together with
     a refused move.
 
-    Moves that depend on a left out move, or have no room without it, are left out as well. Packing
-    moves are left out if their source no longer becomes empty. Moves that spread load are left out
-    if they no longer gain their price.
+    Further moves are left out in three cases. The move depends on a move that is left out, or has
+    no room without it. A packing move is left out if its source no longer becomes empty. A move
+    that spreads load is left out if it no longer gains its price.
 
     :param refused: orders of the moves, counted from 1
     """

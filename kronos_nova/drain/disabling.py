@@ -26,7 +26,7 @@ for longer after an operator has enabled the host; lowered, Nova gets more reque
 the drain lasts. Not measured."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
-"""Statuses of a server before and after it is stopped."""
+"""Statuses of a server in Nova: running (before the drain stops the server) and stopped."""
 
 UNCONFIRMED = 'VERIFY_RESIZE'
 """Status of a server that waits for its resize to be confirmed or reverted. Nova does not start

@@ -20,13 +20,14 @@ service."""
 RELEASED = 'released'
 
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
-"""States in which servers are moved off the host."""
+"""States of a drain in which servers are moved off the host."""
 
 OPENED = (RELEASING, RELEASED)
 """States of a drain that was ended by the release of its host."""
 
 OVER = (EMPTY, OVERDUE)
-"""States in which nothing is moved, and the host stays disabled until the host is released."""
+"""States of a drain in which nothing is moved. The host stays disabled until the host is
+released."""
 
 DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     REQUESTED: frozenset((DRAINING, BLOCKED, RELEASING, RELEASED)),
@@ -44,9 +45,9 @@ drains in the control database, changes the state of a drain."""
 LIVE = 'live'
 COLD = 'cold'
 RESTART = 'restart'
-"""Kinds of moves, in this order: a live migration; a cold migration of a stopped server, which is
-confirmed at once; a cold migration of a running server, which Nova stops and starts again at the
-destination."""
+"""Kinds of moves. :data:`LIVE` is a live migration. :data:`COLD` is a cold migration of a stopped
+server, which Kronos confirms immediately. :data:`RESTART` is a cold migration of a running server,
+which Nova stops and starts again at the destination."""
 
 COLD_KINDS = (COLD, RESTART)
 """Kinds of moves that Nova carries out as a cold migration."""
@@ -55,14 +56,15 @@ LEAVE = 'leave'
 MOVE_COLD = 'cold'
 STOP = 'stop'
 UNMOVABLE = (LEAVE, MOVE_COLD, STOP)
-"""Ways to treat running servers that Nova does not migrate live: they stay, are migrated cold, or
-are stopped until the host is released."""
+"""Ways to treat running servers that Nova does not migrate live. Such a server stays (``LEAVE``),
+is migrated cold (``MOVE_COLD``), or is stopped until the host is released (``STOP``)."""
 
 STOPPING = 'stopping'
 STOPPED = 'stopped'
 STARTING = 'starting'
-"""States of a server that a drain stops, in this order: the stop is requested; the server is off;
-the start is requested."""
+"""States of a server that a drain stops. :data:`STOPPING`: Nova was requested to stop the server.
+:data:`STOPPED`: the server is off. :data:`STARTING`: Nova was requested to start the server
+again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
-"""Plans that join fragments of free room. After such a plan, more new servers of a shape (resources
-of one server) fit."""
+"""Plans that join fragments of free room. After such a plan, more new servers of a shape fit. A
+shape is the resources of one server."""
 
 import dataclasses
 from collections.abc import Collection

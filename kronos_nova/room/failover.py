@@ -39,8 +39,9 @@ from kronos_nova.room import nova_order
 from kronos_nova.room import whole
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Verdicts on a loss of hosts, in this order: a placement of all lost servers was found; it is
-proven that there is no such placement; no placement was found, but there may be one."""
+"""Verdicts on a loss of hosts. ``FITS``: a placement of all lost servers was found. ``DOES_NOT``:
+it is proven that there is no such placement. ``NOT_FOUND``: no placement was found, but there may
+be one."""
 
 EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""

@@ -35,11 +35,11 @@ class Slots:
 
     by_host : {name of a host that may take servers of the shape: number for which it has room}
     total : total number of servers that fit, with the limits of sharing providers
-    unusable : {resource class: amount that stays free on the hosts of ``by_host``, and on their
-        sharing providers, after ``total`` servers are added}
-    short : the resource class that limits ``total``: most hosts, or a sharing provider, have too
-        little of it for one more server; :data:`CELLS` if NUMA cells limit ``total``; '' if no host
-        may take servers of the shape
+    unusable : {resource class: amount that stays free after ``total`` servers are added}, on the
+        hosts of ``by_host`` and on their sharing providers
+    short : the resource class of which most hosts, or a sharing provider, have too little for one
+        more server; :data:`CELLS` if NUMA cells limit ``total``; '' if no host may take servers of
+        the shape
     """
 
     shape: Shape
@@ -103,8 +103,8 @@ class SlotCounter:
         return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
-        """Return bool (H,): True if the rules permit the host for at least one of the instances
-        ``vms``. Rules about room are not considered."""
+        """Return bool (H,): True if the rules permit the host for at least one instance of ``vms``.
+        Rules about room are not considered."""
         every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
         for vm in vms:
             may = self.problem.available.copy()
