@@ -179,14 +179,15 @@ class _RoomMaker:
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
-        """Return moves after which more servers of a buffer fit; an empty tuple if no such moves
-        are found.
+        """Return moves after which more servers of a buffer fit. The result is empty if no such
+        moves are found, if Nova's scheduler refuses one of them, or if the moves would uncover the
+        loss of a host (servers of the lost host could no longer restart elsewhere).
 
-        The returned moves replace the plan of the report. If the report has a plan, moves are also
-        searched that only leave the source hosts of this plan. These moves are returned if they
-        make at least as much room as the moves of an unrestricted search, and copy no more memory
-        than the unrestricted moves and the replaced plan together. Otherwise the unrestricted moves
-        are returned.
+        The returned moves replace the plan of the report. If the report has a plan, a second search
+        permits only moves off the source hosts of this plan. The moves of the second search are
+        returned on two conditions: they make at least as much room as the moves of the first
+        search, and they copy no more memory than the moves of the first search and of the replaced
+        plan together. Otherwise the moves of the first search are returned.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

@@ -390,8 +390,9 @@ def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str
 
 
 def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
-    """Yield a warning if servers that Kronos has moved were also live-migrated by others. Another
-    balancer of the same cloud may be at work, and the two undo each other's moves.
+    """Yield a warning if servers that Kronos has moved were live-migrated by others as well.
+    Another balancer of the same cloud may be at work. Then Kronos and the other balancer may undo
+    each other's moves.
 
     :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
     """

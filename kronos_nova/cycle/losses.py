@@ -97,8 +97,8 @@ class LossJudge:
         """Return {aggregate: its RoomFigures}. The figures show whether servers would restart
         elsewhere if their hosts failed.
 
-        Each evaluation adds to the time that checks may take. Until this time suffices for all
-        aggregates, the results of an earlier evaluation are returned.
+        Each evaluation saves some time for the next check. As long as the saved time does not
+        suffice to check all aggregates, the results of an earlier evaluation are returned.
 
         :param names: names of the aggregates
         :param seconds: duration of the evaluation so far
@@ -160,8 +160,8 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """Return a function that returns the seconds left of one share of the time. The time until the
-    deadline is divided into ``parts`` equal shares, and the first share begins now."""
+    """Return a function that returns the seconds left of the first of several shares of time. The
+    time until the deadline is divided into ``parts`` equal shares. The first share begins now."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()
@@ -190,8 +190,8 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
     """Return the rank of a loss; a larger rank is worse. A loss whose servers provably do not fit
-    elsewhere ranks above all others. Among the rest, the loss with more servers that cannot restart
-    ranks higher."""
+    elsewhere ranks above all other losses. Apart from this, a loss with more servers that cannot
+    restart ranks higher."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

@@ -50,8 +50,8 @@ load of each instance."""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return an empty set: no instance outside of the snapshot has any of ``names``, because the
-    snapshot has the whole cloud."""
+    """Return an empty set. The set would have the values in ``names`` that an instance outside of
+    the snapshot has. There is no such instance, because the snapshot has the whole cloud."""
     return set()
 
 
@@ -443,8 +443,8 @@ def _remedy(vector: Vector, host_label: str, hosts: np.ndarray) -> Iterator[str]
 
 
 class Measurements:
-    """Answers and loads of one evaluation. Drains, the check of approved plans and planning share
-    them. A query is sent when a figure is first needed.
+    """Answers of the metrics source and loads of aggregates in one evaluation. Drains, the check of
+    approved plans, and planning share these figures. A query is sent when a figure is first needed.
 
     reader : MetricsReader
     """

@@ -234,8 +234,8 @@ class ResultWriter:
 
 
 def alone(what: str, work: Callable[[], object]) -> None:
-    """Call ``work``. An unexpected error is logged and not raised, so that the cycle continues.
-    Errors of Kronos and of the database are raised.
+    """Call ``work`` so that an unexpected error does not stop the cycle. The error is logged and
+    not raised. Errors of Kronos and of the database are raised.
 
     :param what: name of the work, for the log
     """

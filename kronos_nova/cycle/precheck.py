@@ -94,7 +94,8 @@ class Precheck:
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
         """Return the moves of a plan that the scheduler refuses. The scheduler is asked about each
-        move for which no answer is kept. The earlier moves of the plan count as made.
+        move for which no answer is kept. For each move, the earlier moves of the plan count as
+        made, except refused moves.
 
         :param moves: in the order of the plan
         :returns: the numbers (``order``) of the refused moves

@@ -109,7 +109,8 @@ def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
 
 
 def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str, str]]':
-    """Count failed tries. The keys are uuids of instances, and pairs (source, destination)."""
+    """Return {key: number of failed tries}. A key is the uuid of an instance, or a pair of hosts
+    (source, destination)."""
     failed = [past for past in tries if past.failed]
     found: collections.Counter[str | tuple[str, str]] = collections.Counter(
         past.instance_uuid for past in failed)

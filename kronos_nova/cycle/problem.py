@@ -266,7 +266,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
           in_flight: MovesInFlight) -> dict[str, Any]:
     """Return the fields of a problem about allocations. An instance that this cycle has planned to
-    move counts both on its destination and on its source."""
+    move counts on its destination and on its source."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
@@ -285,8 +285,8 @@ def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
 def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
            in_flight: MovesInFlight) -> Cells | None:
     """Return the NUMA cells of an aggregate; None if no instance has NUMA cells, or no host reports
-    its cells. An instance that this cycle has planned to move counts both on its destination and on
-    its source."""
+    its cells. An instance that this cycle has planned to move counts on its destination and on its
+    source."""
     if not any(instance.cells for instance in scope.instances):
         return None
     return model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
@@ -331,9 +331,9 @@ def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
 
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
-    """Return intp (P,): the number of hosts that each policy leaves out of its imbalance at each
-    end. As many of the most loaded hosts are left out as of the least loaded hosts. The result is
-    None if no policy leaves hosts out."""
+    """Return intp (P,): the number of most loaded hosts that each policy leaves out of its
+    imbalance. The same number of least loaded hosts is left out. The result is None if no policy
+    leaves hosts out."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 

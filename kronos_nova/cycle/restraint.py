@@ -33,8 +33,9 @@ effect. Chosen by ``bench days``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """The reluctance of plans to move instances. An ``amount`` of 0 is no reluctance. With a larger
-    ``amount``, expected loads reach further ahead, and optional moves have to save more."""
+    """The reluctance of plans to move instances. With an ``amount`` of 0, plans are not reluctant.
+    With a larger ``amount``, expected loads are those of a later time, and optional moves have to
+    save more."""
 
     amount: float = 0.0
 

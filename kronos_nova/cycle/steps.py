@@ -113,8 +113,8 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class Line:
-    """The planning of the aggregates of one evaluation, one after the other. No metrics are read
-    before the first aggregate is measured.
+    """The planning of the aggregates of one evaluation, one after the other. Metrics are read when
+    the first aggregate is measured, and not before.
 
     in_flight : the moves planned so far
     """

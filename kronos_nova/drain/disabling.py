@@ -48,7 +48,8 @@ of ``[kronos_executor] ha_disabled_reasons``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Timer:
-    """The deadline of a drain, converted once into the monotonic clock of this process.
+    """The deadline of a drain in two clocks. The deadline is converted once into the monotonic
+    clock of this process.
 
     deadline : the deadline as UTC time
     ends_at : the deadline in seconds of the monotonic clock

@@ -359,7 +359,7 @@ class _Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Treatment:
-    """The treatment that a rule demands for a server.
+    """The way in which a drain treats a server, as a rule demands.
 
     what : one of :data:`~kronos_nova.drain.states.UNMOVABLE`
     rule : name of the rule

@@ -309,9 +309,9 @@ class Failover:
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield sets of instances (positions) that have to go to one host together. The members of
-        a group that is kept together form a set; every other instance is a set of its own. The set
-        with the largest sum of needs comes first."""
+        """Yield sets of instances that have to go to one host together, as positions in ``vms``.
+        The members of a group that is kept together form a set; every other instance is a set of
+        its own. The set with the largest sum of needs comes first."""
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
             item[np.isin(item, item[inside])] = item[inside].min()
@@ -431,7 +431,7 @@ class Failover:
 
     def _first_refused(self, chosen: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
         """Return the first placement that does not fit into the NUMA cells that Nova would choose;
-        None if all placements fit. The placements are from an integer program.
+        None if all placements fit. An integer program has chosen the placements.
 
         :param chosen: {instance: (first, host)}; ``first`` is the first of the instances that have
             to go to one host together

@@ -72,8 +72,8 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
     """Return {uuid of a server that uses the room of a hold: host}. If more servers are on a host
-    than the hold has room for there, the surplus servers do not count. A server counts even after
-    it has left the host or was deleted, because its room is not kept again."""
+    than the hold has room for there, the surplus servers are left out. A server that has left the
+    host or was deleted still counts, because its room is not kept again."""
     used, left = dict(hold.used), hold.left()
     for each in sorted(snapshot.instances, key=lambda each: each.uuid):
         flavor = each.flavor.name if each.flavor else ''

@@ -49,7 +49,7 @@ class RoomPlan:
 
     moves : the moves, in an order in which they are possible
     hosts : the host of each new server that finds room
-    missing : reasons why other new servers find no room, each once
+    missing : reasons why other new servers find no room; each reason is listed once
     is_proven : True if it is proven that no plan makes room for more of the new servers
     """
 
