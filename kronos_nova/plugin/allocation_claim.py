@@ -22,10 +22,10 @@ LOG = logging.getLogger(__name__)
 
 CANDIDATES_TO_TRY = 5
 """Maximum number of allocation candidates of one destination host that Kronos tries to claim in
-placement. Kronos tries one candidate after the other until a claim succeeds. Raised, a live
-migration to a full host fails later; lowered, a host may seem full because another process has just
-used a resource provider of the first candidates. Chosen because more than a few failures in a row
-mean that the host is full; not measured."""
+placement. Kronos tries one candidate after the other until a claim succeeds. A claim fails if
+another process has just used up a provider of the candidate. Raised, a live migration to a full
+host is refused later; lowered, a host may count as full although another candidate has room. Chosen
+because more than a few failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:
@@ -60,8 +60,8 @@ class AllocationClaim:
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
         """Return ``spec`` without the resources that come from sharing providers on
-        ``destination``. For a request that names a host, the scheduler would look for all resources
-        in the host's own providers.
+        ``destination``. If a request names a host, the scheduler looks for all resources in the
+        host's own providers, and would not find these resources there.
 
         :param found: allocation candidates of the instance on ``destination``
         """
@@ -136,8 +136,8 @@ class ClaimingScheduler:
     """A replacement for the scheduler client in Nova's live migration task. The scheduler only
     chooses a host. Kronos then claims the host's resources in placement.
 
-    Nova's loop over destinations is not changed, and calls this class. The loop tries the next host
-    if a host fails the live checks.
+    Nova's loop over destinations calls this class. If a host fails Nova's checks for a live
+    migration, the loop calls this class again for another host.
 
     :param task: the live migration task, for its checks
     """
@@ -205,8 +205,8 @@ class ClaimingScheduler:
             raise
 
     def _claim_candidate(self, context, spec, selection, found):
-        """Claim the first candidate that placement accepts, and return it. Return None if placement
-        accepts none."""
+        """Try to claim one candidate after the other until placement accepts one. Return this
+        candidate; None if placement accepts none."""
         def node():
             return objects.ComputeNode.get_by_host_and_nodename(
                 context, selection.service_host, selection.nodename)

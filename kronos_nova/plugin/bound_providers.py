@@ -29,7 +29,7 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
 def _chosen(candidate, requester):
     """Return a Counter of the providers that a candidate has for one port or one PCI request.
 
-    :param requester: beginning of the names of the port's or PCI request's request groups
+    :param requester: prefix of the names of the request groups of the port or PCI request
     """
     return collections.Counter(
         provider for group, providers in candidate.mappings.items()

@@ -81,17 +81,18 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
 
 
 def in_later_room(spec, before: Before):
-    """Return a copy of ``spec`` with smaller amounts. They are reduced by the amounts that earlier
-    moves of the plan will free on the destination, so only the rest has to be free now. Dedicated
-    CPUs are requested in full."""
+    """Return a copy of ``spec`` that requests smaller amounts of VCPUs, memory and disk. The
+    amounts that earlier moves of the plan will free on the destination are subtracted. So only the
+    rest has to be free now. A request for dedicated CPUs is not reduced."""
     amounts = _amounts_of_flavor(spec)
     return _with_amounts(spec, {name: amount for name, amount in before.wanted(amounts).items()
                                 if amount < amounts[name]})
 
 
 def without_room(spec):
-    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. So the answer
-    depends on filters and traits only. Dedicated CPUs are requested in full."""
+    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. So the scheduler's
+    answer depends on filters and traits, and hardly on free room. A request for dedicated CPUs is
+    not reduced."""
     return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
 
 

@@ -29,15 +29,16 @@ executor for longer; lowered, a busy host counts as failed. Not measured."""
 STORE_TIMEOUT_SECONDS = 5
 """Seconds that nova-conductor has to store a claim of a nova-compute. A claim is the set of
 resources that a host reserves for an instance. Raised, other claims of the host wait longer if
-nova-conductor does not answer; lowered, more claims are not stored. Not measured."""
+nova-conductor does not answer; lowered, a claim is more often not stored because nova-conductor is
+slow. Not measured."""
 
 # Errors of oslo.messaging where the called service has no endpoint of a namespace.
 UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)
 
 
 class ClaimsEndpoint:
-    """The RPC endpoint of nova-compute for two-phase claims. Its methods return plain values. Each
-    call may be repeated.
+    """The RPC endpoint of nova-compute for two-phase claims. Its methods return plain values. A
+    repeated call does no harm.
 
     Version 1.0 has prepare, confirm and abort.
 
@@ -68,7 +69,7 @@ class ClaimsClient:
         """Have ``host`` reserve resources for ``instance`` before the instance moves there.
 
         :param instance: Instance
-        :param migration: Migration, or None while there is none
+        :param migration: Nova's Migration of the move; None if Nova has not created it yet
         :returns: id of the claim; None if the host does not run Kronos
         :raises PreFlightError: the instance does not fit on the host, or a check of Nova refuses it
         :raises NovaClientError: the host did not answer

@@ -58,8 +58,9 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return whether Nova counts, on this node, the resources that the instance had before the
-    migration. If not, Nova counts the resources that the instance has after the migration."""
+    """Return True if Nova counts, on this node, the resources that the instance had before the
+    migration. Return False if Nova counts the resources that the instance has after the
+    migration."""
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:

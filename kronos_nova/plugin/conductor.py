@@ -213,9 +213,9 @@ def _is_marked(context, instance):
 
 
 def _move_of(context):
-    """Return the uuid of the move for which the executor made a request. The uuid is a part of the
-    request id. If the executor did not make the request, the returned text is '' or not the uuid of
-    a move."""
+    """Return the uuid of the move to which the request of ``context`` belongs. The executor puts
+    this uuid into the id of each request that it makes for a move. For a request of another client,
+    return a text that is not the uuid of any move."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
@@ -224,8 +224,8 @@ def _note_outage(context):
 
 
 def _is_of_a_plan(context):
-    """Return True if the executor made a request for a move of a plan. Return False if another
-    client made the request, or if the control database cannot be read."""
+    """Return True if the executor made the request of ``context`` for a move of a plan. Return
+    False if another client made the request, or if the control database cannot be read."""
     move_uuid = _move_of(context)
     if not move_uuid:
         return False
@@ -303,11 +303,12 @@ class Kronos:
 
     def _is_wanted(self):
         """Return whether this conductor runs Kronos. The conductor of a single cell does not,
-        because it cannot see the whole cloud.
+        because it cannot see the whole cloud. No conductor does if the option ``run_in`` names
+        another service.
 
-        At the level ``off`` Kronos still runs: moves in progress are completed, and a command may
-        set another level. Kronos does not run if nova.conf has the level ``off`` and names no
-        aggregate.
+        If nova.conf sets the level ``off`` and names no aggregate, Kronos does not run. Otherwise
+        Kronos runs even while the level is ``off``: it completes moves in progress, and a command
+        may set another level.
         """
         group = self.conf.kronos
         has_work = group.automation != 'off' or aggregates.aggregates_in_scope(self.conf)

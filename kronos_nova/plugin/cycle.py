@@ -58,12 +58,12 @@ longer; lowered, the RPCs of nova-conductor wait longer. Not measured."""
 
 PATIENCE = 30
 """Seconds that the databases of cells have to answer an evaluation. Raised, a cell that is down
-delays the evaluation for longer; lowered, a database may seem slow although only the planning
-process is slow, because of its low priority. Not measured."""
+delays the evaluation for longer; lowered, the planning process may read an answer too late, because
+it runs at a low priority, and the cell is then left out. Not measured."""
 SHORT_PATIENCE = 5
-"""Seconds that the databases of cells have to answer an evaluation if a cell did not answer the
-evaluation before. Raised, a cell that stays down delays each evaluation for longer; lowered, a cell
-that is only slow is left out. Not measured."""
+"""Seconds that the databases of cells have to answer an evaluation if a cell did not answer during
+the previous evaluation. Raised, a cell that stays down delays each evaluation for longer; lowered,
+a cell that is only slow is left out. Not measured."""
 
 
 def make_sources():

@@ -31,10 +31,10 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return True if a refusal of a move may be caused by servers of earlier moves of the plan,
-    which arrive at the destination or leave it. Possible causes are a PCI device or the NUMA
-    topology of a leaving server, and a server group that the instance shares with an arriving or
-    leaving server."""
+    """Return True if the scheduler may refuse a move only because earlier moves of the plan are not
+    made yet. There are two such cases. A server that will leave the destination has a PCI device or
+    a NUMA topology. The instance shares a server group with a server that will arrive at the
+    destination or leave it."""
     if not (before.arriving or before.leaving):
         return False
     try:
@@ -55,8 +55,8 @@ class SchedulerDryRun:
 
     If a move waits for other moves, the request is reduced by the room that the other moves will
     free. If even the reduced request finds no room, a single VCPU is requested, so that only the
-    filters decide. If servers of the other moves may have caused a refusal, the refusal does not
-    count.
+    filters decide. A refusal does not count if it may be due to a server that has not been moved
+    yet.
     """
 
     def __init__(self):
@@ -124,7 +124,7 @@ class SchedulerDryRun:
     @staticmethod
     def _why_no_host(found, destination, error):
         """Return a sentence that says whether placement or a filter refused the host. The
-        scheduler's error does not say which of the two refused it."""
+        scheduler's error does not contain this."""
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '

@@ -41,9 +41,9 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds that the databases of cells have to answer in two cases: a cell did not answer the last
-reading, or the query is optional. Raised, a cell that is down delays each reading of the cloud for
-longer; lowered, a slow cell is left out. Not measured."""
+"""Seconds that the databases of cells have to answer in two cases: a cell did not answer during the
+previous reading of the cloud, or the query is optional. Raised, a cell that is down delays each
+reading of the cloud for longer; lowered, a slow cell is left out. Not measured."""
 
 
 class HostRecords(NamedTuple):
@@ -119,8 +119,8 @@ class InProcessInventory:
                          for each in objects.FlavorList.get_all(cells.admin_context()))
 
     def names_elsewhere(self, attribute, names):
-        """Return the values in ``names`` that instances on hosts outside the last reading have.
-        Only cells that answer are searched. See
+        """Return those of ``names`` that belong to instances on hosts that were not in the last
+        reading. Only cells that answer are searched. See
         :class:`kronos_nova.inventory.base.InventorySource`."""
         if self._read_last is None or not names:
             return set()

@@ -81,9 +81,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
 
-        :raises MigrationPreCheckError: the task failed before the request was sent to the source,
-            and Nova would set the instance to ERROR for the original error; ``code`` is
-            :data:`outages.CODE` after an outage
+        :raises MigrationPreCheckError: the task failed before the request was sent to the source;
+            this error replaces an error for which Nova would set the instance to ERROR, and its
+            ``code`` is :data:`outages.CODE` after an outage
         """
         try:
             self._registration.begin(self.migration.uuid)
@@ -156,8 +156,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def _call_livem_checks_on_host(self, destination, provider_mapping):
         """Call Nova's method, and note the reason if the host refuses.
 
-        :raises MigrationPreCheckError: the host refused by an error that Nova does not know; after
-            such an error Nova would not try the next host
+        :raises MigrationPreCheckError: the host refused; this error replaces an error after which
+            Nova would not try the next host
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)

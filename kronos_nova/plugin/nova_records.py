@@ -59,8 +59,8 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Convert errors in the records of one instance to InventoryError. So these errors do not
-    affect other instances.
+    """Convert errors in the records of one instance to InventoryError. So the caller can leave out
+    this instance and continue with other instances.
 
     :raises InventoryError: the records of the instance cannot be read
     """
@@ -241,8 +241,9 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration; see NovaRecords for the result. If no cell that answers has the
-        migration, and another cell does not answer, the result is False."""
+        """End a migration; see NovaRecords for the result. The result is False if no cell that
+        answers has the migration and a cell does not answer, because this cell may have the
+        migration."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
@@ -370,8 +371,9 @@ def _end(migration):
 
 def _left_its_mark(context, migration):
     """Return whether an ended migration left the task_state ``migrating`` on its instance. This
-    happens if the process that ended the migration died before it cleared the task_state. If the
-    instance changed after the migration, the task_state is from a later request."""
+    happens if the process that ended the migration died before it cleared the task_state. Return
+    False if the instance changed after the migration, because the task_state is then from a later
+    request."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:
@@ -421,8 +423,8 @@ def _instance(asking, nodes, cell, count):
 
 
 class _HostsUp:
-    """A container of the hosts whose nova-compute is up, for tests with ``in``. Each test reads the
-    record of one host."""
+    """A container of the names of the hosts whose nova-compute is up. Its only operator is ``in``,
+    which reads the record of one host each time."""
 
     def __init__(self, context, services):
         self._context, self._services = context, services

@@ -16,10 +16,10 @@ BEAT_SECONDS = 5
 repair allocations that moves left behind. Raised, other workers notice later that this worker has
 died; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Maximum seconds between two heartbeats of a nova-conductor worker that count as normal. After a
-longer time, the worker assumes that all workers were delayed, and waits before it treats any of
-them as dead. Raised, workers that were only delayed may be treated as dead; lowered, the worker
-waits although its heartbeat was only a little late. Chosen as several times
+"""Maximum seconds between two heartbeats of a nova-conductor worker before the worker regards
+itself as delayed. The worker then assumes that all workers were delayed, and waits before it treats
+any other worker as dead. Raised, workers that were only delayed may be treated as dead; lowered,
+the worker waits although its heartbeat was only a little late. Chosen as several times
 :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
 """Seconds for which a lease is valid unless it is renewed. The nova-conductor worker with the lease

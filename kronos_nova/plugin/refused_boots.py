@@ -17,8 +17,8 @@ LOG = logging.getLogger(__name__)
 
 MOST = 20
 """Maximum number of open requests for room that Kronos itself has made. If Nova finds no host for
-new servers, Kronos requests room once for each flavor and project. Raised, a full cloud fills the
-table of requests; lowered, Kronos makes room for fewer flavors and projects at a time. Not
+new servers, Kronos requests room once for each flavor and project. Raised, a full cloud may fill
+the table of requests; lowered, Kronos makes room for fewer flavors and projects at a time. Not
 measured."""
 
 

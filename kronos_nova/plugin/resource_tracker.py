@@ -115,8 +115,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Remove the untracked claims of an instance, because Nova is about to count or to release
-        their usage itself. Untracked claims are those that Nova's tracker does not know.
+        """Remove the untracked claims of an instance before Nova itself counts or releases the
+        usage. Untracked claims are those that Nova's tracker does not know.
 
         Usage that Nova will count is subtracted, so that it is not counted twice. Usage that Nova
         will release stays counted until then.
@@ -352,11 +352,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @staticmethod
     def _needs_migrations(rows):
-        """Return whether Nova needs the migrations when it reports to placement.
+        """Return True if Nova needs the migrations of the node when it reports to placement. This
+        is so if PCI devices are in placement and a claim is not simply that of an instance on this
+        node.
 
-        If PCI devices are in placement, Nova repairs their allocations with that report. For a
-        resize that waits to be confirmed, only the tracked migration says which devices belong to
-        the instance and which to the migration.
+        The report repairs the allocations of PCI devices. If a resize waits to be confirmed, only
+        the migration says which devices belong to the instance and which to the migration.
         """
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
@@ -369,10 +370,11 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     vm_state=instance.vm_state, task_state=instance.task_state)}
 
     def _are_current(self, context, rows, here):
-        """Return True if the claims are those that Nova would count. Each instance must have a
-        claim. The instance of any other claim must be in a move, unless the claim is only prepared;
-        there may be at most :data:`MOST_MOVES` such moves. No instance without a claim may have a
-        PCI device. No PCI device may wait for Nova's audit to allocate it."""
+        """Return True if the claims are those that Nova would count. Four conditions have to be
+        met. Each instance on the node has a claim. Each claim of an instance elsewhere is only
+        prepared, or its instance is in a move; there are at most :data:`MOST_MOVES` such moves.
+        Each PCI device in use belongs to an instance with a claim. No PCI device waits for Nova's
+        audit to allocate it."""
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]
@@ -385,9 +387,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
     def _is_moving(self, context, claim):
-        """Return True if the instance of a claim may be in a move. It has a task_state then, or a
-        resize that waits to be confirmed. The instance is on another host, and Nova counts it on
-        this node only for its migration."""
+        """Return True if the instance of a claim may be in a move: it has a task_state, or a resize
+        that waits to be confirmed. The instance is not on this node, so Nova counts its resources
+        here only if it is in a move."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:

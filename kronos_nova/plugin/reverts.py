@@ -23,8 +23,9 @@ MARK = 'kronos_reverts'
 
 
 def mark(stats):
-    """Mark the stats of a node whose nova-compute reverts moves by :class:`RevertsAtomically`. A
-    conductor reads the mark. Nothing is marked if ``atomic_moves`` is off."""
+    """Record in the stats of a node that its nova-compute reverts moves by
+    :class:`RevertsAtomically`. A conductor reads this record. Nothing is recorded if
+    ``atomic_moves`` is off."""
     if CONF.kronos.atomic_moves != 'off':
         stats[MARK] = '1'
 

@@ -72,7 +72,8 @@ class LastRead:
     def update(self, combined, emptied, holds):
         """Replace scores, emptied hosts and holds (reservations of room) by new ones.
 
-        :param combined: {host: (mode, weighted sum of its scores)}
+        :param combined: {host: (mode of its aggregate, such as ``pack``; weighted sum of its
+            scores)}
         :param holds: the Holds in force now
         """
         self.scores = {host: -value if mode == 'pack' else value
@@ -196,7 +197,7 @@ class KronosFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def filter_all(self, filter_obj_list, spec_obj):
-        """Filter all hosts at once. So each rule is applied only once to a request."""
+        """Filter all hosts at once, so that each rule is evaluated only once for a request."""
         passed = list(super().filter_all(filter_obj_list, spec_obj))
         refused = VIEW.rules.refused(requested_server(spec_obj, passed),
                                      [each.host for each in passed])
@@ -274,7 +275,7 @@ class KronosWeigher(weights.BaseHostWeigher):
         return CONF.kronos_scheduler.weight_multiplier
 
     def weigh_objects(self, weighed_obj_list, weight_properties):
-        """Weigh all hosts at once. So each rule is applied only once to a request."""
+        """Weigh all hosts at once, so that each rule is evaluated only once for a request."""
         weights = super().weigh_objects(weighed_obj_list, weight_properties)
         hosts = [each.obj for each in weighed_obj_list]
         costs = VIEW.rules.costs(requested_server(weight_properties, hosts),

@@ -31,8 +31,8 @@ for a few hundred instances takes a hundredth of a second."""
 
 READ_ALL_EVERY = 20
 """Number of evaluations after which the devices, ports and shares of an unchanged instance are read
-again. A new port or share need not change the record of the instance. Raised, Kronos notices a new
-port or share later; lowered, evaluations take longer. Not measured."""
+again. The record of the instance does not always change when the instance gets a port or share.
+Raised, Kronos notices a new port or share later; lowered, evaluations take longer. Not measured."""
 
 PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 

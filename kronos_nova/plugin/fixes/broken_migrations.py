@@ -2,10 +2,10 @@
 
 Nova's compute manager relies on its driver, and the libvirt driver reports too little. After a
 rollback the driver raises the hypervisor's error again, so the manager sets an instance to ERROR
-although its guest still runs. The driver reports a guest that is gone from the source as moved,
-even where QEMU died. Where libvirt itself stops, nothing is rolled back. This fix delays the status
-that Nova gives the migration until the hypervisors of both hosts have reported where the guest
-runs.
+although its guest still runs. If the guest is no longer on the source, the driver reports the
+migration as successful, even if the QEMU process died. If libvirt itself stops, nothing is rolled
+back. With this fix, the migration gets its final status only after the hypervisors of both hosts
+have reported where the guest runs.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 """
@@ -35,8 +35,9 @@ LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
 """Seconds for which a failing query of a guest's state is repeated after the live migration of the
-guest broke off. Raised, the migration ends later; lowered, the migration fails if libvirtd is
-restarted at this time; a restart takes seconds. Not measured."""
+guest broke off. Raised, the migration ends later if libvirtd does not answer; lowered, the state of
+the guest may stay unknown if libvirtd is restarted at this time. A restart takes seconds. Not
+measured."""
 SETTLING_SECONDS = 60
 """Maximum seconds to wait for a guest that is paused at the destination after its live migration
 broke off. In this time, libvirt at the destination notices that the source is gone, and then
@@ -84,7 +85,7 @@ class Attempt:
     """A live migration that this thread runs at the source.
 
     is_prepared : true once the destination is prepared; the guest may then be in transfer
-    has_left : true once the migration of a guest that arrived is being completed
+    has_left : true once the guest has arrived and the migration is being completed
     is_completed : true once the migration is completed
     is_rolled_back : true once the migration is rolled back
     is_rolled_back_by_driver : true if the migration was rolled back before the driver raised its
@@ -338,8 +339,8 @@ class SettlesBrokenMigrations:
         self._complete(attempt, attempt.migrate_data)
 
     def _has_died(self, attempt):
-        """Return whether the guest ended during the transfer. False if the guest runs, or if its
-        state is not known."""
+        """Return True if the guest ended during the transfer. Return False if the guest runs, or if
+        its state is not known."""
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # after any error, the guest is not known to be dead
@@ -352,7 +353,8 @@ class SettlesBrokenMigrations:
         return there is not None and not attempt.runs(there)
 
     def _look_after(self, attempt):
-        """Let the guest continue on this host, or record that it has ended."""
+        """Resume the guest on this host if its live migration left it paused, and record whether
+        the guest runs or has ended."""
         state, instance = self._state_here(attempt), attempt.instance
         if state == power_state.PAUSED and instance.vm_state == vm_states.ACTIVE:
             state = self._resume(instance)
@@ -363,8 +365,8 @@ class SettlesBrokenMigrations:
             instance.vm_state, instance.power_state = vm_states.STOPPED, state
 
     def _resume(self, instance):
-        """Resume a paused guest, and return its power state. Nova pauses a guest to force its live
-        migration to complete."""
+        """Resume a paused guest, and return its power state. The guest may be paused because Nova
+        has forced its live migration to complete."""
         LOG.info('The guest was left paused when its live migration broke off; resuming the '
                  'guest.', instance=instance)
         try:

@@ -76,11 +76,13 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     # Steps when nova-compute starts again: the end of interrupted live migrations
 
     def _reset_live_migration(self, context, instance):
-        """Call Nova's method, unless the migration is still being prepared or can be ended later.
+        """Call Nova's method, unless the migration is still being prepared or has a checkpoint.
 
-        A conductor continues a migration that it is preparing. This service ends a migration that
-        has a checkpoint, once the service is up. In both cases Nova's method would clear the
-        task_state too early, and set an instance that has moved to ERROR.
+        A migration that is being prepared is continued by a conductor. A checkpoint is a file with
+        the data that are needed to end a live migration. A migration with a checkpoint is ended by
+        this nova-compute, after its start. In both cases Nova's method would clear the task_state
+        too early. If the guest is already at the destination, the method would also set the
+        instance to ERROR.
         """
         if not _is_on():
             super()._reset_live_migration(context, instance)
@@ -102,9 +104,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """End all live migrations of the instance from this host except that of ``attempt``.
-        Without this, the other migrations would seem to wait or to be in progress for ever. If
-        ``attempt`` is None, a migration whose guest is being copied is left to Nova."""
+        """Set the status of the instance's live migrations from this host to ``error``, except that
+        of ``attempt``. Otherwise these migrations would seem to wait or to be in progress for ever.
+        If ``attempt`` is None, Nova itself ends a migration whose guest is being copied."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,
@@ -169,9 +171,9 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return whether a conductor is preparing a live migration of the instance. False also if
-    ``atomic_moves`` is off. If the conductor dies, other workers clear the task_state of the
-    instance."""
+    """Return True if a conductor is preparing a live migration of the instance. Return False if the
+    option ``atomic_moves`` is off. If the option is on and the conductor dies, other conductor
+    workers clear the task_state of the instance."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

@@ -2,9 +2,9 @@
 
 Where nova-compute runs in native threads, libvirt's client reports a closed connection in the
 thread that notices it first. That thread may be testing the connection under Nova's lock. Nova's
-handler then asks for the same lock and waits for ever, and no thread of that nova-compute reaches
-libvirt until nova-compute is killed. A reentrant lock avoids this. The handler only forgets the
-connection, which the test would do anyway.
+handler for closed connections then waits for the same lock for ever. No thread of this nova-compute
+reaches libvirt until nova-compute is killed. A reentrant lock avoids this. It does no harm: the
+handler only drops the connection, and the test would drop the connection as well.
 
 This fix sets :data:`LOCK`, a private attribute of the ``Host`` object of Nova's libvirt driver.
 

@@ -66,8 +66,8 @@ class MigrationCheckpoints:
             self._path(instance_uuid).unlink()
 
     def remove_all_but(self, instance_uuids):
-        """Remove the checkpoints of this host for all instances except ``instance_uuids``. These
-        other instances were deleted or reset."""
+        """Remove the checkpoints of this host, except those of the instances ``instance_uuids``.
+        The migrations of all other instances need no checkpoint any more."""
         kept = {self._path(uuid) for uuid in instance_uuids}
         for path in self._folder.glob(f'{self._host}-{"?" * boundary.UUID_CHARACTERS}.*'):
             if path not in kept:

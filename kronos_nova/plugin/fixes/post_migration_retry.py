@@ -1,8 +1,8 @@
 """Repetition of the request that completes a live migration at its destination.
 
-Where nova-compute at the destination stops during that request, Nova gives up and sets an instance
-whose guest runs well to ERROR. This fix asks the destination once more, because its nova-compute
-may have been restarted.
+If nova-compute at the destination stops during this request, Nova gives up. Nova sets the instance
+to ERROR, although its guest runs well. This fix asks the destination once more, because its
+nova-compute may have been restarted.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """

@@ -32,7 +32,7 @@ class RetriesStatus:
     """A mixin for the compute manager that repeats a failed change of a migration's status.
 
     Nova sends a change to a conductor only once. If the conductor dies, the migration breaks off.
-    Its end is not saved, so that it seems to run for ever.
+    The end of the migration is not saved, so the migration seems to run for ever.
     """
 
     @staticmethod
