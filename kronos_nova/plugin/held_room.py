@@ -26,8 +26,8 @@ class HeldRoom:
     """The reserved room on each host. A hold reserves room for a number of future servers of one
     flavor.
 
-    Memory, disk and VCPUs are compared, and the NUMA topology is compared by Nova's own function.
-    Custom resources and devices of a host are not compared, because nova-scheduler does not know
+    Memory, disk, VCPUs and the NUMA topology are checked, the topology by Nova's own function.
+    Custom resources and devices of a host are not checked, because nova-scheduler does not know
     them.
     """
 

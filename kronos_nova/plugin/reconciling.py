@@ -34,10 +34,10 @@ PAUSE_SECONDS = 0.005
 During the pause, nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs
 wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which a search for changed instances looks back further than the beginning of the
-search before it. The value of the option ``grace`` is added, because changes within that time may
-have been in progress. Raised, more instances are examined twice; lowered, a migration may be missed
-if clocks differ. Not measured."""
+"""Seconds by which a search for changed instances reaches back beyond the beginning of the previous
+search. The value of the option ``grace`` is added, because a change within that time may still have
+been in progress at the previous search. Raised, more instances are examined twice; lowered, a
+migration may be missed if clocks differ. Not measured."""
 
 
 class Reconciling:
@@ -107,8 +107,8 @@ class Reconciling:
 
     def _window(self):
         """Return the number of seconds that a run looks back, at most ``reconcile_window``. A run
-        looks back to the beginning of the last run of any worker, and further by ``grace`` and an
-        overlap."""
+        looks back to the beginning of the last run of any worker, and further by the option
+        ``grace`` and :data:`OVERLAP_SECONDS`."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

@@ -95,8 +95,8 @@ class Registration:
         self._go_on(lambda tasks: tasks.hand_over(self._uuids[-1]))
 
     def note_outage(self) -> None:
-        """Record for the executor that the migration fails because a service did not answer. Called
-        before Nova saves the failure."""
+        """Record for the executor that the migration fails because a service did not answer. If the
+        control database does not answer either, this is only logged."""
         try:
             self._note_outage()
         except (db_exc.DBError, exception.KronosException) as error:

@@ -35,7 +35,7 @@ class Counter:
 
     def __call__(self, asking):
         """Return {resource class: amount} that an instance requests. Return None if ports or
-        devices request resources that the records do not have, or if the records cannot be read.
+        devices request resources that are not in the records, or if the records cannot be read.
 
         :param asking: kronos_nova.plugin.audit_tables.Asking
         """

@@ -54,7 +54,8 @@ EXPECTED = {
 class LastRead:
     """The data that the manager read last, for the filter and the weigher.
 
-    scores : {host: weighted sum of its scores}; hosts with higher sums are less wanted
+    scores : {host: weighted sum of its scores, negated in the mode ``pack``}; hosts with lower
+        values are preferred
     emptied : names of the hosts that are being emptied
     rules : RequestRules of operators
     held : HeldRoom, the room that is reserved for future servers
@@ -72,8 +73,7 @@ class LastRead:
     def update(self, combined, emptied, holds):
         """Replace scores, emptied hosts and holds (reservations of room) by new ones.
 
-        :param combined: {host: (mode of its aggregate, such as ``pack``; weighted sum of its
-            scores)}
+        :param combined: {host: (mode, such as ``pack``; weighted sum of its scores)}
         :param holds: the Holds in force now
         """
         self.scores = {host: -value if mode == 'pack' else value
@@ -138,8 +138,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
                    f'this is corrected: {e}')
 
     def _report(self):
-        """Report whether this process has KronosFilter. Yield the problem if this cannot be
-        reported."""
+        """Record in the control database whether this process has KronosFilter. Yield the problem
+        if this cannot be recorded."""
         try:
             report(_database(), any(isinstance(each, KronosFilter)
                                     for each in self.host_manager.enabled_filters))
@@ -173,7 +173,8 @@ def refresh(view, database, score_max_age):
 
 
 def report(database, is_filtering):
-    """Report that this process lives, and whether KronosFilter is enabled in it.
+    """Record in the control database that this process is alive, and whether KronosFilter is
+    enabled in it.
 
     :param is_filtering: whether KronosFilter is enabled
     :raises DBError: the control database does not answer

@@ -127,9 +127,9 @@ class Attempt:
         The instance keeps its state if the migration is rolled back, the state of the guest is
         known, and the error is an outage or an error of Nova or of the hypervisor. After any other
         error of the driver, Nova sets the instance to ERROR, because an operator should look. There
-        is one exception: an error of Python itself, such as AttributeError, that the driver raised
-        after it rolled back. Such an error is a fault in the driver and says nothing about the
-        guest.
+        is one exception: if the driver raises an error of Python itself, such as AttributeError,
+        after it rolled back, the instance keeps its state. Such an error is a fault in the driver
+        and says nothing about the guest.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException)

@@ -16,8 +16,9 @@ VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
 """Seconds that a nova-compute has to report the power state of a guest on its host. Kronos asks for
-the state after the live migration of the guest broke off. Raised, the guest may be without network
-for longer; lowered, a busy nova-compute counts as failed. Not measured."""
+the state after the live migration of the guest broke off. Raised, the migration ends later if the
+nova-compute does not answer, and the guest may be without network until then; lowered, a busy
+nova-compute counts as failed. Not measured."""
 
 JOBS = (1, 2)
 """Types of libvirt jobs (no unit) that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and
@@ -45,7 +46,7 @@ class GuestStateEndpoint:
 def is_copied(driver, instance):
     """Return whether the hypervisor of this host still copies a guest to its destination. With
     post-copy the guest may run at the destination already, while pages of its memory are still on
-    this host. False for every driver but libvirt's.
+    this host. Return False for every driver except libvirt's.
 
     :raises Exception: the hypervisor does not answer
     """

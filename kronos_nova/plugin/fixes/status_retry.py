@@ -19,9 +19,9 @@ LOG = logging.getLogger(__name__)
 PATIENCE_SECONDS = 180
 """Seconds for which a failed change of a live migration's status is repeated. A change fails while
 the database or the message bus does not answer. Raised, another worker may take over the migration
-before its status is saved; lowered, the status is lost when a service restarts. Chosen to be longer
-than ``rpc_response_timeout``, and shorter than the time after which another worker takes over a
-dead worker's migration."""
+before its status is saved; lowered, the status may be lost while a service is restarted. Chosen to
+be longer than ``rpc_response_timeout``, and shorter than the time after which another worker takes
+over a dead worker's migration."""
 
 EXPECTED = {
     'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),
