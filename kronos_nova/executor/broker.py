@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 SEND_RETRIES = 1
 """Number of retries when a message cannot be sent to the broker. Raised, the executor waits longer
 for a broker that is down; lowered, a message is lost if the broker has closed the connection since
-the message before. A lost message about a move is sent again later. Not measured."""
+the previous message. A lost message about a move is sent again later. Not measured."""
 POOL_SIZE = 2
 """Number of threads with which one executor handles messages from the broker. Raised, more messages
 are handled at the same time; lowered, a message that takes long delays all others. Not measured."""
@@ -29,8 +29,9 @@ commands reach each other."""
 
 SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
                    'oslo_messaging._tracing.client': 'oslo_messaging_tracing'}
-"""Options that oslo.messaging reads when it sends a message, as {module of oslo.messaging: option
-group}. The module has the list of options in an attribute with the name of the group."""
+"""Option groups that oslo.messaging reads when it sends a message, as {module of oslo.messaging:
+name of the group}. The options of a group are in an attribute of the module that has the same name
+as the group."""
 
 
 class Transports:
@@ -71,7 +72,8 @@ class TaskSender:
 
     def cast(self, move):
         """Notify the executors of a move's aggregate that the move waits. The message may be lost,
-        with or without an error. A move that no executor has accepted is sent again."""
+        with or without an error. If no executor accepts the move, the message is sent again
+        later."""
         topic = messages.migrations_topic(move.aggregate)
         try:
             self._client.prepare(topic=topic).cast(
@@ -90,8 +92,8 @@ class ResultNotifier:
         self._notifiers = {}
 
     def announce(self, move):
-        """Send the result of one try of a move. Errors are logged by the notifier of
-        oslo.messaging."""
+        """Send a notification about the end of one try of a move. The notifier of oslo.messaging
+        logs errors and does not raise them."""
         event, payload = messages.result(move)
         self._to(move.aggregate).info({}, event, payload)
 
@@ -155,9 +157,9 @@ class TaskEndpoint:
 
 
 class StopEndpoint:
-    """The endpoint that receives stops of moves, and withdrawals of stops. A stop keeps the moves
-    of an aggregate from being started. A stop is sent by message if the control database does not
-    answer.
+    """The endpoint that receives stops of moves, and withdrawals of stops. A stop is an operator's
+    order to start no more moves of an aggregate. A stop is sent by message if the control database
+    does not answer.
 
     :param stops: PendingStops of this host
     """

@@ -10,9 +10,10 @@ from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import Service
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
-"""Maximum difference (5 seconds) between controllers' clocks at which a migration is still
-identified by its time. Raised, an earlier migration of the instance may be taken for the requested
-one; lowered, a migration may not be found if clocks differ. Not measured."""
+"""Maximum difference (5 seconds) between the clocks of controllers at which Kronos still finds a
+requested migration by its time. A migration counts as the requested one if it was created at most
+this time before the request. Raised, an earlier migration of the instance may be taken for the
+requested one; lowered, the requested migration may not be found if clocks differ. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +61,18 @@ class ListedMigration:
 class RequestedMigrations:
     """The search for Nova's migration that was requested for a move.
 
-    A migration is recognised by its uuid, by its number, or by its source while it is in progress.
-    The time of a migration is from a clock of Nova, and the time of a move is from a clock of
-    Kronos. So the two times are compared only if the migration cannot be recognised otherwise. This
-    is the case if another process made the request and the migration has ended.
+    A migration is recognised by its uuid or by its number. A migration in progress is also
+    recognised by its source. If another process made the request and the migration has ended, none
+    of this is possible. Only then the time of the migration is compared with the time of the
+    request, because the two times are from clocks of different hosts.
     """
 
     def __init__(self) -> None:
         self._newest: dict[str, int] = {}
 
     def about_to_ask(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> None:
-        """Remember the newest migration of the instance. This is done before the migration of a
-        move is requested from Nova."""
+        """Remember the newest migration of the instance. Called before the migration of a move is
+        requested from Nova, so that the new migration can be recognised by its higher number."""
         self._newest[move.uuid] = max((each.number for each in listed), default=0)
 
     def forget(self, move: MoveRecord) -> None:

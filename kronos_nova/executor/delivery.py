@@ -25,11 +25,12 @@ more transactions. Not measured."""
 FIRST_PAUSE = 1
 """Seconds before the second attempt to send a notification that the broker refused. Each further
 pause is twice as long, up to :data:`LONGEST_PAUSE`. Raised, notifications arrive later after a
-short outage of the broker; lowered, the broker has to refuse more attempts. Not measured."""
+short outage of the broker; lowered, more attempts are made while the broker is down. Not
+measured."""
 LONGEST_PAUSE = 60
 """Maximum seconds between two attempts to send notifications that the broker refused. Raised,
-notifications arrive later after a long outage of the broker; lowered, the broker has to refuse more
-attempts. Not measured."""
+notifications arrive later after a long outage of the broker; lowered, more attempts are made while
+the broker is down. Not measured."""
 
 
 class Deliverer:
@@ -52,8 +53,9 @@ class Deliverer:
         self._not_before = clock()
 
     def deliver(self):
-        """Send the waiting notifications, until none is left or the broker refuses one. Nothing is
-        sent during a pause after a refusal, or while another process has the lease.
+        """Send the waiting notifications, until none is left or the broker refuses one. If more
+        than the maximum number wait, the oldest ones are dropped. Nothing is sent during a pause
+        after a refusal, or while another process has the lease.
 
         :raises DBError: the control database cannot be reached
         """

@@ -15,9 +15,9 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""Time (1 hour) for which a dead process stays in the list of processes. In this time an operator
-sees that the process is dead. Raised, the list has more dead processes; lowered, an operator may
-not see that a process died. Not measured."""
+"""Time (1 hour) for which a dead process stays in the list of processes, so that an operator can
+see that the process died. Raised, the list has more dead processes; lowered, an operator may not
+notice that a process died. Not measured."""
 
 
 class Executor:
@@ -92,7 +92,7 @@ class Executor:
     def idle(self):
         """Record a sign of life of this worker, if a third of ``worker_timeout`` has passed since
         the last one. More frequent signs are not needed, because only commands that list workers
-        read them.
+        read them. In addition, remove processes that died long ago from the list of processes.
 
         :raises DBError: the journal cannot be reached
         """
@@ -122,8 +122,8 @@ class Executor:
             self._busy.discard(move_uuid)
 
     def _step(self, move_uuid, read):
-        """Carry out the next step of a move. The state of the move in the journal decides which
-        step it is.
+        """Carry out the next step of a move. The step depends on the state of the move in the
+        journal.
 
         :param read: called with ``move_uuid``; returns the MoveRecord
         """

@@ -118,8 +118,8 @@ class OpenStackComputeApi:
             memory_processed=progress.get('memory_processed_bytes'))
 
     def set_free(self, move):
-        """Return False, and change nothing. A nova-conductor that is down may find the request when
-        it restarts."""
+        """Return False, and change nothing. A nova-conductor that is down may still carry out the
+        request after it restarts."""
         return False
 
     def abort(self, move):
@@ -169,8 +169,8 @@ class OpenStackComputeApi:
         return answer['migration'] if answer else {}
 
     def _fault(self, move):
-        """Return Nova's error of the instance's newest migration of the move's kind; '' if there is
-        none."""
+        """Return the error that Nova reports for the newest request to migrate the instance; '' if
+        there is none. Only requests of the move's kind (live or cold) count."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
         kind = 'migrate' if move.kind in drains.COLD_KINDS else 'live-migration'

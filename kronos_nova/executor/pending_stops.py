@@ -28,7 +28,8 @@ FILE = 'kronos.stop'
 """Name (no unit) of the file of stops, below ``state_path``."""
 
 UNREADABLE = 'a file that cannot be read'
-"""Name (no unit) that is shown as the user who set a stop, if a damaged file stops everything."""
+"""Name (no unit) that is shown in place of the user who set a stop, if the file of stops is
+damaged. A damaged file stops the moves of all aggregates."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

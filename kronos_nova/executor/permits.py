@@ -41,7 +41,8 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """Divide running plans by whether their moves may be started.
+        """Find the running plans whose moves may be started now, and those whose moves may never be
+        started.
 
         :returns: (uuids of the plans whose moves may be started now, {uuid of a plan whose moves
             may never be started: reason}); the moves of all other plans wait

@@ -7,11 +7,11 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
-"""Maximum number of past migrations from which the duration of a migration is predicted. The
-migrations of instances with the most similar memory sizes are used. The prediction is the median of
-the durations of these migrations, each scaled to the memory size of the instance. Raised,
-migrations of very different instances count; lowered, one unusual migration has more influence. Not
-measured."""
+"""Maximum number of past migrations from which the duration of a migration is predicted. The past
+migrations with the most similar memory sizes are used. The prediction is the median of the
+durations of these migrations, each scaled to the memory size of the instance. Raised, migrations of
+instances with very different memory sizes are used as well; lowered, one unusual migration has more
+influence on the prediction. Not measured."""
 
 
 def percent(move):

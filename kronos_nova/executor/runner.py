@@ -26,17 +26,18 @@ LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
 """Maximum seconds before a failed move is tried again. Each further pause is about twice as long,
-up to this maximum. Raised, the move continues later after an outage of Nova; lowered, a Nova that
-is overloaded gets more requests. Not measured."""
+up to this maximum. Raised, the move continues later after an outage of Nova; lowered, an overloaded
+Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which the request to abort a live migration is sent again. The first request may
-have been lost. Raised, a migration that should end may run for longer; lowered, nova-compute has to
-handle more repeated requests. Not measured."""
+have been lost. Raised, the migration may run for longer if the first request was lost; lowered,
+nova-compute has to handle more repeated requests. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
-"""Statuses (no unit) that an instance may have before and after a move, by kind of move."""
+"""Statuses (no unit) that an instance may have before a move, by kind of move. After a move, the
+instance may have one of these statuses or be ACTIVE."""
 
 TO_CONFIRM = 'VERIFY_RESIZE'
 """Status of an instance whose cold migration waits to be confirmed."""
@@ -110,8 +111,8 @@ class Runner:
             self._fail(move.uuid, e.__class__.__name__, db_engine.first_line(e))
 
     def _check(self, move):
-        """Check a move, and then request its migration from Nova. The journal has the state
-        MIGRATING before Nova is asked."""
+        """Check a move, and then request its migration from Nova. Before the request, the state of
+        the move in the journal is set to MIGRATING."""
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator before it began')
             return
@@ -262,8 +263,8 @@ class Runner:
                        'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Wait while Nova has no record of the migration. Fail the move once the request is
-        lost."""
+        """Wait while Nova has no record of the migration. End the move if Nova has lost the
+        request, or if the wait takes too long."""
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
             return
@@ -334,9 +335,11 @@ class Runner:
         return instance.task_state == 'migrating' and self.compute.set_free(move)
 
     def _left(self, move):
-        """Return the instance of a move, after Nova reports no migration in progress for it.
+        """Return the instance of a move. Called when Nova reports no migration of the instance in
+        progress.
 
-        :raises PlanOutdated: the instance was deleted, and so were the records of its migrations
+        :raises PlanOutdated: the instance was deleted or is being deleted; Nova may have deleted
+            the records of its migrations as well
         """
         instance = self.compute.instance(move.instance_uuid)
         if instance is None or instance.task_state in DELETING:
@@ -368,9 +371,8 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if Kronos has asked Nova to abort the migration of a move. The result is True
-        after the time limit as well, because another worker that had the move before may have asked
-        Nova."""
+        """Return True if Kronos has asked Nova to abort the migration of a move. Return True after
+        the time limit as well, because a worker that had the move before may have asked Nova."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):

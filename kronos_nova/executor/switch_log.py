@@ -8,7 +8,7 @@ LOG = logging.getLogger(__name__)
 
 class SwitchLog:
     """The writer of log messages about levels and pauses in one worker. Any number of workers may
-    run one at the same time, and each change is logged by one worker only.
+    have a SwitchLog at the same time. Each change is logged by one worker only.
 
     :param switches: SwitchBoard
     """
