@@ -31,8 +31,8 @@ error is handled in the same way, but logged with its traceback."""
 
 
 class Ledger:
-    """The claims of each node of a compute host, in memory and in the store. The caller holds a
-    lock.
+    """The claims of each node of a compute host, in memory and in the store. The caller has to hold
+    a lock.
 
     :param store: ClaimStore
     :param clock: callable that returns the time

@@ -67,8 +67,8 @@ class NodeClaims:
         self._holdings = collections.defaultdict(_Holding)
 
     def begin_audit(self):
-        """Drop the claims that Nova counts, because Nova's audit is about to count all usage
-        again."""
+        """Drop the claims that Nova counts, because Nova's audit is about to count all usage again.
+        Keep the untracked claims in ``waiting`` until the audit ends."""
         self._holdings.clear()
         self.waiting.update(self.untracked)
         self.untracked.clear()
@@ -97,7 +97,8 @@ class NodeClaims:
                 address for address in holding.instance.pci if address not in move.amount.pci))
 
     def forget_instance(self, uuid):
-        """Drop the claims of an instance that has left or was never built."""
+        """Drop the claim of an instance itself, because the instance has left or was never built.
+        The claim of a move of the instance is kept."""
         holding = self._holdings[uuid]
         holding.instance = None
         if holding.move is None:

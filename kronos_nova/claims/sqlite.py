@@ -27,8 +27,8 @@ UNUSABLE = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH}
-"""Primary result codes of SQLite (no unit) for errors that the machine causes. All other errors are
-caused by the content of the file. Fixed by SQLite."""
+"""Primary result codes of SQLite (no unit) for errors that the machine causes. Errors with other
+codes are attributed to the content of the file. Fixed by SQLite."""
 
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors that a database call may raise. oslo.db passes most errors of SQLite on unchanged."""
