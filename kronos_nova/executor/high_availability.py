@@ -1,5 +1,5 @@
 """The interface to a service that evacuates failed hosts, such as masakari. Kronos informs the
-service of hosts that are drained."""
+service when a host is drained, so that the service does not evacuate the host."""
 
 import contextlib
 from typing import Protocol

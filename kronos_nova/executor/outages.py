@@ -1,4 +1,5 @@
-"""The list of errors that mean an outage: a service did not answer. A refusal is no outage.
+"""The list of errors that mean an outage: a service did not answer. A refusal is no outage, unless
+Kronos' own credentials are refused.
 
 All code that classifies an exception calls :func:`is_outage`, which compares classes and never
 texts. :mod:`kronos_nova.plugin.outages` adds the classes of Nova and of neutron, for code inside

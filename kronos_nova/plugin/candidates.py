@@ -68,7 +68,7 @@ def without_classes(spec, names: Iterable[str]):
 
 
 def _with_amounts(spec, amounts: Mapping[str, int]):
-    """Return a copy of ``spec`` in which other amounts of some resource classes are requested.
+    """Return a copy of ``spec`` that requests other amounts of some resource classes.
 
     :param amounts: {resource class: amount to request}
     """
@@ -146,8 +146,8 @@ def with_flavor_of(instance, spec):
 
 def _find(client, request, root):
     """Return the candidates for a request in the provider tree of ``root``. If a request names a
-    tree, placement leaves sharing providers out. So if the tree alone has no candidate, the sharing
-    providers are requested by name, in each possible combination."""
+    tree, placement leaves sharing providers out. So if the tree alone has no candidate, each
+    possible combination of sharing providers is requested by their uuids."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})

@@ -52,7 +52,7 @@ class HostRecords(NamedTuple):
     nodes : pairs (Node, name of its cell)
     servers : Servers on the nodes
     moves : MoveUnderWay objects
-    versions : version of the oldest nova-compute of each cell
+    versions : versions of the oldest nova-compute services, one for each cell
     numa_cells : pairs (host, its NumaCells); empty if no server has a NUMA topology
     devices : PCI devices, as :func:`~kronos_nova.plugin.nova_tables.raw_devices` returns them;
         empty if no PCI alias is known
@@ -104,7 +104,7 @@ class InProcessInventory:
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
         :param moves: see :class:`kronos_nova.inventory.base.InventorySource`
 
-        :raises InventoryError: the API database, placement, or no cell at all can be read
+        :raises InventoryError: the API database or placement cannot be read, or no cell answers
         """
         taken_at = clock.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ')
         context = cells.admin_context()

@@ -37,8 +37,8 @@ database to optimise; lowered, there are more queries. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
 """Maximum age (one day) of the ended migrations that are read. Raised, more records are read;
-lowered, only an audit finds what some ended migrations left in placement. Older migrations need not
-be read: they have no allocations, or an audit finds the allocations. Not measured."""
+lowered, more allocations of ended migrations are left to audits. The allocations of older
+migrations are found by audits only. Not measured."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 

@@ -1,4 +1,4 @@
-"""Outages inside Nova: errors which mean that a service did not answer.
+"""Errors inside Nova that mean an outage: a service did not answer.
 
 The list has the errors of :mod:`kronos_nova.executor.outages`, and the errors by which Nova and
 neutron's client report an outage.

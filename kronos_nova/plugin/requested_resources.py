@@ -88,7 +88,7 @@ def _has_devices(asking):
 
 
 def _has_ports_that_ask(asking):
-    """Return whether the instance has ports with resource requests. The binding profile of such a
-    port names the providers of its allocation once the port is bound."""
+    """Return whether the instance has ports with resource requests. Once such a port is bound, its
+    binding profile names the providers of its allocation."""
     return any((vif.get('profile') or {}).get('allocation')
                for vif in json.loads(asking.network_info or '[]'))

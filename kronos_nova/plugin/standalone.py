@@ -1,4 +1,4 @@
-"""Nova's code outside of a Nova service, as nova-manage runs it.
+"""Preparations to run Nova's code outside of a Nova service, as nova-manage does.
 
 Commands run in native threads, even if the services use eventlet. Some libraries import eventlet
 wherever it is installed. This import prints warnings, and Nova 34 then does not work in threads. So
@@ -32,15 +32,16 @@ class _WithoutEventlet:
 
 
 def hide_eventlet():
-    """Hide eventlet from libraries. A program calls it before it imports anything else."""
+    """Hide eventlet from libraries. The program has to call this function before it imports
+    anything else."""
     sys.meta_path.insert(0, _WithoutEventlet)
 
 
 def load_nova(config_files, config_dirs):
     """Read nova.conf into Nova's own configuration and register its objects.
 
-    Call it before anything else of Nova is imported, because Nova chooses its concurrency at that
-    moment.
+    Call this function before anything of Nova is imported, because Nova chooses between threads and
+    eventlet at its first import.
 
     :param config_files: paths, or None for Nova's default files
     """
@@ -56,8 +57,8 @@ def load_nova(config_files, config_dirs):
 
 
 def _be_impatient():
-    """Shorten the waits for databases. A service may wait for minutes, but the user of a command
-    wants an answer."""
+    """Shorten the time for which a command waits for databases. A service may wait for minutes, but
+    the user of a command wants an answer."""
     from nova import conf
     from nova.db.api import api as api_database
     from nova.db.main import api as main_database

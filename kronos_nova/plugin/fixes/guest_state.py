@@ -61,7 +61,8 @@ def is_copied(driver, instance):
 
 def power_state(context, host, instance):
     """Return the state of an instance's guest at ``host``, one of ``nova.compute.power_state``.
-    NOSTATE means that there is no guest. None means that the host does not run Kronos.
+    NOSTATE means that there is no guest. None means that the nova-compute of the host does not run
+    Kronos.
 
     :raises Exception: nova-compute or its hypervisor does not answer; each driver raises errors of
         its own

@@ -1,4 +1,4 @@
-"""Repetition of changes of the status of a migration while no conductor answers.
+"""Repeated attempts to save the status of a live migration while no conductor answers.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] status_retry``.
 """
