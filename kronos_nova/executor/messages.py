@@ -72,7 +72,8 @@ def is_understood(version):
 def move_of(message: object) -> str:
     """Return the uuid of the move in a task, or in the payload of a result.
 
-    Every service on the bus can send such a message, so all other fields are read from the journal.
+    Every service on the bus can send such a message. So only the uuid is taken from the message,
+    and everything else is read from the journal.
 
     :raises OutOfBounds: the message has no valid uuid
     """

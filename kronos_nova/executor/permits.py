@@ -21,8 +21,8 @@ from kronos_nova.objects.plan import RunningPlan
 
 
 class Permits:
-    """The decision whether moves of running plans may be started. It depends on levels, pauses,
-    maintenance windows and drains.
+    """The decision whether moves of running plans are permitted to start. It depends on levels,
+    pauses, maintenance windows and drains.
 
     :param database: the control database
     :param defaults: returns the levels that nova.conf sets
@@ -41,11 +41,11 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """Find the running plans whose moves may be started now, and those whose moves may never be
-        started.
+        """Find the running plans whose moves are permitted to start now, and the plans whose moves
+        are never permitted to start.
 
-        :returns: (uuids of the plans whose moves may be started now, {uuid of a plan whose moves
-            may never be started: reason}); the moves of all other plans wait
+        :returns: (uuids of the plans whose moves are permitted to start now, {uuid of a plan whose
+            moves are never permitted to start: reason}); the moves of all other plans wait
         :raises ConfigurationError: nova.conf has an invalid level or window
         """
         with self._database.reader() as session:
@@ -60,8 +60,8 @@ class Permits:
 
     def why_not(self, session, plan: RunningPlan, source: str,
                 now: datetime.datetime) -> str | None:
-        """Return the reason why a move of a plan may not be started; None if the move may be
-        started. The database is read as this transaction sees it.
+        """Return the reason why a move of a plan is not permitted to start now; None if the move is
+        permitted. The database is read in the transaction of ``session``.
 
         :param source: the host that the move leaves
         """

@@ -149,9 +149,9 @@ class Runner:
                         e)
 
     def _begin(self, move):
-        """Record that a move begins, unless it may not be started now.
+        """Record that a move begins, if it is permitted to start now.
 
-        :raises MoveHeld: the move may not be started now
+        :raises MoveHeld: the move is not permitted to start now
         """
         now = self.utcnow()
         begun = self.journal.begin(
@@ -164,7 +164,7 @@ class Runner:
         return begun
 
     def _give_back(self, move, why):
-        """Put an accepted move back into the queue, because it may not be started now."""
+        """Put an accepted move back into the queue, because it is not permitted to start now."""
         LOG.info('Move %s of instance %s waits: %s', move.uuid, move.instance_uuid, why)
         self.compute.release_room(move, has_moved=False)
         self.journal.advance(move, moves.PLANNED, self.utcnow(), detail=why, owner=None)

@@ -49,7 +49,7 @@ def name(mapping):
 
 
 def answering(context, wanted, patience=PATIENCE):
-    """Divide cells into those whose databases answer and those whose databases do not.
+    """Divide cells into cells whose databases answer and cells whose databases do not answer.
 
     :returns: (cells that answer, cells that do not answer)
     """

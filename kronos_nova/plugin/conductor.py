@@ -303,8 +303,8 @@ class Kronos:
 
     def _is_wanted(self):
         """Return whether this conductor runs Kronos. The conductor of a single cell does not,
-        because it cannot see the whole cloud. No conductor does if the option ``run_in`` names
-        another service.
+        because it cannot see the whole cloud. No conductor runs Kronos if the option ``run_in`` is
+        ``daemons``.
 
         If nova.conf sets the level ``off`` and names no aggregate, Kronos does not run. Otherwise
         Kronos runs even while the level is ``off``: it completes moves in progress, and a command

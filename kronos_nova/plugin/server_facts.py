@@ -1,8 +1,8 @@
-"""Facts about instances that decide how and where Nova can move them. They are devices, ports,
-shares, the model of the processors and the zone to which an instance is pinned.
+"""Facts about instances that decide how and where Nova can move them. The facts concern devices,
+ports, shares, the model of the processors and the zone to which an instance is pinned.
 
-Only some columns are read. They are read when an instance is new or has changed, and again after
-every :data:`READ_ALL_EVERY` readings.
+Only some columns of Nova's tables are read. The facts of an instance are read when the instance is
+new or has changed, and again after every :data:`READ_ALL_EVERY` readings.
 """
 
 import json

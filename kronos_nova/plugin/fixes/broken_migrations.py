@@ -424,8 +424,9 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
 
 
 def _tell(attempt):
-    """Record why the migration failed as a fault of the instance. This is done before the migration
-    counts as ended, because the executor reads the fault then."""
+    """Record, as a fault of the instance, why the migration failed. Called before the migration
+    gets its final status, because the executor reads the fault as soon as the migration has
+    ended."""
     if attempt.is_completed or attempt.status == migration_status.CANCELLED:
         return
     reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')

@@ -1,9 +1,9 @@
 """Completion or rollback of live migrations that a restart of nova-compute interrupted.
 
-The hypervisors continue without nova-compute. When it starts again, Nova only aborts the copy and
-clears the task_state. Preparations at the destination are left behind, and a guest that has arrived
-in the meantime runs where Nova does not look for it. This fix completes the migration if the guest
-has arrived, and rolls it back if not.
+The hypervisors continue without nova-compute. When nova-compute starts again, Nova only aborts the
+copy and clears the task_state. The preparations at the destination are not undone. If the guest has
+arrived there in the meantime, Nova does not notice this. This fix completes the migration if the
+guest has arrived, and rolls it back if not.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
 """
