@@ -25,8 +25,8 @@ def keys_of(node, uuid):
 @dataclasses.dataclass(frozen=True, slots=True)
 class MoveClaim:
     """The usage that Nova counts for a migration. ``is_old`` is true for the resources of the
-    instance before the migration, which are kept for a revert. It is false for the resources after
-    the migration."""
+    instance before the migration, which are kept for a revert. ``is_old`` is false for the
+    resources of the instance after the migration."""
 
     amount: Amount
     is_old: bool
