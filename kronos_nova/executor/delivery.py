@@ -12,10 +12,11 @@ from kronos_nova.db.outbox import Outbox
 LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
-"""Seconds for which a lease is valid unless it is renewed. The process with the lease sends the
-notifications of all processes. Raised, another process takes over later after a crash of the
-process with the lease; lowered, two processes may send the same notifications while the broker is
-slow. Chosen above the time that sending :data:`BATCH` notifications takes."""
+"""Seconds for which a process has the lease to send notifications, unless the process renews the
+lease. Only the process with the lease sends notifications, those of all processes. Raised, another
+process takes over later after a crash of the process with the lease; lowered, two processes may
+send the same notifications while the broker is slow. Chosen above the time that sending
+:data:`BATCH` notifications takes."""
 
 BATCH = 20
 """Maximum number of notifications that are sent to the broker before the database records them as

@@ -22,9 +22,10 @@ any other worker as dead. Raised, workers that were only delayed may be treated 
 the worker waits although its heartbeat was only a little late. Chosen as several times
 :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
-"""Seconds for which a lease is valid unless it is renewed. The nova-conductor worker with the lease
-repairs allocations. Raised, another worker takes over later after a crash of the worker with the
-lease; lowered, two workers may repair at the same time. Not measured."""
+"""Seconds for which a nova-conductor worker has the lease to repair allocations, unless the worker
+renews the lease. Only the worker with the lease repairs allocations. Raised, another worker takes
+over later after a crash of the worker with the lease; lowered, two workers may repair at the same
+time. Not measured."""
 BUDGET_SECONDS = 0.5
 """Maximum seconds for which a nova-conductor worker repairs allocations between two heartbeats.
 Raised, RPCs wait longer, and the worker may count as dead; lowered, allocations are repaired later.

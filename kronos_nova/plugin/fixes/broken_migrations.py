@@ -115,14 +115,15 @@ class Attempt:
 
     @property
     def is_over(self):
-        """Return whether nothing is left to do in this process. This is so if the guest has left,
+        """Return True if nothing is left to do in this process. This is so if the guest has left,
         if the migration is rolled back, or if another process has ended the migration."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
     @property
     def is_settled(self):
-        """Return whether the instance keeps its state. If not, Nova sets the instance to ERROR.
+        """Return True if the instance keeps its state. Return False if Nova has to set the instance
+        to ERROR.
 
         The instance keeps its state if the migration is rolled back, the state of the guest is
         known, and the error is an outage or an error of Nova or of the hypervisor. After any other
@@ -137,8 +138,8 @@ class Attempt:
             or self.is_rolled_back_by_driver and type(self.error).__module__ == 'builtins')
 
     def runs(self, state):
-        """Return whether a power state means that the guest runs. RUNNING does; PAUSED does only if
-        the instance itself was paused by a user."""
+        """Return True if a power state means that the guest runs. This is so for RUNNING, and for
+        PAUSED if a user has paused the instance."""
         return state == power_state.RUNNING or (
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
