@@ -1,7 +1,7 @@
 """The options of Kronos, one module for each group.
 
-The functions use the ``ConfigOpts`` that is passed to them, never a global one. Only ``plugin/``
-and ``cmd/`` choose the ``ConfigOpts``.
+The functions of this package use the ``ConfigOpts`` that is passed to them, never a global
+``ConfigOpts``. Only ``plugin/`` and ``cmd/`` choose the ``ConfigOpts``.
 """
 
 import copy
@@ -36,8 +36,8 @@ for _module in GROUPS:
 def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
     """Register the options of every group on ``conf``. A repeated call changes nothing.
 
-    :param with_login: true to register the options of keystoneauth in ``[kronos_nova]`` too; false
-        to leave this to the connection that needs them
+    :param with_login: true to register the options of keystoneauth in ``[kronos_nova]`` as well;
+        false if they are registered later, by the connection to Nova
     """
     paths.register_opts(conf)
     for module in GROUPS:
@@ -66,8 +66,8 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 
 def _before(error: UnicodeDecodeError) -> str:
-    """Return the end of the line before the bytes that are not UTF-8, at most 40 characters. It
-    shows where to look, because oslo.config does not report the name of the file."""
+    """Return the text before the first bytes that are not UTF-8, on the same line and at most 40
+    characters. It helps to find the bytes, because oslo.config does not report the file's name."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

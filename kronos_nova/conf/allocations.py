@@ -17,29 +17,30 @@ OPTS = [
 Seconds between two checks of the allocations of recent migrations. One nova-conductor worker makes
 all checks. If this worker dies, another worker continues.
 
-By default, a minute. 0 turns the checks off. There are no checks either where ``[kronos]
-atomic_moves`` is ``off``.
+By default, a minute. 0 turns the checks off. If ``[kronos] atomic_moves`` is ``off``, there are no
+checks with any value.
 
-Raise it where the database is busy. Lower it where room that a broken migration occupies has to be
-free again sooner.
+Raise it where the database is busy. Lower it where the room of a broken migration has to be free
+again sooner.
 
 Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
 """),
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
-Maximum number of seconds that a check of recent migrations looks back. Usually a check looks back
-to shortly before the previous check. The first check, and a check after a long outage, look back by
-the whole maximum.
+Maximum number of seconds that a check of allocations looks back. A check usually considers the
+migrations that changed since shortly before the previous check. The first check, and a check after
+a long outage, consider all migrations that changed within the maximum.
 
 By default, a day. Older migrations are not checked.
 
-Raise it above the longest outage of your control plane after which migrations should be repaired
-without an operator. Lower it where a check after an outage takes too long.
+Raise it where an outage of the control plane may last longer than a day. Otherwise an operator has
+to repair the allocations of older migrations after the outage. Lower it where a check after an
+outage takes too long.
 
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('grace', default=60.0, min=0.0, help="""
-Seconds without a change of a migration or of its instance before the allocations of the instance
-are repaired.
+Seconds for which a migration and its instance must not have changed before the allocations of the
+instance are repaired.
 
 By default, a minute.
 
@@ -52,7 +53,7 @@ Related options: ``reconcile_interval``.
 Seconds without a heartbeat after which a nova-conductor worker that prepares a live migration
 counts as dead. The claims of this worker are then released, and its instance can be moved again. If
 the worker may already have sent the request to the source host, it counts as dead only after five
-times this number of seconds. If the worker is alive after all, it stops before it starts the
+times this number of seconds. A worker that counts as dead but is still alive does not start its
 migration.
 
 By default, a minute.

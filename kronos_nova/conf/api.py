@@ -6,16 +6,16 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_api', title='HTTP API', help="""
 ``kronos-api`` serves the HTTP API and the web page of Kronos from the control database. A client
-needs a token of keystone and one of the roles of ``policy_file``. Several processes may run behind
-a load balancer. The options of the connection to keystone are in ``[keystone_authtoken]``, as for
-every service of OpenStack. Where a proxy ends TLS, set ``[oslo_middleware]
-enable_proxy_headers_parsing``.
+needs a token of keystone, with a role that the rules in ``policy_file`` accept. Several processes
+may run behind a load balancer. The options of the connection to keystone are in
+``[keystone_authtoken]``, as for every service of OpenStack. Where a proxy terminates TLS, set
+``[oslo_middleware] enable_proxy_headers_parsing``.
 """)
 
 OPTS = [
     cfg.PortOpt('port', default=9790, help="""
-TCP port on which ``kronos-api`` listens. The option has no effect on a web server that loads
-``kronos_nova.cmd.wsgi``.
+TCP port on which ``kronos-api`` listens. If a web server loads ``kronos_nova.cmd.wsgi`` instead,
+the option has no effect.
 
 By default, 9790.
 
@@ -29,7 +29,8 @@ without TLS.
 
 By default, ``127.0.0.1``: only programs on the same host can connect.
 
-Change it where a proxy on another host ends TLS. Never let tokens cross a network without TLS.
+Change it where a proxy on another host terminates TLS. Never let tokens cross a network without
+TLS.
 
 Related options: ``port``.
 """),
@@ -71,9 +72,10 @@ Set it where operators look after several clouds, such as ``production, Vienna``
 Related options: ``[kronos_nova] region_name``.
 """),
     cfg.StrOpt('snapshots_path', help="""
-Folder with snapshots of the cloud, which ``kronos-api`` lists, offers for download and replays.
-Each snapshot is a subfolder that ``kronos-record`` has written, for instance by a timer. Only
-operators may download a snapshot, because snapshots have the names and metadata of all servers.
+Folder with snapshots of the cloud. ``kronos-api`` lists the snapshots, offers them for download,
+and replays them. Each snapshot is a subfolder that ``kronos-record`` has written, for instance by a
+timer. Only operators may download a snapshot, because a snapshot contains the names and metadata of
+all servers.
 
 By default, there is no folder, and the list of snapshots is empty.
 
@@ -115,9 +117,10 @@ Related options: ``login_tries``, ``login_lockout``.
 """),
     cfg.IntOpt('login_tries', default=5, min=0, help="""
 Number of wrong passwords after which ``kronos-api`` refuses further logins for ``login_lockout``
-seconds. The number applies to one user at one client address. For one address with any users, the
-limit is four times this number. For one user at any addresses, the limit is ten times this number.
-Each process of ``kronos-api`` counts separately. keystone may have limits in addition.
+seconds. The number applies to one user at one client address. For all users at one address
+together, the limit is four times this number. For one user at all addresses together, the limit is
+ten times this number. Each process of ``kronos-api`` counts separately. keystone may have limits in
+addition.
 
 By default, five. 0 sets no limit.
 
@@ -128,8 +131,8 @@ Related options: ``login_lockout``, ``password_login``.
 """),
     cfg.IntOpt('login_lockout', default=300, min=1, help="""
 Seconds for which ``kronos-api`` refuses logins after ``login_tries`` wrong passwords, counted from
-the last wrong password. Fewer wrong passwords are forgotten after the same time without another
-wrong password.
+the last wrong password. If there are fewer wrong passwords, they are no longer counted once the
+same time has passed without another wrong password.
 
 By default, five minutes.
 

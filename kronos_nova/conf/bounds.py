@@ -1,5 +1,5 @@
-"""Default bounds of numeric options. They keep a value finite, and so small that no time or size
-computed from it overflows."""
+"""Default bounds of numeric options. With the bounds, a value is finite, and so small that no time
+and no size computed from the value overflows."""
 
 import math
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value (no unit) of a numeric option that has no maximum of its own. As seconds, it is 31
-years. Raised far, a time this far in the future is outside the range of Python's datetime; lowered,
-long times are refused. Chosen well within this range, which ends with the year 9999. Not
-measured."""
+"""Largest value (no unit) of a numeric option that has no maximum of its own. For an option in
+seconds, this is 31 years. Raised to thousands of years, times in the future are outside the range
+of Python's datetime, which ends with the year 9999; lowered, large values are refused. Chosen well
+within this range. Not measured."""
 
 MOST_DAYS = 36_500
 """Maximum number of days, about 100 years, of an option in days that has no maximum of its own.
@@ -21,7 +21,7 @@ Fixed by Python's datetime: the resulting times have to stay far within its rang
 
 class Finite(types.Float):
     """The type of options whose values are finite numbers within bounds. NaN has to be refused
-    explicitly, because no comparison with a bound finds it."""
+    explicitly, because comparisons with the bounds do not refuse NaN."""
 
     def __call__(self, value: Any) -> Any:
         number: Any = super().__call__(value)

@@ -36,12 +36,12 @@ on network file systems.
 Related options: ``store``, ``[DEFAULT] state_path``.
 """),
     cfg.IntOpt('claim_expiry_time', default=300, min=1, help="""
-Seconds after which a claim that belongs to no instance and to no migration is released.
+Seconds after which a claim is released if it belongs to no instance and to no migration.
 
 By default, five minutes.
 
 Raise it where Nova takes longer to record the instance or the migration for which a claim was made.
-Lower it where room that is still claimed after a crash should be free sooner.
+Lower it where the room of claims that a crash leaves behind should be free sooner.
 """),
     cfg.PortOpt('metrics_port', help="""
 TCP port on which nova-compute serves metrics of its claims to Prometheus.

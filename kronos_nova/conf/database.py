@@ -51,9 +51,10 @@ Related options: ``moves_retention_days``.
 """),
     cfg.IntOpt('reports_retention_days', mutable=True, default=7, min=0, help="""
 Days for which the report of a plan is kept in the control database, counted from the creation of
-the report. The report of a plan that waits or runs is not deleted. The report has the moves of the
-plan with their reasons, and for each reason the number of instances that are not moved. Reports are
-by far the largest rows: twenty aggregates at level ``observe`` may write 20 MB a day.
+the report. The report of a plan that waits or runs is not deleted. A report contains the moves of
+its plan with their reasons. It also contains the reasons for which instances are not moved, each
+with the number of these instances. Reports are by far the largest rows: twenty aggregates at level
+``observe`` may write 20 MB a day.
 
 By default, 7 days. 0 keeps reports as long as their plans.
 
@@ -80,20 +81,21 @@ Raise it to look further back. Lower it to save space in the control database.
 Related options: ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.IntOpt('tasks_retention_days', mutable=True, default=7, min=0, help="""
-Days for which the record of a live migration is kept in the control database if the nova-conductor
-worker that prepared the migration has died and the migration cannot be ended. The migration cannot
-be ended while nova-compute on the source host is down.
+Days for which the record of a stuck live migration is kept in the control database. A live
+migration is stuck if the nova-conductor worker that prepared the migration has died, and
+nova-compute on the source host is down. Kronos can only end the migration once nova-compute answers
+again.
 
-By default, 7 days. 0 keeps the record until that nova-compute answers again.
+By default, 7 days. 0 keeps the record until nova-compute answers again.
 
 Raise it where compute hosts may be down for longer. Lower it where compute hosts that fail are not
 repaired.
 """),
     cfg.IntOpt('operations_retention_days', mutable=True, default=365, min=0, help="""
-Days for which the actions of operators are kept in the control database. These are changes of
-levels and pauses with their author, time and reason ("kronos-manage automation history"), drains,
-maintenances, and requests for room. A drain is kept at least until its host is released, and a
-maintenance at least until it is done.
+Days for which the actions of operators are kept in the control database. These are drains,
+maintenances, requests for room, and changes of levels and pauses. A change is kept with its author,
+time and reason ("kronos-manage automation history"). A drain is kept at least until its host is
+released, and a maintenance at least until it is done.
 
 By default, 365 days. 0 keeps the actions for ever.
 

@@ -55,13 +55,13 @@ Related options: ``stream_mbps``.
 """),
     cfg.IntOpt('stream_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
 Largest bandwidth that one live migration reaches on an idle link, in megabits per second. Kronos
-predicts the durations of moves from it. One thread of QEMU copies some 8000 to 10000 megabits per
-second.
+predicts the durations of moves from this bandwidth. One thread of QEMU copies some 8000 to 10000
+megabits per second.
 
 By default, 0: Kronos learns the bandwidth from moves that have ended.
 
 Set it where one migration gets less than ``link_mbps``. If ``[libvirt] live_migration_bandwidth``
-is set, multiply its value (MiB per second) by 8.4. Raise it where ``[libvirt]
+(MiB per second) is set, set ``stream_mbps`` to 8.4 times its value. Raise it where ``[libvirt]
 live_migration_parallel_connections`` is above 1.
 
 Related options: ``link_mbps``, ``[libvirt] live_migration_bandwidth``.
@@ -88,8 +88,8 @@ Turn it on where the disks of instances are local disks of their hosts. Leave it
 are on Ceph, NFS or volumes, even if placement reports ``DISK_GB`` for these instances.
 """),
     cfg.IntOpt('migration_timeout', mutable=True, default=1800, min=1, help="""
-Maximum duration of a live migration, in seconds. ``timeout_action`` is carried out on a live
-migration that takes longer.
+Maximum duration of a live migration, in seconds. If a live migration takes longer, Kronos aborts it
+or lets Nova complete it, as ``timeout_action`` specifies.
 
 By default, half an hour.
 
@@ -192,7 +192,7 @@ often loses messages.
 Related options: ``request_grace``.
 """),
     cfg.FloatOpt('worker_timeout', mutable=True, default=60.0, min=5.0, help="""
-Seconds without a heartbeat after which a worker counts as dead, and other workers adopt its moves.
+Seconds without a heartbeat after which a worker counts as dead. Other workers then adopt its moves.
 Each worker measures this time by its own monotonic clock.
 
 By default, a minute.
@@ -226,7 +226,7 @@ Related options: ``max_concurrent_migrations``, ``start_interval``.
 Whether Kronos sets a drained host to maintenance in masakari, so that masakari does not act on the
 host. When a drain begins, Kronos sets ``on_maintenance`` of the host in every segment of masakari
 that contains the host. The setting is cleared when the host is released or enabled. If
-``on_maintenance`` was set before the drain, it stays set.
+``on_maintenance`` was set before the drain, the setting is not cleared.
 
 By default, off: masakari regards a host that is rebooted during a drain as failed.
 
@@ -237,16 +237,17 @@ nova-conductor.
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-First words of the disabled reasons (``disabled_reason``) with which high-availability services
-disable nova-compute. A high-availability service regards a host that is rebooted during a drain as
-failed, and replaces the disabled reason of the drain by its own. When the host is released, Kronos
-enables it if its disabled reason begins with words of this list. Kronos enables only hosts that the
-drain itself had disabled.
+First words of a ``disabled_reason`` by which Kronos recognizes that a high-availability service,
+such as masakari, has disabled a host. If a host is rebooted during a drain, a high-availability
+service may regard the host as failed. The service then replaces the ``disabled_reason`` of the
+drain by its own. When the host is released, Kronos nevertheless enables the host if the
+``disabled_reason`` begins with an entry of this list. Kronos enables only hosts that the drain
+itself had disabled.
 
-By default, the reasons of masakari and of instanceha. With an empty list, hosts with a disabled
-reason of a high-availability service stay disabled.
+By default, the first words that masakari and instanceha write. With an empty list, hosts with a
+``disabled_reason`` of a high-availability service stay disabled.
 
-Add the first words of your own reason if you have set ``[host_failure] service_disable_reason`` of
+Add the first words of ``[host_failure] service_disable_reason`` if you have set this option of
 masakari.
 
 Related options: ``masakari``.

@@ -12,20 +12,20 @@ of Nova has a fix of its own. Restart the service after a change.
 
 OPTS = [
     cfg.BoolOpt('broken_migrations', default=True, help="""
-Whether nova-compute on the source host checks where the guest runs when a live migration breaks
-off. nova-compute asks the hypervisors of both hosts. If the guest has arrived at the destination,
+Whether nova-compute looks for the guest of a live migration that has broken off. nova-compute on
+the source host asks the hypervisors of both hosts. If the guest has arrived at the destination,
 nova-compute completes the migration; otherwise it rolls the migration back.
 
 By default, it is on. If disabled, Nova relies on the error that its virt driver raised. Nova may
 then put an instance into ERROR although its guest runs on, or record a guest as moved although its
-QEMU died. Nova also puts an instance whose guest has arrived into ERROR if placement does not
-delete the allocation of the migration.
+QEMU died. If placement does not delete the allocation of the migration, Nova puts the instance into
+ERROR although its guest has arrived.
 
 Related options: ``interrupted_migrations``, which has no effect without ``broken_migrations``.
 """),
     cfg.BoolOpt('interrupted_migrations', default=True, help="""
-Whether nova-compute on the source host, after a restart, completes or rolls back the live
-migrations that the restart interrupted. nova-compute stores the necessary data in the folder
+Whether a restarted nova-compute completes or rolls back the live migrations from its host that the
+restart interrupted. nova-compute stores the necessary data in the folder
 ``$state_path/live-migrations``.
 
 By default, it is on. If disabled, Nova only aborts the copy and clears the task state of the
@@ -35,9 +35,9 @@ arrived at the destination is still recorded on the source.
 Related options: ``broken_migrations``, without which ``interrupted_migrations`` has no effect.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
-Whether nova-compute on the source host repeats the request that completes a live migration on the
-destination, if the destination does not answer. The request is repeated once. nova-compute on the
-destination may have been restarted in the meantime.
+Whether the last request of a live migration is repeated if the destination does not answer. By this
+request, nova-compute on the source host asks the destination to complete the migration. The request
+is repeated once, in case nova-compute on the destination was being restarted.
 
 By default, it is on. If disabled, Nova sends the request only once. If there is no answer within
 ``[DEFAULT] rpc_response_timeout``, Nova puts the instance into ERROR although its guest has
@@ -64,8 +64,9 @@ By default, it is on. If disabled, all workers share the connections to placemen
 process opened before it forked. A worker may then read the answer to a request of another worker.
 """),
     cfg.BoolOpt('image_credentials', default=True, help="""
-Whether nova-compute uses the credentials of ``[service_user]`` to fetch an image from Glance for a
-move that was requested without a token. The moves of a plan are requested without a token.
+Whether nova-compute can fetch images from Glance for moves that are requested without a token.
+nova-compute then uses the credentials of ``[service_user]``. The moves of a plan are requested
+without a token.
 
 By default, it is on. If disabled, a move of a plan to a host with local disks fails if the host has
 to fetch an image.

@@ -48,8 +48,8 @@ def use_defaults(conf: cfg.ConfigOpts, wrong: Container[tuple[str, str]]) -> Non
 
 
 def _without_where(error: Exception) -> str:
-    """Return the text of an error about a value. The name of the option, and terms of oslo.config
-    and Python, are left out."""
+    """Return the text of an error about a value, without the name of the option. Phrases of Python
+    are replaced by plain words, and credentials in a URL by asterisks."""
     said = str(error).rpartition(' is not valid: ')[2]
     for found, better in _WORDS:
         said = found.sub(better, said)

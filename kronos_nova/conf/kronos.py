@@ -38,8 +38,8 @@ Related options: ``max_automation``, ``aggregate_automation``, ``repair_automati
 """),
     cfg.StrOpt('max_automation', mutable=True, default='auto', choices=LEVELS, help="""
 Highest level of automation that any aggregate can have. "kronos-manage automation set" refuses a
-higher level. Drains that an operator requests with "kronos-manage host drain" are carried out at
-every level. The value has to be the same on every controller.
+higher level. A drain that an operator requests ("kronos-manage host drain") is carried out at every
+level. The value has to be the same on every controller.
 
 By default, ``auto``: there is no limit.
 
@@ -126,16 +126,16 @@ above this maximum.
 
 By default, 0: one worker plans all aggregates whose evaluation is due.
 
-Set it where planning takes longer than reading the data of the cloud, because each worker reads all
-of these data itself. Lower it towards 1 to use more workers.
+Set it where planning takes longer than reading the data of the cloud. Each additional worker reads
+all of these data as well. Lower it towards 1 to use more workers.
 
 Related options: ``cycle_timeout``.
 """),
     cfg.IntOpt('cycle_timeout', mutable=True, default=900, min=10, help="""
-Maximum duration of a cycle, in seconds: a planning process reads the data of the cloud, makes plans
-and saves the plans. If a cycle takes longer, its process is killed, and an error is logged. Each
-aggregate of the cycle is then planned again in a cycle of its own. The waits before further
-attempts grow to an hour.
+Maximum duration of a cycle, in seconds. In a cycle, a planning process reads the data of the cloud,
+makes plans, and saves the plans. If a cycle takes longer, its process is killed, and an error is
+logged. Each aggregate of the cycle is then planned again in a cycle of its own. The waits before
+further attempts grow to an hour.
 
 By default, a quarter of an hour.
 
@@ -192,8 +192,8 @@ twice the memory of the process after a cycle. Lower it where controllers are sh
 Related options: ``planner_idle_time``, ``planner_max_cycles``.
 """),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
-Seconds after the end of a plan for which no new plan is made for the same aggregate. During this
-time, the measured load adapts to the moves of the plan.
+Seconds for which no new plan is made for an aggregate after the end of its last plan. During this
+time, the measured load adapts to the moves of the last plan.
 
 By default, ten minutes.
 
@@ -214,8 +214,8 @@ Related options: ``instance_cooldown_factor``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_quarantine_seconds', mutable=True, default=86400, min=-1, help="""
 Seconds for which an instance is in quarantine after a move of the instance has failed for good. An
-instance in quarantine is not moved. A migration that Nova refused to begin leads to no quarantine;
-see ``rejection_backoff_cycles``.
+instance in quarantine is not moved. If Nova refused to begin the migration, the instance is not put
+in quarantine; see ``rejection_backoff_cycles``.
 
 By default, a day. With -1, a quarantine lasts until an operator ends it ("kronos-manage quarantine
 remove").
@@ -227,7 +227,7 @@ Related options: ``rejection_backoff_cycles``, ``[kronos_executor] max_retries``
 """),
     cfg.BoolOpt('evacuate_disabled_hosts', mutable=True, default=False, help="""
 Whether Kronos empties a host whose nova-compute service is disabled but up. Kronos live migrates
-all instances off such a host, before it balances load.
+all instances off the host before load is balanced.
 
 By default, off: disabled hosts keep their instances.
 
@@ -236,8 +236,8 @@ Turn it on where hosts are disabled only for maintenance.
 Related options: ``reserve_hosts``.
 """),
     cfg.BoolOpt('enforce_hard_affinity', mutable=True, default=False, help="""
-Whether Kronos repairs violations of ``affinity`` and ``anti-affinity`` server groups. It moves
-members of these groups before it balances load.
+Whether Kronos repairs violations of ``affinity`` and ``anti-affinity`` server groups. Kronos moves
+members of these groups before load is balanced.
 
 By default, off: existing violations remain. No plan adds a violation.
 
@@ -246,8 +246,8 @@ Turn it on where evacuations or resizes have led to violations.
 Related options: ``enforce_soft_affinity``.
 """),
     cfg.BoolOpt('enforce_soft_affinity', mutable=True, default=False, help="""
-Whether Kronos repairs violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups. It
-moves members of these groups before it balances load.
+Whether Kronos repairs violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups.
+Kronos moves members of these groups before load is balanced.
 
 By default, off: existing violations remain.
 
@@ -260,10 +260,11 @@ Related options: ``enforce_hard_affinity``, ``soft_group_cost``.
         ('must', 'Repair violations of strict rules only.'),
         ('all', 'Repair violations of strict rules, and of preferences where that pays.'),
     ], help="""
-Violations of the policies file's ``rules`` that Kronos repairs by moves, before it balances load.
-Repairs have the level of automation ``repair_automation``.
+Kinds of violations of rules that Kronos repairs. The rules are the ``rules`` in the policies file.
+Kronos repairs a violation by moves, before load is balanced. The level of automation of repairs is
+set by ``repair_automation``.
 
-By default, ``all``: violations of strict rules and of preferences. A violated preference is
+By default, ``all``: violations of strict rules and of preferences. A violation of a preference is
 repaired only if the ``cost`` of its rule is higher than the cost of the move plus the imbalance
 that the move adds.
 
@@ -273,11 +274,10 @@ then to ``all`` once the rules are right.
 Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 """),
     cfg.StrOpt('repair_automation', mutable=True, choices=LEVELS, help="""
-Level of automation of repairs. A repair is a move that ends a violation of ``rules``. A move that
-restores the ability of a host's servers to restart elsewhere (``failover_hosts``) is a repair as
-well. A level set by "kronos-manage automation set --repairs" takes precedence, for all aggregates
-or for one. The level is never higher than ``max_automation``. An aggregate with the level ``off``
-has no repairs.
+Level of automation of repairs. A repair is a move that ends a violation of ``rules``, or a move
+after which the servers of a host can again restart elsewhere (``failover_hosts``). A level set by
+"kronos-manage automation set --repairs" takes precedence, for all aggregates or for one. The level
+is never higher than ``max_automation``. An aggregate with the level ``off`` has no repairs.
 
 By default, repairs have the level of their aggregate, and are part of the aggregate's plans. If a
 different level is set, repairs get plans of their own, with the purpose ``repair``. If the level of
@@ -291,7 +291,7 @@ servers a new rule would move, before they are moved. Set it to ``auto``, with a
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
     cfg.IntOpt('max_rule_repairs_per_cycle', mutable=True, default=0, min=0, help="""
-Maximum number of moves in a plan that repair violations of ``rules``.
+Maximum number of moves that repair violations of ``rules``, in one plan.
 
 By default, 0: there is no separate limit. ``max_migrations_per_cycle`` of the policies limits the
 moves of a plan in any case.
@@ -302,16 +302,16 @@ you expect.
 Related options: ``repair_rules``, ``repair_automation``.
 """),
     cfg.ListOpt('failure_domain_key', default=[], help="""
-Metadata keys of host aggregates that name failure domains, which are parts of the cloud that fail
-as a whole. Write the key of the largest domains first, separated by commas. With ``room, rack``,
-each rack belongs to a room. A host belongs to the domains that the metadata of all its aggregates
-name. If two of these aggregates have different values of a key, the value that comes first in
-alphabetical order is used.
+Metadata keys of host aggregates, whose values are the names of failure domains. A failure domain is
+a part of the cloud that fails as a whole, such as a rack. Separate the keys by commas, and begin
+with the key of the largest domains. With ``room, rack``, for example, each rack belongs to a room.
+A host belongs to all failure domains in the metadata of its aggregates. If two aggregates of a host
+have different values of a key, the value that comes first in alphabetical order is used.
 
 By default, no key: Kronos knows no failure domains.
 
-Set it where rules should keep servers inside a rack, outside a rack, or in different racks. It is
-also needed for ``failover_domains``.
+Set it where rules should keep servers inside a rack, outside a rack, or in different racks. The
+option ``failover_domains`` needs these keys as well.
 
 Example: ``failure_domain_key = room, rack``, with ``openstack aggregate set --property rack=r3``
 
@@ -330,8 +330,8 @@ Related options: ``host_checks``.
 """),
     cfg.ListOpt('host_checks', mutable=True, default=list(CHECKS),
                 item_type=types.String(choices=CHECKS), help="""
-Requirements of servers that Kronos checks itself before it plans a move, so that it does not plan
-moves that Nova would refuse. Nova checks the moves of every plan in any case.
+Requirements of servers that Kronos checks before it plans a move. Moves that Nova would refuse are
+then not planned. Nova checks the moves of every plan in any case.
 
 * ``traits``: required and forbidden traits of the flavor and the image
 * ``aggregates``: the availability zone that a server is pinned to, and aggregates with the metadata
@@ -348,11 +348,14 @@ By default, all of these requirements are checked. Nova alone checks a requireme
 the list.
 
 Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set. Leave
-``cpu`` out where ``[workarounds] skip_cpu_compare_on_dest`` is set, where guests are emulated
-(``virt_type = qemu``), or where guests have named CPU models (``cpu_mode = custom``) and Kronos
-runs outside Nova.
+``cpu`` out in any of these cases:
 
-Related options: ``rejection_backoff_cycles``.
+* ``[workarounds] skip_cpu_compare_on_dest`` is set
+* guests are emulated (``virt_type = qemu``)
+* guests have named CPU models (``cpu_mode = custom``), and ``run_in`` is ``daemons``: Kronos cannot
+  read the CPU model of a guest through Nova's public API
+
+Related options: ``rejection_backoff_cycles``, ``run_in``.
 """),
     cfg.StrOpt('spread_planner', mutable=True, default='spread', help="""
 Planner that spreads load. ``spread`` searches for the best plan within the permitted number of
@@ -390,10 +393,10 @@ planning.
 Related options: ``cycle_timeout``.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
-Load (0 to 1) that no host may exceed in any policy while a plan is carried out. A host that
-exceeded this load before the plan is excepted. When a disabled host is emptied, another host may
-exceed this load if an instance has no other destination. Packing uses the ``capacity_threshold`` of
-each policy instead.
+Load (0 to 1) that no host may exceed in any policy while a plan is carried out. The limit does not
+apply to a host that exceeded this load before the plan. When a disabled host is emptied, another
+host may exceed this load if an instance has no other destination. Packing uses the
+``capacity_threshold`` of each policy instead.
 
 By default, 0.95.
 
@@ -416,10 +419,10 @@ Related options: ``min_known_servers``, ``max_sample_age``.
     cfg.FloatOpt('min_known_servers', mutable=True, default=0.8, min=0.0, max=1.0, help="""
 Fraction (0 to 1) of a host's running servers that must have a series in the answer to a policy's
 ``vm_profile_query``. If fewer servers have a series, the measured load of the host is not used in
-that policy. The host is then no destination, only drains move servers off the host, and reports
-name it. With a ``vm_profile_fallback`` other than ``skip``, the check is weaker: the load of a host
-is not used only if none of its servers has a series, while this fraction of the servers on other
-hosts has one.
+that policy. No server is then moved to the host, only drains move servers off the host, and reports
+name the host. If the policy's ``vm_profile_fallback`` is not ``skip``, the check is weaker. The
+load of a host is then ignored only if two conditions hold: none of the host's servers has a series,
+and at least this fraction of the servers on other hosts have a series.
 
 By default, 0.8. With 0, the measured load of every host is used.
 
@@ -444,8 +447,8 @@ fit together.
 Related options: ``min_known_servers``.
 """),
     cfg.IntOpt('server_grace', mutable=True, default=600, min=0, help="""
-Seconds after the launch or the last live migration of a server during which the server needs no
-series in the answer to a policy's ``vm_profile_query``.
+Seconds for which a server needs no series in the answer to a policy's ``vm_profile_query``, counted
+from the launch or the last live migration of the server.
 
 By default, ten minutes.
 
@@ -455,10 +458,10 @@ a lower value, the load of a host with new servers may not be used because of ``
 Related options: ``min_known_servers``.
 """),
     cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
-Whether Kronos uses answers of Prometheus that are marked as incomplete. These are answers with
-warnings (Thanos names the stores that did not answer, Prometheus names the remote storage), and
-answers marked as partial (VictoriaMetrics). The sums in an incomplete answer may lack a part of the
-load, even if every host has a sample.
+Whether Kronos uses answers to queries that are marked as incomplete. Thanos marks an answer by
+warnings that name the stores that did not answer. Prometheus marks an answer by warnings that name
+the remote storage. VictoriaMetrics marks an answer as partial. The sums in an incomplete answer may
+lack a part of the load, even if every host has a sample.
 
 By default, off. If the answer about hosts is incomplete, the policy has no data. If the answer
 about instances is incomplete, the policy's ``vm_profile_fallback`` is used.
@@ -468,10 +471,11 @@ Turn it on only where a store that never answers has no data that the policies n
 Related options: ``min_coverage``.
 """),
     cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
-Maximum age of a sample in seconds, by the timestamp of the sample. An older sample is ignored. A
-sample whose timestamp is more than this number of seconds in the future is used, with a warning,
-because its age is unknown. Prometheus sets the timestamp to the time at which it computed the
-answer. Old timestamps therefore show that a cache serves old answers, or that clocks differ.
+Maximum age of a sample in seconds, by the timestamp of the sample. An older sample is ignored. If a
+timestamp is more than this number of seconds in the future, the age of the sample is unknown; the
+sample is used, and a warning is logged. Prometheus sets the timestamp to the time at which the
+answer is computed. Old timestamps therefore show that a cache serves old answers, or that clocks
+differ.
 
 By default, five minutes.
 
@@ -483,9 +487,9 @@ Related options: ``evaluation_interval``.
     cfg.IntOpt('stabilization_cycles', deprecated_name='hold_cycles', mutable=True, default=1,
                min=1, help="""
 Number of successive evaluations that must find an aggregate imbalanced before its load is spread.
-An aggregate is imbalanced if the imbalance of a policy is above its threshold. Moves for other
-reasons are not delayed: packing, relieving hosts above the ``high`` of a policy, emptying disabled
-hosts, and repairing server groups and rules.
+An aggregate is imbalanced if the imbalance of any policy is above the policy's threshold. Moves for
+other reasons are not delayed: packing, relieving hosts above the ``high`` of a policy, emptying
+disabled hosts, and repairing server groups and rules.
 
 By default, 1: load is spread after the first evaluation that finds an imbalance.
 
@@ -565,9 +569,10 @@ Raise it where long migrations disturb users; an initial value is 0.0005.
 Related options: ``min_gain``, ``experience_window``.
 """),
     cfg.FloatOpt('min_gain_per_failure', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-Amount that is added to ``min_gain`` for each earlier move of the same instance that failed for
-good, and for each such move between the same two hosts. Only failures within ``experience_window``
-are considered.
+Amount that is added to the ``min_gain`` of a move for each earlier move that failed for good. An
+earlier move counts if it was a move of the same instance, or a move of any instance between the
+same source and destination. If both apply, the amount is added twice. Only failures within
+``experience_window`` are considered.
 
 By default, 0: earlier failures do not matter.
 
@@ -576,8 +581,8 @@ Raise it where the same moves fail again and again; an initial value is 0.01.
 Related options: ``min_gain``, ``experience_window``.
 """),
     cfg.IntOpt('experience_window', mutable=True, default=2592000, min=0, help="""
-Seconds after the end of a move during which the move affects the expected costs of later moves, by
-its duration and by its result.
+Seconds for which a move affects the expected costs of later moves, counted from the end of the
+move. The duration and the result of the move are considered.
 
 By default, 30 days.
 
@@ -588,14 +593,15 @@ Related options: ``min_gain_per_minute``, ``min_gain_per_failure``, ``[kronos_da
 moves_retention_days``.
 """),
     cfg.FloatOpt('soft_group_cost', min=0.0, max=1.0, help="""
-Cost (0 to 1) of a move that violates a ``soft-affinity`` or ``soft-anti-affinity`` server group, as
-an amount of combined imbalance. A plan that spreads load has to gain at least this cost for each
-group member that it moves against the policy of the group. Moves at the end of a plan that gain
-less are removed from the plan.
+Cost (0 to 1) of a move that violates the policy of a ``soft-affinity`` or ``soft-anti-affinity``
+server group, as an amount of combined imbalance. A plan that spreads load has to gain at least this
+cost for each group member that is moved against the policy of the group. Moves at the end of a plan
+that gain less are removed from the plan.
 
-By default, it is not set. The policies of soft groups are then as strict as those of hard groups.
-Only "kronos-manage host drain" violates them, if a host could not be emptied otherwise. Once a cost
-is set, packing and the emptying of disabled hosts violate the policies of soft groups as well.
+By default, no cost is set. The policies of soft groups are then as strict as the policies of hard
+groups. Only "kronos-manage host drain" violates the policies of soft groups, if a host could not be
+emptied otherwise. Once a cost is set, packing and the emptying of disabled hosts may violate the
+policies of soft groups as well.
 
 Set it where soft groups prevent hosts from being relieved or emptied; an initial value is 0.02.
 Raise it where the policies of soft groups are more important than an even load.
@@ -604,8 +610,8 @@ Related options: ``enforce_soft_affinity``, ``min_gain``.
 """),
     cfg.FloatOpt('instance_cooldown_factor', mutable=True, default=2.0, min=1.0, max=100.0, help="""
 Factor by which the cooldown of an instance grows with each further move of the instance. The first
-cooldown is ``instance_cooldown``. Instances that are moved often are therefore moved more and more
-rarely.
+cooldown is ``instance_cooldown``. An instance that is moved often therefore waits longer and longer
+for the next move.
 
 By default, 2: the cooldown doubles. With 1, the cooldown does not grow.
 
@@ -615,9 +621,9 @@ the load and have to be moved more often.
 Related options: ``instance_cooldown``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
-Maximum number of seconds to which the cooldown of an instance grows. Once this number of seconds
-has passed since the end of an instance's last cooldown, earlier moves no longer count. The next
-cooldown of the instance is then ``instance_cooldown`` again.
+Maximum cooldown of an instance, in seconds. If an instance is not moved for the same number of
+seconds after the end of its last cooldown, its earlier moves no longer count. The next cooldown of
+the instance is then ``instance_cooldown`` again.
 
 By default, a day.
 
@@ -628,11 +634,12 @@ Related options: ``instance_cooldown``, ``instance_cooldown_factor``.
 """),
     cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
                default=12, min=0, max=1000, help="""
-Number of evaluation intervals for which an instance is not moved after Nova's scheduler has refused
-three hosts for the instance. If the instance has at most ten possible destinations, the scheduler
-has to refuse all of them. Kronos asks the scheduler about the moves of a plan before the moves are
-made. The cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and
-each question costs processor time of the scheduler.
+Number of evaluation intervals for which an instance is not moved after Nova's scheduler has
+rejected its moves. Kronos asks the scheduler about the moves of a plan before the moves are made.
+An instance is not moved once the scheduler has refused three hosts for the instance. If the
+instance has at most ten possible destinations, the scheduler must have refused all of them. The
+cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and each question
+costs processor time of the scheduler.
 
 If Nova refuses to begin a move of a plan, no similar instance is moved to the same destination for
 the same number of intervals. Similar instances have the same flavor, image, project, requirements
@@ -648,12 +655,13 @@ Related options: ``evaluation_interval``, ``instance_quarantine_seconds``, ``hos
 """),
     cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
                min=0, help="""
-Seconds for which an instance is not moved back to a host that it has left, after a move by Kronos
-or by someone else. An instance that moves back and forth is a sign of two rules that conflict. With
-``restraint`` above 0, the time is at least a day.
+Seconds for which an instance is not moved back to a host that it has left. Live migrations by
+Kronos and by others count equally. Moves by which Kronos emptied a host do not count. An instance
+that moves back and forth is a sign of two rules that conflict. With ``restraint`` above 0, the time
+is at least a day.
 
-By default, six hours, and therefore a day with the default ``restraint``. With 0, and with
-``restraint`` set to 0, an instance may return at any time.
+By default, six hours. With the default ``restraint``, the time is nevertheless a day. If this
+option and ``restraint`` are both 0, an instance may return at any time.
 
 Raise it where instances move back and forth, but not above the time for which Nova keeps
 migrations. Lower it where an aggregate has few hosts; a value below a day has an effect only with
@@ -685,10 +693,10 @@ Set it where users notice migrations. Raise it where hosts keep a high load beca
 Related options: ``max_moves_per_project``.
 """),
     cfg.IntOpt('max_moves_per_cause_and_day', mutable=True, default=0, min=0, help="""
-Maximum number of moves of other instances that the load of one instance may cause within 24 hours.
-The cause of a move that spreads load or relieves a host is the instance with the largest load on
-the source host. A move of that instance itself has no cause. Once the limit is reached, no other
-instance is moved off the host of that instance because of load. Moves that empty a disabled host
+Maximum number of moves within 24 hours that one instance may cause by its load. If a move spreads
+load or relieves a host, its cause is the instance with the largest load on the source host. Only
+moves of other instances are counted, not moves of the cause itself. Once the limit is reached, no
+other instance is moved off the host of the cause because of load. Moves that empty a disabled host
 are not counted.
 
 By default, 0: there is no limit.
@@ -720,9 +728,10 @@ Set it where users notice migrations; an initial value is 1.
 Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-Number of hosts whose total room is kept free in each aggregate. With N, the hosts that have
-instances together keep as much of each resource class free as the N largest hosts have. Packing and
-the emptying of disabled hosts leave this room free.
+Number of hosts whose total room is kept free in each aggregate. With 2, for example, the two
+largest hosts determine the size of this room, separately for each resource class. The room is kept
+free on all hosts with instances together. Packing and the emptying of disabled hosts leave this
+room free.
 
 By default, 0: no room is reserved.
 
@@ -747,12 +756,12 @@ Related options: ``failover_check_percent``, which must not be 0; ``[kronos_data
 evaluations_retention_days``, for how long past numbers are kept.
 """),
     cfg.IntOpt('refused_room_hold', mutable=True, default=0, min=0, max=604800, help="""
-Seconds for which room is kept free, once it was made, for servers like those for which Nova found
-no host ("No valid host was found"). nova-conductor records the flavor, the project and the number
-of these servers. Evaluations then search for moves that make room for the same number of servers.
-The moves are made in the first aggregate in which enough room can be made. At level ``auto``, the
-moves begin without approval. At the levels ``observe`` and ``approve``, the moves begin after
-"kronos-manage room approve".
+Seconds for which room is kept free after Kronos has made it for servers without a host. If Nova
+finds no host for new servers ("No valid host was found"), nova-conductor records their flavor,
+their project and their number. Evaluations then search for moves that make room for the same number
+of servers of the same flavor and project. The moves are made in the first aggregate in which enough
+room can be made. At level ``auto``, the moves begin without approval. At the levels ``observe`` and
+``approve``, the moves begin only after an operator runs "kronos-manage room approve".
 
 By default, 0: no room is made.
 
@@ -762,16 +771,16 @@ Related options: ``automation``, ``[filter_scheduler] enabled_filters``.
 """),
     cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
 Number of hosts that may fail at the same time. Plans preserve the ability of the servers of these
-hosts to restart elsewhere. With 1, each host is considered: if all its servers could restart on
-other hosts before a plan, they can do so after the plan. Moves that would change this are left out
-of the plan. With 2 or 3, each set of two or three hosts is considered as well. Checking all sets
-takes time.
+hosts to restart elsewhere. With 1, each host is considered separately: if all its servers could
+restart on other hosts before a plan, all its servers can still do so after the plan. Moves after
+which this would no longer be possible are left out of the plan. With 2 or 3, each set of two or
+three hosts is considered as well. Checking all sets takes time.
 
 A drain, a maintenance, or a request of an operator for room is refused if the servers of another
-host could no longer restart elsewhere afterwards. The operator can force it. Moves that empty a
-disabled host are never left out. If new servers have taken the room that the servers of a host need
-to restart, plans move other servers until there is enough room again. These moves are repairs
-(``repair_automation``).
+host could no longer restart elsewhere afterwards. The operator can force the request. Moves that
+empty a disabled host are never left out. If new servers have taken the room that the servers of a
+host need to restart, plans move other servers until there is enough room again. These moves are
+repairs (``repair_automation``).
 
 By default, 0: plans do not consider failures of hosts.
 
@@ -783,8 +792,8 @@ Related options: ``failover_domains``, ``planning_time_limit``, ``repair_automat
     cfg.IntOpt('failover_domains', mutable=True, default=0, min=0, max=3, help="""
 Number of failure domains, such as racks, that may fail at the same time. Plans preserve the ability
 of the servers of these domains to restart elsewhere. The failure domains of each key in
-``failure_domain_key`` are considered separately. ``failover_hosts`` describes the effects, which
-are the same for hosts.
+``failure_domain_key`` are considered separately. The effects are the same as for hosts; see
+``failover_hosts``.
 
 By default, 0: plans do not consider failures of failure domains.
 
@@ -809,11 +818,13 @@ Related options: ``failure_domain_key``, ``evaluation_interval``, ``slot_flavors
 """),
     cfg.ListOpt('never_move_projects', mutable=True, default=[], help="""
 IDs of projects whose instances are never moved, separated by commas. These instances are not even
-moved off disabled or drained hosts. For a single instance, use the key ``kronos:move`` in the
-metadata of the server or the extra specs of its flavor. The value ``never`` has the same effect as
-this option. With ``only-evacuate``, the instance is only moved off disabled or drained hosts. The
-value ``always`` has no effect. If there are several values for an instance, the strictest one
-applies. Metadata and extra specs therefore cannot permit a move that this option forbids.
+moved off disabled or drained hosts.
+
+For a single instance, set the key ``kronos:move`` in the metadata of the server, or in the extra
+specs of its flavor. The value ``never`` has the same effect as this option. With the value
+``only-evacuate``, the instance is only moved off disabled or drained hosts. The value ``always``
+has no effect. If there are several values for an instance, the strictest value applies. Metadata
+and extra specs therefore cannot permit a move that this option forbids.
 
 By default, no project.
 
@@ -870,9 +881,10 @@ Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 Related options: ``[kronos_executor] stale_plan_age``.
 """),
     cfg.StrOpt('coordination_url', secret=True, help="""
-URL of the lock service by which workers agree on the worker that plans an aggregate. The URL has
-the form that the library tooz expects, such as ``etcd3+http://controller:2379``,
-``redis://controller:6379`` or ``mysql://user:password@controller/kronos``.
+URL of the lock service for planning. A worker locks an aggregate while it plans the aggregate, so
+that no other worker plans the same aggregate. The URL has the form that the library tooz expects,
+such as ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
+``mysql://user:password@controller/kronos``.
 
 By default, a lock file below ``[DEFAULT] state_path`` is used. It is sufficient for one controller
 with any number of workers.
@@ -897,9 +909,9 @@ reads accumulate in the broker.
 Related options: ``notification_backlog``, ``[oslo_messaging_notifications] transport_url``.
 """),
     cfg.IntOpt('notification_backlog', mutable=True, default=10000, min=100, help="""
-Maximum number of notifications that are kept while the message broker is down. If there are more,
-the oldest notifications are dropped, and an error is logged. Listeners notice dropped notifications
-by a gap in the sequence numbers. Each move leads to two notifications.
+Maximum number of unsent notifications that are kept while the message broker is down. If there are
+more, the oldest notifications are dropped, and an error is logged. Listeners notice dropped
+notifications by a gap in the sequence numbers. Each move leads to two notifications.
 
 By default, 10,000, which is sufficient for 5,000 moves. This number of notifications takes about 15
 MB in the control database.

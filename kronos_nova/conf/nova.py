@@ -9,8 +9,8 @@ from kronos_nova.conf import urls
 
 GROUP = cfg.OptGroup('kronos_nova', title='Nova API', help="""
 Connection of ``kronos-engine``, ``kronos-executor`` and ``kronos-record`` to Nova's public API and
-to placement, with the options of keystoneauth. Kronos inside Nova's own services does not need this
-connection.
+to placement, with the options of keystoneauth. Kronos inside Nova's own services needs this
+connection only for ``[kronos_executor] masakari``.
 """)
 
 OPTS = [
@@ -59,8 +59,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def register_login_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options of keystoneauth. Every connection needs them. A repeated call changes
-    nothing."""
+    """Register the options of keystoneauth, which every connection to Nova needs. A repeated call
+    changes nothing."""
     # Imported late: it takes a fifth of the time of a command, and few commands use it.
     from keystoneauth1 import loading
     loading.register_auth_conf_options(conf, GROUP.name)

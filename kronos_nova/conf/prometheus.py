@@ -38,7 +38,7 @@ Related options: ``total_timeout``, ``max_retries``.
     cfg.FloatOpt('total_timeout', default=120.0, min=1.0, help="""
 Maximum duration of all queries of one evaluation together, in seconds, including repeated queries.
 Once this time is used up, the remaining queries fail. The evaluation then continues without their
-answers, so that a slow Prometheus does not delay the emptying of hosts and the repair of server
+answers. A slow Prometheus therefore cannot delay the emptying of hosts and the repair of server
 groups for longer.
 
 By default, two minutes.
@@ -111,20 +111,21 @@ Set it together with ``username``.
 Related options: ``username``.
 """),
     cfg.StrOpt('auth_section', help="""
-Name of a group of this configuration file with keystone credentials, for a Prometheus behind
-keystone, such as Aetos. The group has the options of keystoneauth (``auth_type``, ``auth_url``,
-``username``, ``password``, ``project_name``, ``user_domain_name``, ``project_domain_name``;
-``cafile``). Kronos sends the token of the group's user as ``X-Auth-Token``. It renews the token
-before the token expires, and when Prometheus refuses the token. The option must not be set together
-with ``bearer_token``, ``bearer_token_file`` or ``username``. For the certificate of keystone, set
-``cafile`` in the group; ``ca_file`` is only for the certificate of ``url``.
+Name of the group in this configuration file that has keystone credentials for Prometheus. The group
+is for a Prometheus that requires a token of keystone, such as Aetos. The group has the options of
+keystoneauth (``auth_type``, ``auth_url``, ``username``, ``password``, ``project_name``,
+``user_domain_name``, ``project_domain_name``, ``cafile``). Kronos sends the token of the group's
+user as ``X-Auth-Token``. Kronos renews the token before the token expires, and when Prometheus
+refuses the token. The option must not be set together with ``bearer_token``, ``bearer_token_file``
+or ``username``. For the certificate of keystone, set ``cafile`` in the group; ``ca_file`` is only
+for the certificate of ``url``.
 
 By default, no token of keystone is sent.
 
 Set it where Prometheus requires a token of keystone. An initial value is ``placement``: the user of
 that group has the service role in most installations. The user needs the admin or the service role.
 For a user with another role, Aetos returns only the series of the user's project. Aetos has no
-range queries, so that no policy can have a ``forecast`` with Aetos.
+range queries. With Aetos, therefore, no policy can have a ``forecast``.
 
 Related options: ``bearer_token``, ``bearer_token_file``, ``username``, ``ca_file``.
 """),
@@ -132,7 +133,7 @@ Related options: ``bearer_token``, ``bearer_token_file``, ``username``, ``ca_fil
 PEM file with the certificate authority that signed the certificate of ``url``. Kronos always
 verifies this certificate; there is no option to turn the verification off.
 
-By default, the authorities that the Python library requests trusts.
+By default, the authorities that ``requests``, the HTTP library of Python, trusts.
 
 Set it where your own authority signed the certificate.
 
@@ -158,8 +159,8 @@ Set it where the key is in a separate file.
 Related options: ``cert_file``.
 """),
     cfg.StrOpt('tenant', help="""
-Name of the tenant whose series Kronos reads from a Mimir, a Cortex or a Thanos that several tenants
-share. The name is sent in the header ``tenant_header``.
+Name of the tenant whose series Kronos reads. Mimir, Cortex and Thanos can store the series of
+several tenants. Kronos sends the name in the header ``tenant_header``.
 
 By default, no tenant is sent.
 

@@ -35,9 +35,11 @@ Related options: ``weight_multiplier``, ``[kronos] evaluation_interval``.
 Whether Nova obeys the ``rules`` of ``[kronos] policies_file`` when it chooses a host for a boot, a
 resize or an evacuation. KronosFilter then refuses the hosts on which a strict rule forbids the
 server. KronosWeigher prefers the hosts that fit the preferences among the rules. Some rules cannot
-be checked when Nova chooses a host; only evaluations obey them. These are rules that select servers
-by ``name``, ``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several
-servers unless they select the servers by ``server_group``.
+be checked when Nova chooses a host, and only evaluations obey these rules:
+
+* rules that select servers by ``name``, ``tag`` or ``metadata``
+* rules that select hosts by ``trait``
+* rules about several servers, except rules that select the servers by ``server_group``
 
 By default, off: only evaluations obey rules.
 

@@ -1,7 +1,7 @@
 """Search for unknown options and groups in the configuration files.
 
-oslo.config ignores options that are not registered, because many programs share a file. In the
-groups of Kronos, an option that is not registered can only be a mistake.
+oslo.config ignores options that are not registered, because several programs may share a file. In
+the groups of Kronos, an option that is not registered can only be a mistake.
 """
 
 import difflib
@@ -69,9 +69,10 @@ def lacks_driver(conf: cfg.ConfigOpts) -> bool:
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
-    """Return the option names of the authentication plugin (``auth_type``) that a group configures.
-    keystoneauth registers these options only when it loads the plugin. None if the plugin does not
-    exist; that error is reported when the plugin is loaded."""
+    """Return the option names of the authentication plugin that ``auth_type`` of a group names.
+    keystoneauth registers these options only when it loads the plugin. Return an empty set if the
+    group names no plugin, and None if the plugin does not exist. A plugin that does not exist is
+    reported when it is loaded."""
     is_login = group in (kronos_conf.nova.GROUP.name,
                          conf[kronos_conf.prometheus.GROUP.name].auth_section)
     if is_login:

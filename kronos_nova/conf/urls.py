@@ -21,7 +21,7 @@ class HttpUrl(types.URI):  # type: ignore[misc]
     def __call__(self, value: Any) -> str:
         """Return the value as text, if it is a usable http or https URL.
 
-        :raises ValueError: the value is no such URL; the message names the correct form
+        :raises ValueError: the value is not a usable URL; the message names the correct form
         """
         text = str(value)
         problem = _problem(text)
