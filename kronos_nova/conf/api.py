@@ -42,8 +42,8 @@ snapshots, have a limit of their own: two run at the same time, and a third is r
 
 By default, eight.
 
-Raise it where many clients send requests at once and have to wait. Lower it where the control
-database has few connections left.
+Raise it where many clients send requests at the same time and have to wait. Lower it where the
+control database has few connections left.
 
 Related options: ``listeners``.
 """),

@@ -11,8 +11,8 @@ The control database of Kronos, which stores plans, moves, cooldowns and quarant
 ``connection``, the database is an SQLite file in ``[DEFAULT] state_path``, which is sufficient for
 one controller. With several controllers, use MySQL/MariaDB or PostgreSQL. The options
 ``max_retries`` and ``retry_interval`` of oslo.db affect only ``kronos-manage db sync``. All other
-requests fail at once while the database does not answer, and the services of Kronos repeat them
-later.
+requests fail immediately while the database does not answer. The services of Kronos repeat these
+requests later.
 """)
 
 OPTS = [
@@ -34,14 +34,16 @@ duration. The names of servers in plans are kept for the same time.
 By default, 90 days. 0 keeps moves for ever.
 
 Raise it to look further back. Lower it to save space in the control database, but not below
-``[kronos] experience_window``: the costs of later moves are estimated from the moves of that time.
+``[kronos] experience_window``: the costs of new moves are estimated from the moves within that
+window.
 
 Related options: ``plans_retention_days``, ``events_retention_days``, ``[kronos]
 experience_window``.
 """),
     cfg.IntOpt('events_retention_days', mutable=True, default=30, min=0, help="""
-Days for which the events of a move are kept in the control database. An event is a change of the
-move's state, with its time and reason ("kronos-manage move show"). A move has about nine events.
+Days for which an event of a move is kept in the control database, counted from the time of the
+event. An event is a change of the move's state, with its time and reason ("kronos-manage move
+show"). A move has about nine events.
 
 By default, 30 days. 0 keeps the events as long as the move.
 

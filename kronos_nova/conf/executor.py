@@ -11,7 +11,7 @@ Options for carrying out the moves of plans: limits on concurrent moves, time li
 
 OPTS = [
     cfg.IntOpt('max_concurrent_migrations', mutable=True, default=4, min=1, help="""
-Maximum number of moves in progress at once in the whole cloud.
+Maximum number of moves that are in progress at the same time in the whole cloud.
 
 By default, four.
 
@@ -22,7 +22,7 @@ Related options: ``max_concurrent_per_source``, ``max_concurrent_per_destination
 ``stale_plan_age``.
 """),
     cfg.IntOpt('max_concurrent_per_source', mutable=True, default=1, min=1, help="""
-Maximum number of moves in progress at once from one host.
+Maximum number of moves from one host that are in progress at the same time.
 
 By default, one.
 
@@ -33,7 +33,7 @@ surplus migrations.
 Related options: ``max_concurrent_migrations``, ``[DEFAULT] max_concurrent_live_migrations``.
 """),
     cfg.IntOpt('max_concurrent_per_destination', mutable=True, default=2, min=1, help="""
-Maximum number of moves in progress at once to one host.
+Maximum number of moves to one host that are in progress at the same time.
 
 By default, two.
 
@@ -43,8 +43,8 @@ Related options: ``max_concurrent_migrations``.
 """),
     cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
 Capacity of the network link that each host has for live migration, in megabits per second in each
-direction. Kronos predicts the durations of moves from this capacity and from past migrations.
-Kronos starts the moves of a plan in an order in which the whole plan ends soon.
+direction. Kronos predicts the durations of moves from this capacity and from past migrations. From
+the predicted durations, Kronos determines an order of the moves in which the whole plan ends soon.
 
 By default, 0: the link is assumed to carry only as much as one migration (``stream_mbps``).
 
@@ -67,9 +67,9 @@ live_migration_parallel_connections`` is above 1.
 Related options: ``link_mbps``, ``[libvirt] live_migration_bandwidth``.
 """),
     cfg.IntOpt('downtime_ms', mutable=True, default=500, min=1, max=600_000, help="""
-Longest time in milliseconds for which a guest may be stopped at the end of its live migration, as
-it is configured in Nova. Kronos only predicts the durations of moves from this value; the value in
-Nova does not change.
+Maximum downtime of a guest at the end of its live migration, in milliseconds, as configured in
+Nova. Kronos only predicts the durations of moves from this value; the value in Nova does not
+change.
 
 By default, 500, which is also Nova's default.
 
@@ -119,9 +119,9 @@ Minimum number of seconds between the starts of two successive moves of a plan.
 
 By default, 0: a move starts as soon as the limits on concurrent moves permit it.
 
-Raise it where many migrations that start at once slow down the network or the storage. The number
-of moves in a plan times ``start_interval`` must stay well below ``stale_plan_age``. Otherwise the
-last moves of the plan are abandoned.
+Raise it where many migrations that start at the same time slow down the network or the storage. The
+number of moves in a plan times ``start_interval`` must stay well below ``stale_plan_age``.
+Otherwise the last moves of the plan are abandoned.
 
 Related options: ``max_concurrent_migrations``, ``stale_plan_age``.
 """),
@@ -213,8 +213,8 @@ Raise it where no other executor runs and moves should end first. Lower it where
 executor has to shut down fast.
 """),
     cfg.IntOpt('stale_plan_age', mutable=True, default=1800, min=1, help="""
-Seconds after which a planned move that has not started is abandoned, because the load has changed
-since it was planned.
+Seconds after which a planned move is abandoned if it has not started. By then, the load may no
+longer be the load for which the move was planned.
 
 By default, half an hour.
 

@@ -147,8 +147,9 @@ Related options: ``planning_time_limit``, ``[kronos_prometheus] total_timeout``.
 """),
     cfg.IntOpt('planner_niceness', mutable=True, default=19, min=0, max=19, help="""
 Niceness (nice(1)) that a planning process adds to the niceness of the service that started it. With
-19, the process also runs under the scheduling policy SCHED_IDLE of the kernel (sched(7)). It then
-uses only processor time that no other process needs, and does not delay the RPCs of nova-conductor.
+19, the process also runs under the scheduling policy SCHED_IDLE of the kernel (sched(7)). The
+planning process then uses only processor time that no other process needs, and does not delay the
+RPCs of nova-conductor.
 
 By default, 19.
 
@@ -160,8 +161,8 @@ Related options: ``cycle_timeout``.
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
 Seconds for which an idle planning process waits for its next cycle before it ends. A new process
 would have to load Nova, which takes seconds of processor time, and read all data from placement
-again. A waiting process uses no processor time. It uses some 150 MiB of memory, plus 1 KiB for each
-instance.
+again. A waiting process uses no processor time. The memory of a waiting process is some 150 MiB,
+plus 1 KiB for each instance.
 
 By default, a quarter of an hour. With 0, a process ends after each cycle.
 
@@ -260,9 +261,9 @@ Related options: ``enforce_hard_affinity``, ``soft_group_cost``.
         ('must', 'Repair violations of strict rules only.'),
         ('all', 'Repair violations of strict rules, and of preferences where that pays.'),
     ], help="""
-Kinds of violations of rules that Kronos repairs. The rules are the ``rules`` in the policies file.
-Kronos repairs a violation by moves, before load is balanced. The level of automation of repairs is
-set by ``repair_automation``.
+Kinds of rules whose violations Kronos repairs: none, strict rules only, or strict rules and
+preferences. The rules are defined in the policies file. Kronos repairs violations by moves, before
+load is balanced. The option ``repair_automation`` sets the level of automation of repairs.
 
 By default, ``all``: violations of strict rules and of preferences. A violation of a preference is
 repaired only if the ``cost`` of its rule is higher than the cost of the move plus the imbalance
@@ -284,9 +285,9 @@ different level is set, repairs get plans of their own, with the purpose ``repai
 repairs is higher than the level of the aggregate, repairs are planned before all other moves. If
 the level of repairs is lower, repairs are planned only once no other moves are needed.
 
-Set it to ``approve`` where load may be balanced without approval, but an operator should see which
-servers a new rule would move, before they are moved. Set it to ``auto``, with a lower level in
-``automation``, where only repairs may be made without approval.
+Set it to ``approve`` where load may be balanced without approval, but an operator should approve
+the moves that a new rule causes. Set it to ``auto``, with a lower level in ``automation``, where
+only repairs may be made without approval.
 
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
@@ -331,7 +332,7 @@ Related options: ``host_checks``.
     cfg.ListOpt('host_checks', mutable=True, default=list(CHECKS),
                 item_type=types.String(choices=CHECKS), help="""
 Requirements of servers that Kronos checks before it plans a move. Moves that Nova would refuse are
-then not planned. Nova checks the moves of every plan in any case.
+then not planned. Nova checks the moves of every plan in any case. The requirements are:
 
 * ``traits``: required and forbidden traits of the flavor and the image
 * ``aggregates``: the availability zone that a server is pinned to, and aggregates with the metadata
@@ -381,8 +382,8 @@ Related options: ``spread_planner``, ``planning_time_limit``.
 """),
     cfg.FloatOpt('planning_time_limit', mutable=True, default=10.0, min=0.1, help="""
 Maximum duration of the planning of one aggregate, in seconds. When the time is over, the best plan
-found so far is used, and its report has a warning that names this option. A plan that is finished
-earlier does not depend on the speed of the controller.
+found so far is used. The report of the plan then has a warning that names this option. A plan that
+is finished earlier does not depend on the speed of the controller.
 
 By default, ten seconds. Planning takes that long only with thousands of hosts, or with nearly full
 hosts and a large permitted number of moves.
@@ -407,7 +408,7 @@ Related options: ``policies_file``.
 """),
     cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
 Fraction (0 to 1) of an aggregate's available hosts that must have a sample in the answer to a
-policy's query. If fewer hosts have a sample, the policy has no data in this evaluation.
+policy's query. If fewer hosts have a sample, the evaluation has no data for the policy.
 
 By default, 1: every host needs a sample. With a lower value, hosts without a sample are neither
 sources nor destinations of moves.
@@ -453,15 +454,15 @@ from the launch or the last live migration of the server.
 By default, ten minutes.
 
 Set it to the longest window of ``rate()`` in the policies' queries plus two scrape intervals. With
-a lower value, the load of a host with new servers may not be used because of ``min_known_servers``.
+a lower value, ``min_known_servers`` can cause the load of a host with new servers to be ignored.
 
 Related options: ``min_known_servers``.
 """),
     cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
-Whether Kronos uses answers to queries that are marked as incomplete. Thanos marks an answer by
-warnings that name the stores that did not answer. Prometheus marks an answer by warnings that name
-the remote storage. VictoriaMetrics marks an answer as partial. The sums in an incomplete answer may
-lack a part of the load, even if every host has a sample.
+Whether Kronos uses incomplete answers to its queries. Thanos marks an incomplete answer by warnings
+that name the stores that did not answer. Prometheus marks an incomplete answer by warnings that
+name the remote storage. VictoriaMetrics marks an incomplete answer as partial. The sums in an
+incomplete answer may lack a part of the load, even if every host has a sample.
 
 By default, off. If the answer about hosts is incomplete, the policy has no data. If the answer
 about instances is incomplete, the policy's ``vm_profile_fallback`` is used.
@@ -504,9 +505,9 @@ emptying disabled hosts, and repairing server groups.
 
 By default, 0: load is spread whenever there is an imbalance.
 
-Set it where hosts with high load should be relieved at once, but an even load can wait. With 21600,
-load is spread at most four times a day. The option is useful only for policies with ``high``;
-without ``high``, ``cooldown`` has the same effect.
+Set it where hosts with high load should be relieved immediately, but an even load can wait. With
+21600, load is spread at most four times a day. The option is useful only for policies with
+``high``; without ``high``, ``cooldown`` has the same effect.
 
 Related options: ``cooldown``.
 """),
@@ -594,9 +595,9 @@ moves_retention_days``.
 """),
     cfg.FloatOpt('soft_group_cost', min=0.0, max=1.0, help="""
 Cost (0 to 1) of a move that violates the policy of a ``soft-affinity`` or ``soft-anti-affinity``
-server group, as an amount of combined imbalance. A plan that spreads load has to gain at least this
-cost for each group member that is moved against the policy of the group. Moves at the end of a plan
-that gain less are removed from the plan.
+server group. The cost is an amount of combined imbalance. A plan that spreads load has to gain at
+least this cost for each group member that is moved against the policy of the group. Moves at the
+end of a plan that gain less are removed from the plan.
 
 By default, no cost is set. The policies of soft groups are then as strict as the policies of hard
 groups. Only "kronos-manage host drain" violates the policies of soft groups, if a host could not be
@@ -728,10 +729,10 @@ Set it where users notice migrations; an initial value is 1.
 Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-Number of hosts whose total room is kept free in each aggregate. With 2, for example, the two
-largest hosts determine the size of this room, separately for each resource class. The room is kept
-free on all hosts with instances together. Packing and the emptying of disabled hosts leave this
-room free.
+Number of hosts whose total room is kept free in each aggregate. With 2, for example, the room has
+the size of the two largest hosts, determined separately for each resource class. The free room of
+all hosts that have instances, added up, must have at least this size. Packing and the emptying of
+disabled hosts make no moves that would leave less room free.
 
 By default, 0: no room is reserved.
 
@@ -744,8 +745,8 @@ Related options: ``failover_hosts``, ``evacuate_disabled_hosts``.
 Flavors for which evaluations count how many more servers would fit into each aggregate. Each entry
 is the name of a flavor, or a size such as ``4:8192:40`` (VCPUs, MiB of memory, GiB of disk).
 Entries are separated by commas, and only the first ten are used. The metric ``kronos_slots`` shows
-these numbers. From past numbers, "kronos-manage capacity --aggregate" predicts in how many days no
-server will fit any more.
+the counted numbers of servers. From past numbers, "kronos-manage capacity --aggregate" predicts in
+how many days no server will fit any more.
 
 By default, no flavor: nothing is counted.
 
@@ -833,7 +834,8 @@ Add projects whose servers do not survive a live migration.
 Related options: ``only_evacuate_projects``, ``move_hints``.
 """),
     cfg.ListOpt('only_evacuate_projects', mutable=True, default=[], help="""
-IDs of projects whose instances are only moved off disabled and drained hosts, separated by commas.
+IDs of projects whose instances are moved only to empty a disabled or drained host, separated by
+commas.
 
 By default, no project.
 
@@ -886,20 +888,22 @@ that no other worker plans the same aggregate. The URL has the form that the lib
 such as ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
 ``mysql://user:password@controller/kronos``.
 
-By default, a lock file below ``[DEFAULT] state_path`` is used. It is sufficient for one controller
-with any number of workers.
+By default, a lock file below ``[DEFAULT] state_path`` is used. The lock file is sufficient for one
+controller with any number of workers.
 
-Set it where there are several controllers. With MySQL, a lock lasts only as long as its connection
-to the server, which is idle while an aggregate is planned. Therefore ``wait_timeout`` of the
-server, and the timeouts of proxies in front of the server, must be longer than ``cycle_timeout``.
+Set it where there are several controllers. With MySQL, a lock lasts only as long as the connection
+to the MySQL server. This connection is idle while an aggregate is planned. Therefore
+``wait_timeout`` of the MySQL server, and the timeouts of proxies in front of the MySQL server, must
+be longer than ``cycle_timeout``.
 
 Related options: ``cycle_timeout``, ``[DEFAULT] state_path``.
 """),
     cfg.ListOpt('notification_topics', default=[], help="""
 Topics on which Kronos sends versioned notifications to other programs. The notifications are about
-plans, moves, levels and drains; see "Notifications" in the documentation. They are sent to the
-message broker of ``[oslo_messaging_notifications] transport_url``. The value has to be the same in
-the nova.conf of every controller, and of every host on which commands are run.
+plans, moves, levels and drains; see "Notifications" in the documentation. Kronos sends the
+notifications to the message broker of ``[oslo_messaging_notifications] transport_url``. The value
+has to be the same in the nova.conf of every controller, and of every host on which commands are
+run.
 
 By default, no topic: nothing is sent.
 

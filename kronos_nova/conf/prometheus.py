@@ -24,9 +24,9 @@ Set it to the address of your Prometheus, Thanos, Mimir or VictoriaMetrics.
 Related options: ``bearer_token_file``, ``username``, ``auth_section``, ``ca_file``, ``tenant``.
 """),
     cfg.FloatOpt('timeout', default=10.0, min=0.1, help="""
-Maximum duration of one query to Prometheus, in seconds, from the look-up of the host name in
-``url`` to the last byte of the answer. If a query takes longer, its connection is closed and the
-query has failed.
+Maximum duration of one query to Prometheus, in seconds. The duration is measured from the look-up
+of the host name in ``url`` to the last byte of the answer. If a query takes longer, its connection
+is closed, and the query fails.
 
 By default, ten seconds.
 
@@ -49,9 +49,9 @@ queries, and at least 60. Lower it where an evaluation should not wait as long.
 Related options: ``timeout``, ``[kronos] cycle_timeout``.
 """),
     cfg.IntOpt('max_answer_mib', default=64, min=1, help="""
-Maximum size of the answer to a query, in MiB. A larger answer is discarded, and the query has
-failed. The answer with the loads of 30,000 instances has about 10 MiB. A much larger answer usually
-means that a query lacks an aggregation.
+Maximum size of the answer to a query, in MiB. A larger answer is discarded, and the query fails.
+The answer with the loads of 30,000 instances has about 10 MiB. A much larger answer usually means
+that a query lacks an aggregation.
 
 By default, 64 MiB.
 
@@ -130,12 +130,12 @@ range queries. With Aetos, therefore, no policy can have a ``forecast``.
 Related options: ``bearer_token``, ``bearer_token_file``, ``username``, ``ca_file``.
 """),
     cfg.StrOpt('ca_file', help="""
-PEM file with the certificate authority that signed the certificate of ``url``. Kronos always
-verifies this certificate; there is no option to turn the verification off.
+PEM file with the certificates of the authorities that may sign the server certificate of ``url``.
+Kronos always verifies the server certificate; there is no option to turn the verification off.
 
 By default, the authorities that ``requests``, the HTTP library of Python, trusts.
 
-Set it where your own authority signed the certificate.
+Set it where your own authority signed the server certificate.
 
 Related options: ``url``.
 """),
@@ -178,10 +178,10 @@ Set it to ``THANOS-TENANT`` for Thanos.
 Related options: ``tenant``.
 """),
     cfg.IntOpt('smoothing_window', default=0, min=0, help="""
-Seconds over which each load is averaged, so that a short peak does not lead to migrations. With
-this option, each query of a policy is sent as ``avg_over_time((query)[window:step])``.
+Seconds over which each load is averaged, so that a short peak does not lead to migrations. With a
+value above 0, each query of a policy is sent as ``avg_over_time((query)[window:step])``.
 
-By default, 0: queries are sent unchanged. This is right for queries that average already
+By default, 0: queries are sent unchanged. This is right for queries that already contain an average
 (``rate(...[15m])``).
 
 Raise it where short peaks lead to plans; an initial value is 900. Prometheus evaluates the query

@@ -44,8 +44,8 @@ be checked when Nova chooses a host, and only evaluations obey these rules:
 By default, off: only evaluations obey rules.
 
 Turn it on where rules must hold from the start of a server. A server is then not booted if the
-rules leave no host for it. ``policies_file`` and ``failure_domain_key`` have to be the same on
-every host with nova-scheduler.
+rules permit no host for the server. ``policies_file`` and ``failure_domain_key`` have to be the
+same on every host with nova-scheduler.
 
 Related options: ``[kronos] policies_file``, ``[kronos] failure_domain_key``.
 """),
