@@ -67,7 +67,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 def _before(error: UnicodeDecodeError) -> str:
     """Return the text before the first bytes that are not UTF-8, on the same line and at most 40
-    characters. It helps to find the bytes, because oslo.config does not report the file's name."""
+    characters. This text helps to find the bytes, because the name of the file is not known."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

@@ -17,8 +17,8 @@ OPTS = [
 Seconds between two checks of the allocations of recent migrations. One nova-conductor worker makes
 all checks. If this worker dies, another worker continues.
 
-By default, a minute. 0 turns the checks off. If ``[kronos] atomic_moves`` is ``off``, there are no
-checks with any value.
+By default, a minute. 0 turns the checks off. If ``[kronos] atomic_moves`` is ``off``, the option
+has no effect: there are no checks.
 
 Raise it where the database is busy. Lower it where the room of a broken migration has to be free
 again sooner.
@@ -39,8 +39,8 @@ outage takes too long.
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('grace', default=60.0, min=0.0, help="""
-Seconds for which a migration and its instance must not have changed before the allocations of the
-instance are repaired.
+Seconds without a change of a migration or of its instance before the allocations of the instance
+are repaired.
 
 By default, a minute.
 

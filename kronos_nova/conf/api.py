@@ -131,8 +131,8 @@ Related options: ``login_lockout``, ``password_login``.
 """),
     cfg.IntOpt('login_lockout', default=300, min=1, help="""
 Seconds for which ``kronos-api`` refuses logins after ``login_tries`` wrong passwords, counted from
-the last wrong password. If there are fewer wrong passwords, they are no longer counted once the
-same time has passed without another wrong password.
+the last wrong password. If there are fewer wrong passwords, the count begins at 0 again after the
+same time without another wrong password.
 
 By default, five minutes.
 

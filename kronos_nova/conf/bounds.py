@@ -10,13 +10,13 @@ from oslo_config import types
 
 LARGEST = 10**9
 """Largest value (no unit) of a numeric option that has no maximum of its own. For an option in
-seconds, this is 31 years. Raised to thousands of years, times in the future are outside the range
-of Python's datetime, which ends with the year 9999; lowered, large values are refused. Chosen well
-within this range. Not measured."""
+seconds, this is 31 years. Raised by a factor of 1,000, times computed from the value are outside
+the range of Python's datetime, which ends with the year 9999; lowered, large values are refused.
+Chosen well within this range. Not measured."""
 
 MOST_DAYS = 36_500
-"""Maximum number of days, about 100 years, of an option in days that has no maximum of its own.
-Fixed by Python's datetime: the resulting times have to stay far within its range."""
+"""Maximum number of days (about 100 years) in an option in days that has no maximum of its own.
+Fixed by Python's datetime: times computed from the value have to be within its range."""
 
 
 class Finite(types.Float):

@@ -1,4 +1,4 @@
-"""``[kronos_exporter]``: the service that gives Prometheus the metrics of Kronos."""
+"""``[kronos_exporter]``: the service that serves the metrics of Kronos to Prometheus."""
 
 from collections.abc import Sequence
 
