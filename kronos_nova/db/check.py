@@ -37,8 +37,9 @@ WORKER = 'db check'
 SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.REPAIR_LEVEL: automation.LEVELS,
                  automation.PAUSE: ('pause', 'stop')}
 LOCKS = (rows.DISPATCH, journal_plans.PLANNING, leases.NOTIFICATIONS)
-"""Names of the locks that must have a row in the table ``gates``. Transactions that write the same
-row first cannot run at the same time."""
+"""Names of the locks that must have a row in the table ``gates``. A transaction takes such a lock
+when it writes the row of the lock. So two transactions with the same lock never run at the same
+time."""
 LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)
 
 
@@ -189,10 +190,11 @@ class _Rows:
             fix=_end_maintenance)
 
     def _lost_moves(self, session):
-        """Yield the moves in progress that no process carries out or will take over.
+        """Yield the moves in progress that no process carries out, and that no process will take
+        over.
 
-        The worker of such a move has ended. No other worker takes the move over, because the move's
-        plan has ended, or because Kronos does not balance the move's aggregate. Nova may be
+        The worker of the move has ended. No other worker takes the move over, because the move's
+        plan has ended, or because Kronos does not balance the move's aggregate. Nova may still be
         migrating the instance.
         """
         workers = {*session.scalars(sa.select(models.WorkerRow.name))}
@@ -229,12 +231,11 @@ class _Rows:
 
 
 def _is_revision_lost(engine) -> bool:
-    """Return whether a control database has all its tables but no record of its revision.
-
+    """Return True if a control database has all its tables but no record of its revision. Return
     False if the recorded revision is the one that this code needs.
 
-    :raises DatabaseVersionError: the database is empty, or has another revision than the one that
-        this code needs
+    :raises DatabaseVersionError: the database is empty, or its recorded revision is not the one
+        that this code needs
     """
     if migrate.current(engine, migrate.CONTROL) is None and migrate.is_whole(engine):
         return True

@@ -1,8 +1,8 @@
-"""The version of the format of a claims file. It is stored in the only row of the table
+"""The version of the format of a claims file. The version is stored in the only row of the table
 ``claim_versions``.
 
-Programs that read claims check this version. Alembic stores its revision in a table of its own,
-which serves only for upgrades. An upgrade changes both tables in one transaction.
+Programs that read claims check this version. Alembic stores its own revision in another table,
+which is used only for upgrades. An upgrade changes both tables in one transaction.
 """
 
 import sqlalchemy as sa
@@ -27,9 +27,8 @@ def read(connection):
 def record(*, ctx, step, **_kwargs):
     """Record the version that an upgrade step has reached.
 
-    Alembic calls this function as its ``on_version_apply``. Nothing is recorded for a stamp. A
-    stamp writes only alembic's own table, because the table ``claim_versions`` already has the
-    version.
+    Alembic calls this function as its ``on_version_apply``. The function does nothing for the
+    command ``stamp`` of alembic, because the table ``claim_versions`` already has the version then.
     """
     if step.is_stamp:
         return

@@ -29,7 +29,7 @@ class Timestamp(sa.TypeDecorator):
 
 
 class CompressedText(sa.TypeDecorator):
-    """Text that is compressed in the database. The type is for reports, whose text has many
+    """A text that is compressed in the database. The type is used for reports, which contain many
     repetitions."""
 
     impl = Blob

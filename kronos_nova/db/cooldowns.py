@@ -9,15 +9,16 @@ from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 
 CLOCKS_APART = datetime.timedelta(seconds=60)
-"""Maximum difference (1 minute) between the clocks of a database's nodes. A cooldown that was set
-later than this from now counts as set by a wrong clock, and is replaced. Raised, such a cooldown
-may last longer; lowered, a small difference makes a valid cooldown shorter. Not measured."""
+"""Maximum difference (60 seconds) between the clocks of the nodes of a database cluster. If the
+time at which a cooldown was set is farther in the future than this, a wrong clock wrote the time,
+and the cooldown is replaced. Raised, cooldowns that a wrong clock wrote may last longer; lowered, a
+small difference between clocks makes a valid cooldown shorter. Not measured."""
 
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
 SPREAD = 'spread'
-"""Scope of cooldowns during which no load is spread in an aggregate. All other moves are
-planned."""
+"""Scope of a cooldown during which no moves that spread load are planned in an aggregate. All other
+moves are planned."""
 
 
 class Cooldowns:
@@ -32,10 +33,10 @@ class Cooldowns:
 
         :param scope: AGGREGATE, INSTANCE or SPREAD
         :param names: names of aggregates, or uuids of instances
-        :param until: end of the cooldown; a later end that is already recorded is kept
-        :param now: the present time. A recorded cooldown that was set after ``now`` comes from a
-            wrong clock, and gets the end ``until``. With None, recorded cooldowns are not checked
-            in this way
+        :param until: end of the cooldown. If a later end is already recorded, the later end is kept
+        :param now: the present time. If a recorded cooldown was set more than :data:`CLOCKS_APART`
+            after ``now``, a wrong clock set it, and its end is replaced by ``until``. None skips
+            this check
         """
         with self.database.writer() as session:
             for name in names:

@@ -11,11 +11,11 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of times that the pause after a failed evaluation is doubled, if an operator waits
-for the evaluation. Each failure doubles the pause once. Raised, the pauses become longer, and the
-operator gets a result later after an outage; lowered, an evaluation that always fails is repeated
-more often, which uses processor time. Chosen because a pause of ten seconds that is doubled four
-times is shorter than three minutes."""
+"""Maximum number of doublings of the pause after failed evaluations, while an operator waits for an
+evaluation. Each failure in a row doubles the pause once. Raised, the operator may get a result
+later after an outage; lowered, an evaluation that always fails is repeated more often, which uses
+processor time. Chosen because a pause of ten seconds that is doubled four times is shorter than
+three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
@@ -24,10 +24,10 @@ more processor time. Not measured."""
 
 CLOCKS_APART = 60
 """Maximum seconds by which the clocks of two controllers may differ. A time in the database that is
-too far in the future for such a difference counts as written by a wrong clock, and is ignored.
+farther in the future than this difference can explain was written by a wrong clock, and is ignored.
 Raised, a wrong clock delays evaluations for longer; lowered, a small difference counts as a wrong
 clock. Chosen as the default of Nova's option ``service_down_time``: Nova regards a service as down
-if its clock is this far behind."""
+if its clock is this many seconds behind."""
 
 
 class Cycles:
@@ -42,13 +42,13 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval, favour=(None, 0)):
-        """Return the aggregates that are due for an evaluation, in the given order.
+        """Return the aggregates that are due for an evaluation, in the order of ``aggregates``.
 
         An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
         failure has postponed its next evaluation.
 
-        :param favour: (name of this worker, seconds). An aggregate that another worker evaluated
-            last becomes due for this worker that many seconds later than for the other worker
+        :param favour: (name of this worker, seconds). If another worker evaluated an aggregate
+            last, the aggregate becomes due for this worker these seconds later than usual
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
@@ -63,11 +63,13 @@ class Cycles:
 
     @retried
     def begin(self, aggregate, worker, now, interval, is_ordered=False):
-        """Begin an evaluation of an aggregate, if the last one began at least ``interval`` seconds
-        ago.
+        """Begin an evaluation of an aggregate, if the evaluation is due.
 
-        :param is_ordered: whether an operator waits for the evaluation. Earlier failures postpone
-            such an evaluation by at most 2 ** :data:`MOST_DOUBLINGS` intervals
+        An evaluation is due if the last one began at least ``interval`` seconds ago, and no failure
+        has postponed the next one.
+
+        :param is_ordered: whether an operator waits for the evaluation. If so, earlier failures
+            postpone it by at most 2 ** :data:`MOST_DOUBLINGS` intervals
         :returns: whether this call has begun the evaluation; False if the evaluation is not due
             yet, or if another worker has begun it
         """
@@ -89,9 +91,9 @@ class Cycles:
 
     @retried
     def expedite(self, aggregate):
-        """Make the next evaluation of an aggregate due at once. While an evaluation of the
-        aggregate is in progress, nothing is changed. A pause after a failed evaluation is not
-        shortened."""
+        """Make the next evaluation of an aggregate due at once. Nothing is changed while an
+        evaluation of the aggregate is in progress. If a failure has postponed the next evaluation,
+        it stays postponed."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)
@@ -104,8 +106,8 @@ class Cycles:
 
         :param imbalanced: whether a policy was above its threshold
         :param report: JSON of the evaluation's AggregateReport
-        :param doubted: pairs (policy, host) whose score failed a check, so that the evaluation did
-            not use the score
+        :param doubted: pairs (policy, host) whose score failed a check; the evaluation did not use
+            these scores
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)

@@ -34,13 +34,14 @@ class Drains:
         """Record the request to drain some hosts. Either the drains of all these hosts are
         recorded, or none of them.
 
-        If a host has an earlier drain that is over but was not released, the earlier drain becomes
-        released. The new drain takes over the servers that the earlier drain has stopped.
+        A host may have an earlier drain that is over but was not released. The earlier drain then
+        becomes released. The new drain takes over the list of servers that the earlier drain has
+        stopped.
 
         :param refuse: function that raises an error if the request has to be refused. Its argument
-            is the names of all hosts that are drained already. It is called in the transaction that
-            records the request, so that one of two simultaneous requests can be refused because of
-            the other
+            is the names of all hosts that are drained already. The function is called in the
+            transaction that records the request. So if two requests come at the same time, the
+            second one is checked with the hosts of the first one
         :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -124,11 +125,11 @@ class Drains:
 
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
-        """End the moves of a drain: bring the drain to the state ``new``, in which no move starts,
-        and give up its moves that have not begun.
+        """End the moves of a drain. The drain gets the state ``new``, in which no move starts.
+        Moves of the drain that have not begun are given up.
 
-        The transaction excludes the start of moves, so no move of the drain starts after this
-        function has returned. Migrations that were requested from Nova continue.
+        No move starts during the transaction of this function, so no move of the drain starts after
+        it. Migrations that were already requested from Nova continue.
 
         :param who: name that is recorded as the worker that gave the moves up
         :returns: whether the state was changed

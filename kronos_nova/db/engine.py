@@ -20,11 +20,11 @@ longer for a process that hangs with the lock; lowered, commands fail while anot
 Not measured."""
 
 SMALLEST_ROOM = 1 << 20
-"""Number of free bytes below which a file system counts as full. The free bytes are read after a
-disk error of SQLite, to find the cause of the error. Raised, a disk error with another cause is
-reported as a full file system; lowered, a nearly full file system is not reported as the cause.
-Chosen well above the 32 KiB by which the shared memory file of SQLite grows at a time, and the few
-pages by which its log grows."""
+"""Number of free bytes below which a file system counts as full. After a disk error of SQLite, the
+free bytes are compared with this number, to find the cause of the error. Raised, a disk error with
+another cause may be reported as a full file system; lowered, a nearly full file system may not be
+found as the cause. Chosen well above the space that SQLite needs at a time: 32 KiB for its shared
+memory file, and a few pages for its log."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {
@@ -34,8 +34,8 @@ _IMPATIENT = {
 
 NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
              sqlalchemy.exc.TimeoutError)
-"""Exceptions of SQLAlchemy for a database that does not answer. They occur where oslo.db does not
-convert them to its own."""
+"""Exceptions of SQLAlchemy that mean that a database does not answer. Kronos sees them only where
+oslo.db does not convert them to its own exceptions."""
 
 _ANNOUNCES = 'announces'
 """Key in the ``info`` of a session. Its value is true if notifications about the session's changes
@@ -73,10 +73,9 @@ def control_engine(conf):
     """Return an engine of the control database, configured by ``[kronos_database]``. The engine
     connects at its first use.
 
-    The option ``max_retries`` is ignored. With this option, oslo.db would try for a minute and a
-    half to make the first connection. That is too long for a service, which has to react to a stop
-    meanwhile and tries again in its next tick. It is also too long for a person who waits for a
-    command.
+    The option ``max_retries`` is ignored, because with this option oslo.db tries for a minute and a
+    half to make the first connection. A service has to react to a stop in this time, and tries
+    again in its next tick. A person who runs a command does not wait that long.
     """
     return patient_control_engine(conf, max_retries=0)
 
@@ -95,8 +94,9 @@ def impatient_control_engine(conf, seconds=1):
     """Return an engine of the control database with short timeouts. The engine is for callers that
     cannot wait long and can continue without the database. This function opens no connection.
 
-    :param seconds: maximum for a connection, and for an answer; with PostgreSQL, for the connection
-        only. The default suits calls during which a request of Nova waits
+    :param seconds: maximum seconds to wait for a connection, and for an answer. With PostgreSQL,
+        the maximum applies only to the connection. The default suits calls during which a request
+        of Nova waits
     """
     url = control_url(conf)
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}
@@ -115,9 +115,9 @@ def _options(conf):
 def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """Return an oslo.db engine. An SQLite file is opened in WAL mode with a busy timeout.
 
-    With the execution option ``for_writing``, a transaction takes SQLite's write lock when it
-    begins. Without this option, a transaction takes the lock at its first write. SQLite then
-    refuses the lock at once, without waiting, if another connection has written since the
+    If the engine has the execution option ``for_writing``, each transaction takes SQLite's write
+    lock when it begins. Otherwise a transaction takes the lock at its first write. SQLite then
+    refuses the lock at once, without the busy timeout, if another connection has written since the
     transaction began.
     """
     if not url.startswith('sqlite'):
@@ -169,9 +169,9 @@ def one_kind_of_error(engine):
 
 
 def _disk_error(error, engine):
-    """Return an error that names the file and the remedy, if the disk of an SQLite file is full or
-    broken. SQLite's own message has neither the file nor the remedy. Return None for all other
-    errors."""
+    """Return an error that names the file and the remedy, if SQLite failed because a disk is full
+    or broken; None for all other errors. SQLite's own message has neither the file nor the
+    remedy."""
     name, path = getattr(error.orig, 'sqlite_errorname', ''), engine.url.database
     if name == 'SQLITE_FULL' or name.startswith('SQLITE_IOERR') and _is_full(path):
         return sqlite3.OperationalError(f'The file system of {path} is full: free some of it '

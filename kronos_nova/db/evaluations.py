@@ -22,9 +22,10 @@ one evaluation every half minute."""
 
 
 COVERED = datetime.timedelta(hours=1)
-"""Maximum time (1 hour) for which the loads of one evaluation count in the sums of the day. Raised,
-a long time without evaluations gets the load of the evaluation after it; lowered, sums have gaps
-where evaluations are rare. Chosen as the longest pause after a failed evaluation."""
+"""Maximum time (1 hour) for which the loads of one evaluation count in the sums of the day. The
+loads count for the time since the previous evaluation. Raised, the loads of one evaluation count
+for more of a long time without evaluations; lowered, more of such a time is missing in the sums.
+Chosen as the longest pause after a failed evaluation."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:
@@ -168,8 +169,8 @@ def _add_loads(session, report, loads, since, now):
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
     """Return at most ``most`` of the evaluations, without losing a peak of the imbalance.
 
-    Consecutive evaluations are grouped. Of each group, only the evaluation is returned in which an
-    imbalance is farthest above its threshold.
+    The evaluations are divided into groups of consecutive evaluations. From each group, one
+    evaluation is returned: the one with the imbalance that is farthest above its threshold.
 
     :param most: at least 1
     """

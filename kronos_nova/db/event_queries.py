@@ -44,8 +44,8 @@ def evaluations(database):
 
 
 def _found(database, model, *conditions):
-    """Return the rows that meet at least one of the conditions. A separate query is sent for each
-    condition, so that the database uses the index for the condition."""
+    """Return the rows that meet at least one of the conditions. Each condition has its own query,
+    so that the database uses the index for this condition."""
     with database.reader() as session:
         return list({row.uuid: row for condition in conditions
                      for row in session.scalars(sa.select(model).where(condition))}.values())

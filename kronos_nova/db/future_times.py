@@ -1,8 +1,7 @@
-"""Search for times in the future, which a wrong clock wrote into rows, and the correction of these
-times.
+"""Correction of rows with times in the future, which a wrong clock wrote.
 
-The time of the correction replaces a time in the future. The remaining length of a cooldown or a
-quarantine is kept, so that it lasts as long as it was meant to, counted from the correction.
+A time in the future is replaced by the time of the correction. A cooldown or quarantine that was
+set in the future keeps its length, counted from the correction.
 """
 
 import dataclasses
@@ -17,19 +16,20 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
 TOLERANCE = datetime.timedelta(seconds=60)
-"""Maximum time (1 minute) by which a time in a row may be ahead of now. Raised, times of a wrong
-clock are corrected later; lowered, valid times are corrected, because each node of a database
-cluster has its own clock. Not measured."""
+"""Maximum time (60 seconds) by which a time in a row may be in the future without being corrected.
+Raised, times of a wrong clock are corrected later; lowered, valid times may be corrected, because
+the nodes of a database cluster have different clocks. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatedTable:
     """A table whose rows are searched for times in the future.
 
-    done : columns of times at which something was done
-    until : {column with the end of a period: column in ``done`` with the start of the same period}
-    states : only rows in these states are searched, because a table may have millions of rows that
-        have ended; empty if all rows are searched
+    done : columns with the times of past actions
+    until : {column with the end of a period: column with its start}. The column with the start is
+        one of ``done``
+    states : states of the rows that are searched; empty for all rows. Rows that have ended are
+        skipped in this way, because a table may have millions of them
     """
 
     model: type
@@ -56,8 +56,8 @@ TABLES = (
     DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
                {'deadline': 'requested_at'}),
     DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
-"""The tables whose times affect decisions of Kronos. Times in other tables, which only record past
-events, are not corrected."""
+"""The tables whose times affect decisions of Kronos. Times in other tables are not corrected,
+because they only record past events."""
 
 
 class FutureTimes:

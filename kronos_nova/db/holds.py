@@ -19,8 +19,8 @@ from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 
 SHAPE = ('name', 'vcpus', 'memory_mb', 'disk_gb', 'id', 'extra_specs')
-"""Attributes of a shape (the resources of one server) that are stored. Other attributes are
-computed from these."""
+"""Attributes of a shape (the resources of one server) that are stored. The other attributes of a
+shape are computed from the stored ones."""
 JSON = ('shape', 'hosts', 'known', 'used', 'consumers')
 """Columns whose text is JSON."""
 NO_CONSUMERS = json.dumps({})

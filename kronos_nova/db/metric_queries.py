@@ -1,4 +1,5 @@
-"""Queries for the exporter. They count the rows of the control database by state."""
+"""Queries for the Prometheus exporter. They count rows of the control database by state, and read
+the last scores."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,15 +14,15 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Counts of the rows of the control database, and values that the exporter reads from it.
+    """Counts of rows of the control database, and other values that the exporter reads from it.
 
-    moves : number of moves that wait or run, by state
-    repairs : number of repairs of allocations, by kind and state
+    moves : {state: number of moves that wait or run}
+    repairs : {(kind, state): number of repairs of allocations}
     resting : number of servers that are not moved for some time, because Nova refused several hosts
         for them
-    scores : the last score, by (host, policy)
+    scores : {(host, policy): last score}
     notifications : number of notifications that wait to be sent
-    claims : by state, the number of claims that compute hosts store in the control database
+    claims : {state: number of claims that compute hosts store in the control database}
     size : size of the database in bytes
     """
 

@@ -45,10 +45,11 @@ def _alembic_revision(connection):
 class RevisionHistory:
     """The revisions of the schema of one kind of database.
 
-    :param renewal: sentence for an operator that says how to replace the database with an empty one
-    :param read: function that returns the revision of a database, None if the database is empty
-    :param record: function that alembic calls with every upgrade step, in the transaction of the
-        step; None if no function is called
+    :param renewal: sentence that explains to an operator how to replace the database with an empty
+        one
+    :param read: function that returns the revision of a database; None if the database is empty
+    :param record: function that alembic calls after every upgrade step, in the transaction of the
+        step; None for no function
     """
 
     name: str
@@ -106,8 +107,8 @@ def _is_missing(engine):
 def check(engine, history):
     """Check that a database has the revision that this code needs.
 
-    :raises DatabaseVersionError: the revision is older or newer, or was dropped before the first
-        release
+    :raises DatabaseVersionError: the revision is older or newer than the needed one, or was removed
+        before the first release
     """
     found = current(engine, history)
     if found != head(history):
@@ -123,7 +124,7 @@ def sync(engine, history):
 
     :returns: (revision before, None for an empty database; revision after)
     :raises DatabaseVersionError: the database is newer than this code, or has a revision that was
-        dropped before the first release
+        removed before the first release
     """
     target = head(history)
     with (_alone(engine),
@@ -154,14 +155,15 @@ def sync(engine, history):
 
 @contextlib.contextmanager
 def _alone(engine):
-    """Hold a lock for the block, so that no other process upgrades the same database at the same
-    time. Only MySQL and MariaDB need this lock: in other databases the transaction itself holds a
-    lock.
+    """Hold a lock during the block, so that no other process upgrades the same database at the same
+    time. Only MySQL and MariaDB need this lock. In other databases, the transaction of the upgrade
+    holds a lock itself.
 
-    The lock has a connection of its own, so that it is released after the upgrade is committed.
+    The lock has a connection of its own, so that it is released only after the upgrade is
+    committed.
 
-    :raises ConfigurationError: another process upgrades the database, and has not released the lock
-        within SYNC_SECONDS
+    :raises ConfigurationError: another process holds the lock, and has not released it within
+        SYNC_SECONDS
     """
     if engine.dialect.name not in ('mysql', 'mariadb'):
         yield
@@ -213,8 +215,8 @@ def _is_known(history, revision):
 
 
 def _is_dropped(history, revision):
-    """Return whether a revision was dropped, which means that it is older than the first revision
-    of a history."""
+    """Return whether a revision was removed from a history before the first release. Such a
+    revision is older than the first revision of the history."""
     return revision.isdigit() and int(revision) < int(history.revisions()[0])
 
 

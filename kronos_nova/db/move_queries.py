@@ -23,10 +23,10 @@ def moves(database: Database, limit: int, marker: str | None = None,
     in the order of the plan.
 
     :param marker: uuid of the last move of the previous page
-    :param host: source or destination
-    :param since: only moves that had not ended before this time
-    :param until: only moves that were planned by this time
-    :param begun_by: only moves that were requested from Nova by this time
+    :param host: source or destination of the moves
+    :param since: leave out moves that ended before this time
+    :param until: leave out moves that were planned after this time
+    :param begun_by: leave out moves that were not requested from Nova by this time
     :param wanted: {column: value that it must have}; None permits any value
     :raises MoveNotFound: there is no move with the uuid ``marker``
     """

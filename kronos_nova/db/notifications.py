@@ -96,7 +96,7 @@ def _drain_event(before, after):
 
 
 def _fresh(session, model, uuid):
-    """Return a row as it is now, with the changes of this transaction."""
+    """Return a row as read from the database again, with the changes of this transaction."""
     session.flush()
     return session.get(model, uuid, populate_existing=True)
 

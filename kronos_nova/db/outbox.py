@@ -16,12 +16,12 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import notification as n
 
 NUMBERING = 'notifications'
-"""Name of the lock under which notifications are numbered. The column ``passed`` of the lock's row
-has the last number."""
+"""Name of the lock that a process holds while it gives numbers to notifications. The column
+``passed`` of the lock's row has the last number."""
 
 BATCH = 500
-"""Maximum number of notifications to which one transaction gives sequence numbers. One query reads
-at most the same number of notifications. Raised, a transaction holds locks for more than a few
+"""Maximum number of notifications that one transaction numbers, and that one query reads. (Each
+notification gets a number before it is sent.) Raised, a transaction holds locks for more than a few
 milliseconds; lowered, there are more transactions and queries. Not measured."""
 
 
@@ -43,12 +43,12 @@ class Outbox:
 
     @retried
     def number(self):
-        """Number at most BATCH notifications that have no number, in the order in which they were
-        written.
+        """Give numbers to at most BATCH notifications that have no number, in the order in which
+        they were written.
 
-        Rows are not numbered when they are written, for two reasons. A transaction that is rolled
-        back would leave a gap. Two transactions that commit in another order than they began would
-        have their numbers in the wrong order.
+        Notifications are not numbered when they are written, for two reasons. A transaction that is
+        rolled back would leave a gap. Two transactions that commit in another order than they began
+        would have their numbers in the wrong order.
 
         :returns: number of notifications that were numbered
         """

@@ -1,4 +1,4 @@
-"""Pages of plans. With them, a program can read all plans in several steps."""
+"""Pages of plans. Page by page, a program can read all plans."""
 
 import datetime
 
@@ -19,8 +19,8 @@ def plans(database: Database, limit: int, marker: str | None = None,
     """Return at most ``limit`` plans without their reports, the newest first.
 
     :param marker: uuid of the last plan of the previous page
-    :param since: only plans that were made at this time or later
-    :param until: only plans that were made by this time
+    :param since: leave out plans that were made before this time
+    :param until: leave out plans that were made after this time
     :param wanted: {column: value that it must have}; None permits any value
     :raises PlanNotFound: there is no plan with the uuid ``marker``
     """

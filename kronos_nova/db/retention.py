@@ -52,9 +52,9 @@ of a table are deleted a day."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """Days for which rows are kept after their end; 0 keeps them for ever.
+    """Days for which rows are kept after their end. A retention of 0 days keeps rows for ever.
 
-    operations : days for the records of what operators did: switches (levels and pauses), drains,
+    operations : days for the records of operators' actions: switches (levels and pauses), drains,
         holds and maintenances
     """
 
@@ -77,11 +77,10 @@ class Days:
 
 
 class Pruner:
-    """Periodic deletion, within a service, of rows that are too old. Only one process at a time
-    deletes rows.
+    """A periodic deletion of rows that are too old. Only one process at a time deletes rows.
 
-    A service calls :meth:`tick`, at any rate. Retention times are read again from ``conf`` for each
-    deletion.
+    A service calls :meth:`tick` at any interval. Retention times are read again from ``conf`` for
+    each deletion.
     """
 
     def __init__(self, conf, database, worker, clock):
@@ -274,9 +273,9 @@ SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _pl
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'holds': 'operations',
            'server_names': 'moves', 'load_sums': 'sums', 'move_sums': 'sums'}
-"""{table: name of the retention option that applies to it}, for tables without an option of their
-own."""
+"""{name of a table: field of :class:`Days` that applies to the table}, for tables without a field
+of their own."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
               models.PlanRow: (models.ReportRow.plan_uuid,)}
-"""{table: columns of other tables that refer to its rows}. The rows with these references are
-deleted together with the row that they refer to, even where their own retention is longer."""
+"""{table: columns of other tables that refer to its rows}. If a row is deleted, the rows that refer
+to it are deleted with it, even if their own retention is longer."""

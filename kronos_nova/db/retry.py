@@ -25,11 +25,11 @@ retried = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError)
 one transaction, without effects outside the database."""
 
 retried_unless_away = _retrying(db_exc.DBDeadlock)
-"""Decorator that repeats a function after a deadlock only. It is for functions whose caller waits
-and can continue without the result."""
+"""Decorator that repeats a function after a deadlock, but not after a lost connection. It is for
+functions whose caller is waiting and can continue without the result."""
 
 retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
                               db_exc.DBDuplicateEntry)
-"""Decorator for functions that update a row or, where the row is missing, insert it. It also
-repeats the function after a duplicate key, because another worker may have inserted the row in the
-meantime."""
+"""Decorator for functions that update a row, or insert the row if it is missing. The decorator
+repeats the function after a deadlock, a lost connection or a duplicate key. A duplicate key means
+that another worker has inserted the row in the meantime."""

@@ -9,9 +9,9 @@ from kronos_nova.db.journal import Journal
 FILTERING, NOT_FILTERING = 'room-filter', 'scheduler'
 """Roles of worker processes of nova-scheduler: with KronosFilter enabled, and without."""
 HEARD_WITHIN = datetime.timedelta(seconds=60)
-"""Time (1 minute) for which the report of a worker process counts. Raised, a nova-scheduler that
-was stopped counts for longer; lowered, one whose report is late counts as stopped. Chosen as
-several times the 10 seconds between two reports of a worker."""
+"""Time (60 seconds) for which the report of a worker process of nova-scheduler counts. Raised, a
+nova-scheduler that was stopped counts for longer; lowered, a nova-scheduler whose report is late
+counts as stopped. Chosen as several times the 10 seconds between two reports of a worker."""
 
 
 class Schedulers:

@@ -18,28 +18,29 @@ from kronos_nova.db.retry import retried_as_update
 
 LONGEST = 200
 """Maximum number of characters of a server's name in the control database. A longer name is cut,
-and a remark about the cut is added. Fixed by the column, which has 255 characters for the name and
-the remark."""
+and a remark about the cut is added. Raised, the name and the remark may not fit into the column;
+lowered, more names are cut. Fixed by the column, which has 255 characters for the name and the
+remark."""
 
 CHUNK = 500
-"""Maximum number of uuids in one query for the names of servers. Raised, a query is hard to read in
-a log; lowered, more queries are needed. SQLite and MySQL permit more uuids in a query. Not
+"""Maximum number of uuids in one query for the names of servers. Raised, a query in a log is hard
+to read; lowered, more queries are needed. SQLite and MySQL would permit more uuids. Not
 measured."""
 
 
 FRESH = datetime.timedelta(hours=6)
-"""Time (6 hours) for which a saved name is not saved again, although it is read again. Raised, the
-retention of names is less exact; lowered, each evaluation writes more. Chosen as a part of a day,
-because retention counts in days."""
+"""Time (6 hours) for which a name that is unchanged is not saved again. Raised, the time at which a
+name was last seen is less exact, and so is its retention; lowered, each evaluation writes more
+rows. Chosen as a fraction of a day, because retention counts in days."""
 
 
 Known = tuple[str | None, str | None]
-"""Name of a server, and name of its aggregate. Each is None where it is not known."""
+"""(name of a server, name of its aggregate). A value that is not known is None."""
 
 
 class ServerNames:
-    """The table of names and aggregates of servers. It has the values that were read last, by
-    uuid."""
+    """The table of names and aggregates of servers, by uuid. The table has the values that were
+    read last."""
 
     def __init__(self, database: Database):
         self.database = database

@@ -32,7 +32,7 @@ differ."""
 INTERVAL_SECONDS = 10.0
 """Seconds between two comparisons of the host's clock with the clock of the control database.
 Raised, a wrong clock is noticed later; lowered, the database has more queries, each of which takes
-0.2 ms. The interval itself is not measured."""
+0.2 ms. The interval was not measured."""
 
 _QUESTIONS = {
     'sqlite': "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",
@@ -76,11 +76,11 @@ class SharedClock:
         return self._skew
 
     def check(self) -> None:
-        """Compare the clock of the host with that of the database.
+        """Compare the clock of the host with the clock of the database.
 
-        The text of the error has the difference between the clocks. The text stays the same until
-        the difference has changed by several seconds, because callers log an error again when its
-        text changes.
+        The text of the error contains the difference between the clocks. Callers log an error again
+        when its text changes. So the text is changed only after the difference has changed by
+        several seconds.
 
         :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
         """
@@ -96,7 +96,7 @@ class SharedClock:
 
     def is_right(self) -> bool:
         """Return whether the host's clock differs from the database's clock by a few seconds at
-        most. Return true while the difference is not known."""
+        most. The result is True while the difference is not known."""
         try:
             self.check()
         except exception.ClockSkewed:

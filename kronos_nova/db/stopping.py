@@ -17,8 +17,8 @@ from kronos_nova.objects import move as moves
 class Stopped:
     """The effect of the command ``stop``.
 
-    abandoned : number of moves that were given up before they began, including the moves of
-        approved plans
+    abandoned : number of moves that were given up before they began. The moves of approved plans
+        that had not started are included
     under_way : number of moves that are still in progress
     """
 
@@ -40,11 +40,12 @@ class Stopping:
     def stop(self, switch, let_finish=False) -> Stopped:
         """Set a pause, and end the moves and the approved plans of its aggregate.
 
-        All changes are made in one transaction. No plan and no move starts while it runs. The plans
-        and moves that it has ended never start, not even after the end of the pause.
+        All changes are made in one transaction, during which no plan and no move starts. The plans
+        and moves that were ended never start, not even after the pause.
 
         :param switch: Switch of kind PAUSE
-        :param let_finish: do not end moves that were already requested from Nova
+        :param let_finish: whether moves that were already requested from Nova may continue to their
+            end
         """
         why = f'Kronos was stopped: {switch}'
         every = switch.aggregate == automation.EVERY

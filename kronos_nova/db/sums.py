@@ -22,18 +22,19 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 
 MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
-"""The keys by which sums can be grouped."""
+"""Keys by which sums can be grouped."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSum:
-    """A sum of moves that ended.
+    """A sum of moves that ended, for one group of moves. The fields ``month``, ``project`` and
+    ``aggregate`` identify the group.
 
-    month : month in the form ``2026-11``; None if the sum is not grouped by month
-    project : uuid of a project; None if the project was not known, or the sum is not grouped by
-        project
-    aggregate : name of an aggregate; None if the sum is not grouped by aggregate
-    memory_mb, seconds : memory and duration of the completed moves
+    month : month in the form ``2026-11``; None if the sums are not grouped by month
+    project : uuid of a project; None if the project was not known, or if the sums are not grouped
+        by project
+    aggregate : name of an aggregate; None if the sums are not grouped by aggregate
+    memory_mb, seconds : memory in MiB and duration in seconds of the completed moves
     """
 
     month: str | None
@@ -48,13 +49,14 @@ class MoveSum:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSum:
-    """A sum of the load of hosts. ``month`` and ``aggregate`` are as in a MoveSum.
+    """A sum of the load of hosts. ``month`` and ``aggregate`` have the same meaning as in
+    :class:`MoveSum`.
 
     observed_seconds : seconds for which evaluations had data, summed over aggregates
     hot_seconds : seconds for which a host has a score above 0.9 in a policy, summed over hosts
     contended_seconds : seconds for which a server is on a host that is full in a policy, summed
         over servers
-    replayed_seconds : the observed seconds for which ``unmoved_hot_seconds`` and
+    replayed_seconds : part of the observed seconds for which ``unmoved_hot_seconds`` and
         ``unmoved_contended_seconds`` are known
     unmoved_hot_seconds, unmoved_contended_seconds : estimates of the hot and contended seconds if
         Kronos had made no moves
@@ -99,7 +101,8 @@ FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
 
 
 def figures(move: sa.Row) -> dict[str, float]:
-    """Return {name of the column: amount} that one move adds to a sum."""
+    """Return {name of a column: amount}, which is the amount that one move adds to each column of
+    sums."""
     is_complete = move.state == moves.COMPLETED
     took = (move.finished_at - move.requested_at).total_seconds() if (
         is_complete and move.requested_at) else 0.0
@@ -107,7 +110,8 @@ def figures(move: sa.Row) -> dict[str, float]:
 
 
 class SecondsBetween(functions.FunctionElement):
-    """The seconds from one time to a later one, by the database's own function."""
+    """An SQL expression for the seconds from one time to a later time. Each database computes the
+    seconds with a function of its own."""
 
     type = sa.Float()
     inherit_cache = True
@@ -157,12 +161,13 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Return a pair (sums of moves, number of different servers) for each group of moves in the
-        journal that ended between two times.
+        """Return a pair (sums of moves, number of different servers that were moved) for each group
+        of moves that ended between two times. Only moves that are still in the journal are
+        included.
 
         The query selects year, month, project, aggregate, sum(...) and count(DISTINCT
-        instance_uuid). Of the first four columns, it selects and groups by those for which ``by``
-        has the key.
+        instance_uuid), which counts completed moves only. A column of the first four is selected
+        only if ``by`` has its key; the selected ones are the groups.
 
         :param by: as for :meth:`moves`
         :param wanted: as for :meth:`moves`
@@ -210,8 +215,8 @@ class Sums:
         """Yield ({key: value}, {column: sum}) for each group of rows. The database computes the
         sums.
 
-        SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY the first four
-        columns; of these, only the columns for which ``by`` has the key are selected.
+        The query selects year, month, project, aggregate, count(*) and sum(...). A column of the
+        first four is selected only if ``by`` has its key; the selected ones are the groups.
         """
         keys = [column for name in BY if name in by for column in _columns(row, name, row.day)]
         query = sa.select(*keys, sa.func.count().label('count_'), *(

@@ -29,12 +29,12 @@ class SwitchBoard:
 
     @retried
     def set(self, switch: Switch) -> None:
-        """Set a switch, which is a level or a pause. No move that starts after this function has
-        returned uses the old value.
+        """Set a switch, which is a level or a pause. Once this function has returned, no move
+        starts under the old value.
 
         A level for every aggregate replaces the levels of single aggregates. Nothing changes if the
-        level is already in force and no new reason is given, or if the same user has already set
-        the same pause for the same reason.
+        level is already in force and no new reason is given. Nothing changes either if the same
+        user has already set the same pause for the same reason.
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)

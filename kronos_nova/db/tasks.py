@@ -17,8 +17,8 @@ class Tasks:
 
     :param worker: name of this process
     :param clock: returns the time
-    :param announcements: the control database with short timeouts, for :meth:`announce`, during
-        which a request of Nova waits
+    :param announcements: the control database with short timeouts, for :meth:`announce`, because a
+        request of Nova waits for that method
     """
 
     def __init__(self, database, worker, clock, announcements=None):
@@ -64,8 +64,8 @@ class Tasks:
             session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
 
     def leave(self, *uuids: str) -> None:
-        """Stop recording signs of life of a task. Other processes then treat the task as if its
-        worker had died.
+        """Stop recording signs of life for a task. Other processes will then treat the task as if
+        its worker had died.
 
         :param uuids: the uuids that the task has had: its key, and the uuid of its migration
         """
@@ -83,12 +83,14 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Return the tasks that are recorded as lost, and the tasks whose worker has died.
+        """Return the tasks that are recorded as lost, and the tasks whose worker has died. A worker
+        counts as dead if its last sign of life for the task is too old. The limit depends on
+        whether the task was handed over to the source compute.
 
-        :param begun_before: the worker of a task that was not handed over to the source compute
-            counts as dead if its last sign of life is older
-        :param handed_over_before: the same limit for a task that was handed over to the source
-            compute
+        :param begun_before: time of the oldest sign of life that is accepted for a task that was
+            not handed over
+        :param handed_over_before: time of the oldest sign of life that is accepted for a task that
+            was handed over
         """
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
@@ -113,9 +115,10 @@ class Tasks:
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
-        """Take a task away from its worker. The worker cannot continue the task after that.
+        """Take a task away from its worker, so that the worker cannot continue the task.
 
-        :returns: whether the task was taken away; False if the worker continued it in the meantime
+        :returns: whether the task was taken away; False if the worker has continued the task since
+            the task was read
         """
         taken = tasks.TAKEN.get(task.state)
         return taken is None or self._turn(task.migration_uuid, task.state, taken)

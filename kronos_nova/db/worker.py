@@ -1,4 +1,5 @@
-"""Names of processes. The journal and the locks record these names as owners."""
+"""Names of processes. The journal and the locks record these names to show which process owns a
+move or a lock."""
 
 import functools
 import os

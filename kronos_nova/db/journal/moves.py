@@ -21,18 +21,19 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of newest completed moves that are read for each predicted duration that a caller asks
-for. The caller compares the predicted durations of live migrations with the actual durations. Not
-every completed move is a live migration with a prediction. Raised, the status command reads more
-rows; lowered, the status command finds fewer predictions if few moves are live migrations. Chosen
-to limit the search: without a limit, a search of 10^6 moves without predictions took 4.9 s."""
+"""Number of completed moves, the newest first, that are read for each predicted duration that the
+status command asks for. More are read than asked for, because some completed moves are not live
+migrations, or have no prediction. Raised, the status command reads more rows; lowered, it may find
+too few predictions. Chosen to limit the search: without a limit, a search of 10^6 moves without
+predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
 many moves. Chosen as the moves of four weeks with 1,785 moves a day."""
 LONGEST_WAIT = datetime.timedelta(days=1)
-"""Longest time (1 day) between the last check of a move against the load and its request to Nova.
-Raised, evaluations read more rows; lowered, migrations of moves that waited longer count as
+"""Time (1 day) that may pass between the last check of a move against the load and its request to
+Nova. Evaluations search moves within this time, to recognise the migrations that Kronos requested.
+Raised, evaluations read more rows; lowered, the migrations of moves that waited longer count as
 requested by users. Chosen above the default of ``stale_plan_age``, which is half an hour."""
 
 
@@ -112,11 +113,12 @@ class Moves:
     def begin(self, move, now, refusal, **values):
         """Bring a move of this worker to MIGRATING, if the move may be started now.
 
-        This function holds the lock under which levels and pauses are changed. After a level or a
-        pause has changed, no move is started under the earlier levels and pauses.
+        The function holds the lock under which levels and pauses are changed. So once a level or a
+        pause has changed, no move starts under the old value.
 
-        :param refusal: function of the session and the move's RunningPlan. It returns the reason
-            why the move may not be started, or None
+        :param refusal: function that decides whether the move may be started now. Its arguments are
+            the session and the move's RunningPlan. It returns the reason why the move may not be
+            started, or None
         :returns: the MoveRecord as it is now
         :raises MoveHeld: the move may not be started now; nothing was written
         :raises MoveLost: another worker owns the move, or its state has changed
@@ -129,8 +131,8 @@ class Moves:
 
     @retried
     def note_outage(self, uuid):
-        """Record that the present try of a move fails because a service does not answer. Nothing is
-        done if no move with this uuid is migrating."""
+        """Record that the present attempt at a move fails because a service that Nova needs does
+        not answer. Nothing is done if no move with this uuid is migrating."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,
@@ -188,8 +190,8 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """Return {instance uuid: [errors]} of the moves for drains that failed since a time and are
-        not tried again. Moves that Nova refused before they began are left out."""
+        """Return {instance uuid: [errors]} of the moves for drains that have failed for good since
+        a time. Moves that Nova refused before they began are left out."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
@@ -204,7 +206,7 @@ class Moves:
     @retried
     def refused_since(self, since):
         """Return {instance uuid: {destination: error}} of the moves that Nova refused to begin
-        since a time. Only moves that are not tried again are included."""
+        since a time. A move that will be tried again is left out."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
             move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
@@ -232,11 +234,11 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Return how many moves were made since a time, by project and by the instance whose load
-        caused the moves.
+        """Return the numbers of moves since a time, in two ways: by project, and by the instance
+        whose load caused the moves.
 
-        Only moves that were planned or last checked since that time count. Moves that were given
-        up, and moves that empty hosts, do not count.
+        A move counts if it was planned or last checked since that time. Moves that were given up
+        and moves that empty hosts do not count.
 
         :returns: ({project: number of moves of its instances}, {instance uuid: number of moves that
             the load of this instance caused})
@@ -290,8 +292,8 @@ class Moves:
     def instances_moved_since(self, since):
         """Return {instance uuid: number of moves of the instance since a time}.
 
-        Only moves that were planned or last checked since that time count. Moves that were given
-        up, and moves that empty hosts, do not count.
+        A move counts if it was planned or last checked since that time. Moves that were given up
+        and moves that empty hosts do not count.
         """
         move = models.MoveRow
         with self.database.reader() as session:
@@ -329,8 +331,9 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each row of a move, the average number of moves that used the busier one of its
-    two network links at the same time. The move itself counts."""
+    """Return a number for each row of a move: the average number of moves, this one included, that
+    used the same network link at the same time. The link is that of the source or of the
+    destination, whichever had more moves."""
     from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

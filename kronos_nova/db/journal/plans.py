@@ -36,17 +36,18 @@ class Plans:
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
                     purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
-        """Record a plan. If ``state`` is EXECUTING, the plan's moves are recorded as well, and can
-        be dispatched.
+        """Record a plan. If ``state`` is EXECUTING, the plan's moves are recorded as well, so that
+        they can be dispatched.
 
-        A plan at level ``observe`` with the same moves as the aggregate's last plan gets no row of
-        its own. Instead, it is recorded that the last plan was seen once more.
+        A plan at level ``observe`` gets no row of its own if its moves are the same as those of the
+        aggregate's last plan. Instead, the row of the last plan records that the plan was seen once
+        more.
 
         :param report: AggregateReport
-        :param start_interval: seconds between the times at which two consecutive moves are due
+        :param start_interval: seconds between the due times of two consecutive moves
         :param purpose: BALANCE, REPAIR, DRAIN or MAKE_ROOM
         :param kinds: {uuid of an instance that is not migrated live: kind of its move}
-        :param uuid: uuid of the plan; None for a new one
+        :param uuid: uuid of the plan; None for a new uuid
         :returns: the plan's uuid
         :raises PlanPending: the aggregate already has an open plan, of any worker
         """
@@ -124,8 +125,8 @@ class Plans:
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
-        """Approve a proposed or observed plan. The plan starts after a check that its moves still
-        fit the cloud.
+        """Approve a proposed or observed plan. The plan starts later, after a check that its moves
+        still fit the cloud.
 
         :param chosen: the Moves that may run; other moves of the plan are left out
         :raises PlanNotFound: there is no such plan
@@ -184,8 +185,8 @@ class Plans:
         """End the plans that are too old to start, and the running plans whose moves have all
         ended.
 
-        A plan that was not approved and started in time expires. A running plan is done once all
-        its moves have ended and been settled.
+        A plan expires if it was not approved and started in time. A running plan is done once all
+        its moves have ended and are settled (the consequences of their end are recorded).
 
         :returns: aggregates of the running plans that ended
         """
@@ -348,7 +349,8 @@ def _records(session, query):
 
 
 def _ended_plans():
-    """Return a query of the uuids of running plans whose moves have all ended and been settled."""
+    """Return a query of the uuids of running plans whose moves have all ended and are settled. A
+    move is settled once the consequences of its end are recorded."""
     plan, move = models.PlanRow, models.MoveRow
     return sa.select(plan.uuid).where(
         plan.state == plans.EXECUTING, ~sa.exists().where(
@@ -460,6 +462,6 @@ def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyTyp
 
 
 def _left_out(reasons):
-    """Return the text that lists the moves that were left out, with the reasons; None if no move
-    was left out."""
+    """Return a text that lists the moves that were left out of a plan, with the reasons; None if no
+    move was left out."""
     return '\n'.join(f'move {order}: {why}' for order, why in sorted(reasons.items())) or None

@@ -33,16 +33,16 @@ class Queue:
     def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):
         """Dispatch planned moves that are due, as many as the limits of concurrent moves allow.
 
-        Two dispatchers never dispatch the same move, and together do not exceed a limit, because a
-        lock serializes them. A dispatched move counts towards the limits, whether or not a worker
-        has accepted the move.
+        A lock serializes dispatchers. So two dispatchers never dispatch the same move, and never
+        exceed a limit together. A dispatched move counts towards the limits even before a worker
+        accepts it.
 
         :param caps: limits of concurrent moves
         :param utcnow: function that returns the time. It is called after the moves in progress are
-            read. With an earlier time, a move could seem to be dispatched before the end of the
-            move that it waited for
-        :param plan_uuids: only moves of these plans; None for all plans
-        :param stale_after: seconds after which moves are too old to be started; None for no limit.
+            read. Otherwise the journal could show that a move was dispatched before the end of the
+            move for which it waited
+        :param plan_uuids: uuids of plans, to dispatch only their moves; None for all plans
+        :param stale_after: seconds after which a move is too old to be started; None for no limit.
             A group of moves is not begun if some of its moves would become too old before they
             could start
         :returns: MoveRecords, now DISPATCHED and without a worker
@@ -228,9 +228,11 @@ class Queue:
     def owners(self, aggregates=None):
         """Return the last sign of life of every other worker that owns a move in progress.
 
-        :param aggregates: names of the aggregates whose moves are regarded; None for any
-        :returns: {worker: time of its last sign of life, or None if no sign of life is recorded}.
-            The key None stands for moves without an owner, which a worker has left when it ended
+        :param aggregates: names of the aggregates whose moves are considered; None for all
+            aggregates
+        :returns: {worker: time of its last sign of life}; the time is None if no sign of life is
+            recorded. The key None stands for the moves without an owner; a worker leaves such moves
+            when it ends
         """
         move, row = models.MoveRow, models.WorkerRow
         query = sa.select(move.owner, row.heartbeat_at).outerjoin(
@@ -242,12 +244,11 @@ class Queue:
 
     @retried
     def adopt(self, now, silent, aggregates=None):
-        """Take over the moves in progress of workers that have died.
+        """Take over the moves in progress of workers that have died. If a worker has given a sign
+        of life after ``silent`` was read, its moves are not taken over.
 
-        A worker that has given a sign of life since ``silent`` was read keeps its moves.
-
-        :param silent: {worker: time of its last sign of life}, as returned by :meth:`owners`. It
-            has only the workers whose last sign of life has not changed for a long time
+        :param silent: {worker: time of its last sign of life}, as returned by :meth:`owners`, but
+            only for workers whose last sign of life has not changed for a long time
         :param aggregates: names of the aggregates whose moves are taken over; None for any
         :returns: the MoveRecords, now owned by this worker. Their states are not changed
         """
@@ -354,8 +355,8 @@ def _is_begun(others):
 def _can_finish(session, row, now, stale_after):
     """Return whether the group of a move that is due can still be finished.
 
-    True if a move of the group has begun, or if all its moves can be started before they are too
-    old. A move without a group gives True.
+    The result is True if a move of the group has begun, or if all moves of the group can be started
+    before they are too old. For a move without a group, the result is True.
     """
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):

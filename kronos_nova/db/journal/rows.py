@@ -1,5 +1,5 @@
-"""Functions that find rows of the journal, change and record states of moves, and convert rows to
-records."""
+"""Access to the rows of the journal: search, changes of the states of moves, and conversion of rows
+to records."""
 
 import contextlib
 import dataclasses
@@ -16,12 +16,13 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 
 DISPATCH = 'dispatch'
-"""Name of the lock that every transaction takes that decides which moves run."""
+"""Name of the lock that a transaction takes before it decides which moves run."""
 
 
 @contextlib.contextmanager
 def serialized(database, *names):
-    """Open a session that may write. While it is open, no other session has one of the same locks.
+    """Open a session that may write, and hold some locks until the session ends. No other session
+    can hold one of these locks at the same time.
 
     :param names: names of the locks; with several locks, PLANNING has to be the first
     """
@@ -56,7 +57,8 @@ def of_aggregates(query, aggregates):
 
 
 def transit(session, row, new, now, worker, detail='', **values):
-    """Bring a move to the state ``new``, or keep its state, and save the columns ``values``.
+    """Bring a move to the state ``new``, and save the columns ``values``. ``new`` may be the
+    present state.
 
     :returns: whether the move was changed. Nothing is changed if the state or the owner of the move
         has changed since ``row`` was read
@@ -85,11 +87,11 @@ def abandon(session, query, now, worker, why):
 
 
 def note(session, uuids, step, now, worker, detail='', has_failed=False):
-    """Record that some moves have changed their state. The change is recorded as events of the
-    moves, in the totals and as notifications.
+    """Record that some moves have changed their state. The change is recorded in three places: as
+    events of the moves, in the totals for monitoring, and as notifications.
 
     :param step: (old state, new state)
-    :param has_failed: whether a failed try of the moves is the cause
+    :param has_failed: whether the cause of the change is that an attempt at the moves failed
     """
     old, new = step
     session.execute(sa.insert(models.MoveEventRow), [

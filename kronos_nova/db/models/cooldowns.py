@@ -8,11 +8,11 @@ from kronos_nova.db.models.base import Base
 
 
 class CooldownRow(Base):
-    """An aggregate or an instance in cooldown until a time.
+    """The cooldown of an aggregate or an instance until a time.
 
     ``scope`` is ``aggregate``, ``instance`` or ``spread``. ``name`` is the name of the aggregate or
-    the uuid of the instance. ``times`` is the number of cooldowns that it has had so far.
-    ``set_at`` is the time at which ``until`` was written.
+    the uuid of the instance. ``times`` is the number of cooldowns that the aggregate or instance
+    has had so far. ``set_at`` is the time at which ``until`` was written.
     """
 
     __tablename__ = 'cooldowns'

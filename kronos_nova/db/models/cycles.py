@@ -9,15 +9,15 @@ from kronos_nova.db.models.base import Base
 
 
 class CycleRow(Base):
-    """The last evaluation of an aggregate: when it began and ended, and what it found.
+    """The last evaluation of an aggregate: its start, its end and its result.
 
     ``outcome`` and ``report`` are the results of the last evaluation that ended. The report names
     every instance that is not moved, by its uuid. ``imbalanced_cycles`` is the number of
     evaluations in a row that found a policy above its threshold. ``failures`` is the number of
-    evaluations in a row that did not end, because their process died. The next evaluation begins at
-    ``not_before`` or later. ``good_at`` is the end of the last evaluation that had enough data for
-    planning. ``doubted`` is JSON: pairs of policy and host whose score failed a check in the last
-    evaluation that ended.
+    evaluations in a row that did not end, because their process died. The next evaluation does not
+    begin before ``not_before``. ``good_at`` is the end of the last evaluation that had enough data
+    for planning. ``doubted`` is JSON. It has the pairs of policy and host whose score failed a
+    check in the last evaluation that ended.
     """
 
     __tablename__ = 'cycles'

@@ -51,8 +51,8 @@ class PlanRow(Base):
 
 
 class ReportRow(Base):
-    """The AggregateReport of a plan as JSON. The report does not name the instances that are not
-    moved; it has only their number by reason.
+    """The AggregateReport of a plan as JSON. The report has the number of instances that are not
+    moved for each reason, but not their names.
 
     A report is kept for a shorter time than its plan.
     """
@@ -72,13 +72,13 @@ class MoveRow(Base):
 
     ``settled_at`` is the time at which the consequences of the move's end, such as a quarantine,
     were recorded. ``forced_at`` is the time at which Nova was asked to complete the migration by
-    force. ``outage`` is true if the last try of the move ended because a service that Nova needs
-    did not answer. ``adopted`` is true if the worker took the move over from another worker during
-    a try. ``group`` is a number that is equal for moves of the plan that help only together.
-    ``memory_total``, ``memory_remaining`` and ``memory_processed`` are in bytes. ``caused_by`` is
-    the instance whose load caused the move. Moves that are due are started in the order of
-    ``position``, the lowest first. ``expected_seconds`` and ``expected_downtime`` are the
-    predictions of the plan.
+    force. ``outage`` is true if the last attempt at the move failed because a service that Nova
+    needs did not answer. ``adopted`` is true if the worker took the move over from another worker
+    during an attempt. ``group`` is a number that moves of the plan share if they improve the
+    balance only together. ``memory_total``, ``memory_remaining`` and ``memory_processed`` are in
+    bytes. ``caused_by`` is the instance whose load caused the move. Moves that are due are started
+    in the order of ``position``, the lowest first. ``expected_seconds`` and ``expected_downtime``
+    are the predictions of the plan.
     """
 
     __tablename__ = 'moves'

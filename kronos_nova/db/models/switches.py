@@ -29,8 +29,8 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """The record of one change of a level or a pause (a switch). ``value`` is the new value, or
-    empty if the switch ended. The boolean column is true after the change was logged."""
+    """The record of one change of a switch (a level or a pause). ``value`` is the new value; empty
+    if the switch ended. The boolean column is true once the change is in the log."""
 
     __tablename__ = 'switch_events'
 
