@@ -9,17 +9,17 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Number of seconds (-1) that stands for the remaining time of a quarantine without an end. A
-server in quarantine is not moved. Fixed: no remaining time is negative."""
+"""Value (-1) in place of the seconds that remain of a quarantine, if the quarantine has no end. (A
+server in quarantine is not moved.) Fixed: no remaining time is negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
     """A completed live migration.
 
-    ended_at : time of its end, in Unix seconds
-    has_emptied : whether Kronos requested the migration to empty the source; the instance may then
-        return once the source takes servers again
+    ended_at : end of the migration, in Unix seconds
+    has_emptied : whether Kronos requested the migration to empty the source. If so, the instance
+        may return to the source once the source takes servers again
     is_own : whether Kronos requested the migration
     """
 
@@ -35,14 +35,14 @@ class PastMove:
 class PastTry:
     """A move of Kronos that completed or failed.
 
-    seconds : duration of a completed move, from the request to the end; None if the move failed or
-        its duration is not known
-    lasted : duration of a completed or failed move, from the request to the end; None if it is not
+    seconds : seconds from the request to the end; None if the move failed or if the time is not
         known
-    processed_mb : MiB of memory that were copied, with repeated copies, plus the MiB that still had
-        to be copied at the end; None if not known
-    sharing : mean number of moves of Kronos that used the same network link at the same time; the
-        larger number of the links of source and destination
+    lasted : seconds from the request to the end, also for a failed move; None if the time is not
+        known
+    processed_mb : MiB of memory that were copied (pages that were copied again count again), plus
+        the MiB that still had to be copied at the end; None if not known
+    sharing : mean number of moves of Kronos that used the same network link at the same time. The
+        link is that of the source or of the destination, whichever had more moves
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 
@@ -66,28 +66,29 @@ class PlanningHistory:
     proposals : {aggregate: AggregateReport} for each plan that waits for approval
     aggregates, instances : {name of an aggregate, or uuid of an instance: seconds left of its
         cooldown}; the cooldown is over at 0 or less
-    spread : {aggregate: seconds until its load may be spread again}; 0 or less if that is permitted
-        now
-    refused : {uuid of an instance: seconds for which it is not moved}, because Nova refused every
-        host that was tried
-    refused_hosts : {uuid of an instance: {destination: error}}, of moves that Nova refused to begin
+    spread : {aggregate: seconds until moves that spread its load may be planned again}; with 0 or
+        less, such moves are permitted now
+    refused : {uuid of an instance: seconds for which it is not moved, because Nova refused every
+        host that was tested}
+    refused_hosts : {uuid of an instance: {destination: error}} of moves that Nova refused to begin
     quarantines : {uuid of an instance: seconds left of its quarantine, or :data:`INDEFINITE`}
-    imbalanced : {aggregate: number of the last cycles in a row in which it was imbalanced}
+    imbalanced : {aggregate: number of cycles in a row, up to the last one, in which it was
+        imbalanced}
     moves : completed live migrations within the longer of ``no_return_window`` and ``server_grace``
-    tries : moves of Kronos that ended within ``experience_window``, from which durations are learnt
+    tries : moves of Kronos that ended within ``experience_window``; durations are learnt from them
     projects_moved : {project: number of moves of its instances in the last 24 hours}; moves that
         emptied hosts do not count
     instances_moved : {uuid of an instance: number of its moves in the last week}; moves that
         emptied hosts do not count
-    instances_moved_today : the same as ``instances_moved``, for the last 24 hours
+    instances_moved_today : the same numbers as ``instances_moved``, but for the last 24 hours
     load_stats : {aggregate: {policy: LoadStats of the aggregate's instances}}
     endless : uuids of instances that write memory too fast for a live migration to end
-    doubted : {aggregate: (policy, host) pairs whose score failed a check of
-        :mod:`kronos_nova.load.belief` in the last evaluation}
-    caused : {uuid of an instance: number of moves of other instances that its load caused in the
-        last 24 hours}
+    doubted : {aggregate: pairs (policy, host)}, whose score failed a check of
+        :mod:`kronos_nova.load.belief` in the last evaluation
+    caused : {uuid of an instance: number of moves of other instances in the last 24 hours that were
+        planned because of its load}
     homes : {uuid of an instance: (its host, the host on which it would be without the moves for
-        load)}; None where this is known of no instance
+        load)}; None if no such data is available
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -146,10 +147,11 @@ class PlanningHistory:
 
 
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:
-    """Return the cooldown, in seconds, of an instance that was part of ``times`` plans before.
+    """Return the seconds of the next cooldown of an instance that was part of ``times`` plans
+    before.
 
-    It is ``seconds`` if there were no such plans. It is multiplied by ``factor`` for each such
-    plan, up to ``longest``.
+    The first cooldown (``times`` is 0) lasts ``seconds``. Each earlier plan multiplies the length
+    by ``factor``, up to ``longest``.
 
     >>> [growing(60, 2, 300, times) for times in range(4)]
     [60, 120, 240, 300]
@@ -165,11 +167,11 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 
 
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
-    """Return the (instance uuid, source) pairs of the moves that ended since a time (Unix seconds).
+    """Return the pairs (instance uuid, source) of the moves that ended since a time (Unix seconds).
 
-    An instance should not return to this source, because this would undo the move (A to B to A), or
-    close a longer circle. Moves that emptied a host are left out, because their instances may
-    return.
+    An instance should not return to the source of its move, because this would undo the move (A to
+    B to A), or close a longer circle. Moves that emptied a host are left out, because their
+    instances may return.
     """
     return frozenset((move.instance_uuid, move.source) for move in moves
                      if move.ended_at >= since and not move.has_emptied)

@@ -1,2 +1,2 @@
-"""Start of evaluation cycles (:class:`kronos_nova.cycle.evaluation.Cycle`) and of the processes
-that run cycles."""
+"""The start of evaluation cycles (:class:`kronos_nova.cycle.evaluation.Cycle`), and of the
+processes in which cycles run."""

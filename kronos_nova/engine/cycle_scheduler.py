@@ -1,10 +1,10 @@
-"""Choice of the aggregates that are due, and start of the cycles that evaluate them in a child
-process.
+"""Choice of the aggregates that are due for an evaluation, and start of the cycle that evaluates
+them in a child process.
 
-Reading a large cloud and planning for it take seconds of pure Python. In the conductor's own
-process, this work would delay every RPC, in any concurrency mode. A child process has its own
-interpreter, returns its memory when it ends, and does not affect the conductor if it dies. After a
-cycle the child stays idle for a while, so that it can plan the next cycle.
+A cycle reads the cloud and plans, which takes seconds of pure Python in a large cloud. In the
+conductor's own process, this work would delay every RPC, in any concurrency mode. A child process
+has its own interpreter, returns its memory when it ends, and does not affect the conductor if it
+dies. After a cycle, the child stays idle for a while, so that it can also plan the next cycle.
 """
 
 import dataclasses
@@ -36,26 +36,27 @@ from kronos_nova.objects import automation
 LOG = logging.getLogger(__name__)
 
 SOON = 10
-"""Seconds between two evaluations of an aggregate that must not wait for the usual interval. An
-example is an aggregate whose plan was approved. Raised, an approved plan begins later if the first
+"""Seconds between two evaluations of an aggregate with an approved plan or a drain. Such an
+aggregate does not wait for the usual interval. Raised, an approved plan begins later if the first
 attempt fails; lowered, a plan that cannot begin uses more processor time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which an aggregate that is due may be evaluated only by the process that evaluated it
-last. This process still has the data of the aggregate in memory. Raised, the aggregate is evaluated
-later if this process has died; lowered, another process may evaluate the aggregate, and has to read
-all data again. Not measured."""
+"""Seconds for which an aggregate that is due is reserved for the process that evaluated it last,
+because this process still has the data of the aggregate in memory. Raised, the aggregate is
+evaluated later if this process has died; lowered, another process evaluates the aggregate more
+often, and has to read all data again. Not measured."""
 
 TAKING_PATIENCE = 60
-"""Maximum seconds to wait while another process chooses and locks the aggregates that are due. The
-choice usually takes one or two seconds. Raised, a process that hangs delays all evaluations for
-longer; lowered, a slow process counts as one that hangs, and several processes read the cloud at
-the same time. Not measured."""
+"""Seconds to wait while another process chooses and locks the aggregates that are due. After this
+time, this process chooses aggregates nevertheless. The choice usually takes one or two seconds.
+Raised, a process that hangs delays all evaluations for longer; lowered, a slow process counts as
+one that hangs, and several processes read the cloud at the same time. Not measured."""
 
 LEAVE_SECONDS = 5
-"""Seconds that a planning process has to end after a request to end, and again after it was killed.
-Raised, nova-conductor takes longer to stop; lowered, a process that is about to end is killed. A
-killed process takes longer only if it waits for a disk or a network file system. Not measured."""
+"""Seconds to wait for the end of a planning process: after a request to end, and again after the
+process was killed. Raised, nova-conductor may take longer to stop; lowered, a process that is about
+to end is killed. A killed process needs more time only if it waits for a disk or a network file
+system. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +79,12 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Lists of aggregates for which an evaluation may be due.
+    """Aggregates that may have to be evaluated, in several lists.
 
     wanted : all aggregates for which Kronos plans
     healthy_first : aggregates that are due; those whose last evaluation failed are at the end
     failed : aggregates whose last evaluation failed
-    urgent : aggregates with an approved plan or a drain, which are evaluated without waiting for
-        the interval
+    urgent : aggregates with an approved plan or a drain, which do not wait for the interval
     ordered : aggregates with a drain
     """
 
@@ -97,9 +97,9 @@ class _Due:
 
 class CycleScheduler:
     """The part of a worker that starts cycles in a child process. At most one child plans at a
-    time. The worker holds locks on the aggregates that the child plans.
+    time. The worker holds the locks on the aggregates for which the child plans.
 
-    ``child`` is the child's Popen while the child plans; otherwise None.
+    ``child`` is the Popen of the child while the child plans; otherwise None.
 
     :param scheduler_ports: SchedulerPorts
     :param command: planning_client.Command of the child
@@ -117,7 +117,7 @@ class CycleScheduler:
 
     def tick(self):
         """Check whether the child has finished its cycle. If no child plans, start a cycle for the
-        aggregates that are due."""
+        aggregates that are due. If none is due, check the idle child."""
         if self.child is not None:
             self._check_child()
         if self.child is None:
@@ -140,12 +140,12 @@ class CycleScheduler:
         self._end()
 
     def _lock_due(self):
-        """Lock the aggregates that are due and not locked by another worker.
+        """Lock the aggregates that are due and that no other worker has locked.
 
-        Aggregates that share hosts are locked together. An aggregate with an approved plan does not
-        wait for the interval. An aggregate whose last evaluation failed is planned in a cycle of
-        its own, together only with aggregates that share hosts with it. If its evaluation fails
-        again, other aggregates are not affected.
+        Aggregates that share hosts are locked together. An aggregate with an approved plan or a
+        drain does not wait for the interval. An aggregate whose last evaluation failed gets a cycle
+        of its own, together with only the aggregates that share hosts with it. If the evaluation
+        fails again, other aggregates are not affected.
 
         :returns: names of the locked aggregates
         """
@@ -169,12 +169,12 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Return whether this worker may continue without the lock on the list of due aggregates,
-        because it has waited long enough. Another worker holds this lock while it chooses
-        aggregates.
+        """Return whether this worker has waited so long for the lock :data:`TAKING` that it may
+        continue without the lock. Another worker holds the lock while it chooses aggregates.
 
-        A worker that holds the lock for so long has stopped or hangs. The aggregates that the other
-        worker has locked stay locked. All other aggregates can be planned.
+        If another worker holds the lock for so long, this other worker is stopped or hangs. The
+        aggregates that the other worker has locked stay locked. All other aggregates can be
+        planned.
         """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
@@ -263,9 +263,9 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """Order a child to plan the aggregates ``ours``, and return the Popen of the child. The
-        child of the last cycle is used if its configuration is up to date and it accepts the order.
-        Otherwise a new child is started."""
+        """Order a child to plan for the aggregates ``ours``, and return the Popen of the child. The
+        child of the last cycle gets the order, if its configuration is up to date and it accepts
+        the order. Otherwise a new child is started."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
@@ -277,8 +277,8 @@ class CycleScheduler:
         return self._process.popen
 
     def _mind_the_spare(self):
-        """End the child if it has been idle for ``planner_idle_time``. Close the connection to the
-        child if it has ended; a child that uses too much memory ends without an order."""
+        """End the idle child if it has been idle for ``planner_idle_time``. Close the connection to
+        the child if it has already ended."""
         idle = self.scheduler_ports.monotonic() - self._ended
         if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
             self._dismiss()
@@ -291,8 +291,8 @@ class CycleScheduler:
     @property
     def _head_start(self):
         """Return the seconds for which a due aggregate is reserved for the worker that evaluated
-        the aggregate last. The result is 0 if children do not stay until the next cycle, so that no
-        worker has an advantage."""
+        the aggregate last. The result is 0 if children do not stay idle until the next cycle,
+        because then no worker still has the data."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
@@ -340,8 +340,9 @@ class CycleScheduler:
                       'process can no longer change anything.', self.child.pid)
 
     def _fail(self):
-        """Postpone the next evaluation of the aggregates whose evaluation the child did not finish.
-        The pause is longer the more evaluations in a row have failed."""
+        """Postpone the next evaluation of the aggregates whose evaluation the child did not finish,
+        and release their locks. The more evaluations in a row have failed, the longer is the
+        pause."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)
@@ -360,8 +361,8 @@ class CycleScheduler:
 
 
 class _Units:
-    """Groups of aggregates that share hosts. The hosts of all aggregates are read when a group is
-    first needed."""
+    """The groups of aggregates that share hosts. The hosts of all aggregates are read when a group
+    is asked for the first time."""
 
     def __init__(self, names, aggregate_hosts):
         self._names, self._aggregate_hosts = names, aggregate_hosts

@@ -3,15 +3,15 @@
 import gc
 
 CONTAINERS = 100_000
-"""Number of allocated container objects after which the garbage collector of Python runs. Raised,
-objects in reference cycles take more memory; lowered, loading data takes longer. Measured with 700,
-the default of Python: the collector takes a fifth of the time of loading Nova, and half of the time
-of reading an answer of Prometheus."""
+"""Number of new container objects after which the garbage collector of Python runs. Raised, objects
+in reference cycles take more memory; lowered, loading data takes longer. Measured with 700, the
+default of Python: the collector takes a fifth of the time of loading Nova, and half of the time of
+reading an answer of Prometheus."""
 
 
 def collect_rarely():
-    """Make the garbage collector run rarely. The caller loads large modules or answers
-    afterwards."""
+    """Make the garbage collector run rarely. A process calls this function before it loads large
+    modules or large answers."""
     gc.set_threshold(CONTAINERS)
 
 
@@ -19,7 +19,7 @@ def exempt_loaded_objects():
     """Exempt all objects that exist now from garbage collection. A process calls this function
     after it has loaded everything, and again before it ends.
 
-    With Nova or Kronos' API in memory, each collection stops the process for more than a tenth of a
-    second. So does the last collection, at the end of the process.
+    With Nova or Kronos' API in memory, each collection would stop the process for more than a tenth
+    of a second. That is also true of the last collection, at the end of the process.
     """
     gc.freeze()

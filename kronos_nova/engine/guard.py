@@ -1,5 +1,5 @@
-"""A guard for the repeated work of a service. A problem of the work is logged once, instead of
-every second."""
+"""A guard for work that a service repeats, for example every second. A problem is logged once, not
+at each repetition."""
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -12,16 +12,17 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """A runner of the parts of a service. An error in one part does not stop other parts. The
-    errors are problems that an operator has to fix, or a database that does not answer."""
+    """A caller of the parts of a service. If one part raises an error, the other parts are called
+    nevertheless. The guard handles errors that an operator has to fix, and a database that does not
+    answer."""
 
     def __init__(self):
         self._said = {}
         self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``, which is one part of the service. A problem of the part is logged once
-        when the problem appears, and once when it is gone.
+        """Call ``work``, which is one part of the service. A problem of the part is logged when it
+        appears, and again when it is gone, but not in between.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.

@@ -16,14 +16,14 @@ LOG = logging.getLogger(__name__)
 
 TAKING = '\0'
 """Name of the lock that a worker holds while it chooses and locks due aggregates. No aggregate has
-this name. The empty name is not used, because an invalid option may contain it."""
+this name. The empty name is not used, because an invalid option might name an aggregate ''."""
 
 
 class AggregateLocks:
     """The locks on aggregates that this process holds. The locks are released when the process
     dies.
 
-    :param url: a tooz URL; None for lock files below ``state_path``, which are enough if all
+    :param url: a tooz URL; None for lock files below ``state_path``. Lock files are enough if all
         processes run on one host
     :param member: name of this process, unique in the cloud
     """
@@ -45,8 +45,8 @@ class AggregateLocks:
                        'there is one controller.') from e
 
     def _said(self, error):
-        """Return the text of a back end's error, in which the password of the back end's address is
-        replaced."""
+        """Return the text of an error of the lock back end. If the text contains the password of
+        the URL, the password is replaced."""
         said = str(error)
         return said.replace(self._secret, '***') if self._secret else said
 
@@ -79,7 +79,8 @@ class AggregateLocks:
         return True
 
     def heartbeat(self):
-        """Renew the held locks. The call has an effect only in back ends whose locks expire."""
+        """Renew the locks that this process holds. The call has an effect only in back ends whose
+        locks expire."""
         if self._held:
             try:
                 self._coordinator.heartbeat()
@@ -108,7 +109,8 @@ def _described(aggregate):
 
 
 def _name(aggregate):
-    """Return the name of the lock of an aggregate in a form that every back end accepts. MySQL
-    accepts names of at most 64 characters, and the name of a lock file may have no slash."""
+    """Return the name of the lock of an aggregate in a form that every back end accepts: a short
+    hash. MySQL accepts names of at most 64 characters, and the name of a lock file may have no
+    slash."""
     digest = hashlib.sha256(aggregate.encode()).hexdigest()
     return f'kronos-{digest[:32]}'.encode()

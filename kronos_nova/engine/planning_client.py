@@ -1,8 +1,8 @@
-"""The client of a planning process. The process is started once, and gets one order after another.
+"""The client of a planning process, which is started as a child and gets one order after the other.
 
-The same process plans several cycles, because loading Nova takes seconds of CPU time, and because
-data from placement can be reused. Each order is a line of JSON on the standard input of the
-process. Each answer is a status on a separate pipe.
+One process plans several cycles, because loading Nova takes seconds of CPU time, and because data
+from placement can be reused. Each order is a line of JSON on the standard input of the process.
+Each answer is a status on a separate pipe.
 """
 
 import contextlib
@@ -21,10 +21,11 @@ from kronos_nova.engine import planning_worker
 LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
-"""Environment variables for glibc's malloc in the child. Responses of other services are read in
-several threads. With several arenas, each thread would leave its memory in an arena that never
-shrinks. Without the threshold, responses of some MB would come from the heap once the first
-response was freed, and leave holes in the heap."""
+"""Environment variables for glibc's malloc in the child. They keep the memory of the child small.
+The child reads responses of other services in several threads. With several arenas, each thread
+would leave its memory in an arena that never shrinks. Without the threshold, malloc would take
+responses of some MB from the heap once the first response was freed, and they would leave holes in
+the heap."""
 
 NICEST = 19
 """Largest niceness (no unit) that a process can have; it gives the process the lowest priority.
@@ -48,9 +49,9 @@ class PlanningClient:
     ``is_leaving`` is true, the child accepts no further order.
 
     :param command: Command
-    :param configuration: result of :func:`configuration` when the child was started
-    :param niceness: number that is added to the niceness of this process to get the niceness of the
-        child
+    :param configuration: result of :func:`configuration` at the start of the child
+    :param niceness: number that is added to the niceness of this process; the sum is the niceness
+        of the child
     :raises OSError: no process can be started
     """
 
@@ -98,8 +99,8 @@ class PlanningClient:
         return self.popen.poll() is None
 
     def answer(self):
-        """Return the status of the last order. None while the child works on the order, or if the
-        child ended without an answer."""
+        """Return the status with which the child has answered the last order. The result is None
+        while the child works on the order, and also if the child ended without an answer."""
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._answers, 64)
             if said.endswith(b'\n'):
@@ -109,8 +110,8 @@ class PlanningClient:
         return None
 
     def waited(self):
-        """Return the seconds for which the child has waited for a processor since the last order.
-        The result is 0 if the kernel does not count these seconds."""
+        """Return the seconds for which the child was ready to run, but waited for a processor,
+        since the last order. The result is 0 if the kernel does not count these seconds."""
         return self._waited_ever() - self._waited_before
 
     def _waited_ever(self):
@@ -119,12 +120,12 @@ class PlanningClient:
         return 0.0
 
     def dismiss(self):
-        """End the idle child."""
+        """End the idle child, and close the pipes to it."""
         self.popen.kill()
         self.forget()
 
     def forget(self):
-        """Close the pipes to a child that has ended or will end."""
+        """Close the pipes to the child, which has ended or will end."""
         with contextlib.suppress(OSError):
             self.popen.stdin.close()
         if self._answers is not None:
@@ -134,7 +135,7 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Log an error that the block raises, and continue. The block sets the priority of a child.
+    """Log an OSError that the block raises, and continue. The block sets the priority of a child.
     Containers may forbid this, and the child can plan without a lower priority."""
     try:
         yield

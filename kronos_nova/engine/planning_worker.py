@@ -1,10 +1,10 @@
 """The planning process, which runs cycles for the service that started it.
 
-Each line of the standard input is an order. The order has the names of aggregates, as JSON. The
-answer to an order has two words. The first word is 0 if the cycle was completed, with any result.
-The first word is 3 if a general problem prevented the cycle; the problem is logged. The second word
-says whether the process accepts another order. If the process ends without an answer, the cycle was
-not completed.
+Each line of the standard input is an order: names of aggregates, as JSON. The answer to an order
+has two words. The first word is 0 if the cycle was completed, with or without a plan. The first
+word is 3 if a general problem prevented the cycle; the problem is in the log. The second word says
+whether the process accepts another order. If the process ends without an answer, the cycle was not
+completed.
 """
 
 import argparse
@@ -48,25 +48,25 @@ from kronos_nova.policies import loader
 LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
-"""Number (no unit) of the option of ``prctl`` by which a process gets a signal when its parent
+"""Number (no unit) of the ``prctl`` option with which a process gets a signal when its parent
 process ends. Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
 """Status codes (no unit) with which a planning process answers an order of its parent process.
-``PLANNED``: the aggregates were evaluated. ``NOT_PLANNED``: the aggregates were not evaluated, and
-the log has the reason. Fixed by the protocol between the two processes."""
+``PLANNED``: the cycle was completed. ``NOT_PLANNED``: a problem prevented the cycle, and the log
+has the problem. Fixed by the protocol between the two processes."""
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
-"""Points (no unit, at most 1000) that raise the score of the planning process for the out-of-memory
-killer of Linux. Raised, Linux kills this process although other processes use more memory; lowered,
-Linux may kill a process that serves requests instead. Not measured."""
+"""Points (no unit, at most 1000) that are added to the score of the planning process for the
+out-of-memory killer of Linux. Raised, Linux may kill this process although other processes use more
+memory; lowered, Linux may kill a process that serves requests instead. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Access to Nova and placement for a planning process; see
-    :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
+    """Sources of data from Nova and placement for a planning process. The fields have the same
+    meaning as in :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
 
     inventory: InventorySource
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
@@ -76,10 +76,10 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Return the parsed command line of a planning process. The command line is made by
-    :class:`kronos_nova.engine.planning_client.PlanningClient`. In the result, ``answers`` is the
-    file descriptor for answers, and ``arguments`` are the arguments by which the configuration is
-    found."""
+    """Return the parsed command line of a planning process, which
+    :class:`kronos_nova.engine.planning_client.PlanningClient` has made. In the result, ``answers``
+    is the file descriptor for answers. ``arguments`` are the arguments with which the configuration
+    is found."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
@@ -87,7 +87,8 @@ def parse(prog, argv):
 
 
 def end_with_parent():
-    """Make this process end when its parent process ends.
+    """Make this process end when its parent process ends. Also make the process ignore SIGHUP, and
+    add :data:`OOM_SCORE` to its score for the out-of-memory killer.
 
     :returns: a callable that returns whether the parent process is still alive
     """
@@ -103,11 +104,11 @@ def end_with_parent():
 
 
 def serve(conf, make_sources, answers, may_write):
-    """Carry out orders until the parent closes the input. The function returns earlier if the
-    process uses too much memory or has run many cycles.
+    """Carry out orders until the parent closes the standard input, the process uses too much
+    memory, or the process has run many cycles.
 
-    :param make_sources: function that makes the Sources. The Sources are made once and are used for
-        all orders
+    :param make_sources: function that makes the Sources. It is called once, and the Sources are
+        used for all orders
     :param answers: file descriptor to which answers are written
     :param may_write: callable that returns whether cycles may still write
     :returns: the exit status
@@ -131,8 +132,8 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Give the memory that a cycle has used back to the kernel, so that this process does not grow
-    with each cycle."""
+    """Return the free memory of this process to the kernel, so that the process does not grow with
+    each cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)

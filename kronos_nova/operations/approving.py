@@ -14,13 +14,13 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     """Approve all moves of a plan, all moves except some, or only some moves.
 
     :param plan: the plan, read with its report
-    :param skip: numbers (``order``) of moves to leave out; moves that depend on a skipped move, and
-        moves of the same group as a skipped move, are left out as well
-    :param only: numbers of moves to make; moves on which a chosen move depends, and moves of the
-        same group as a chosen move, are made as well
+    :param skip: numbers (``order``) of moves to leave out. Moves that depend on a skipped move and
+        moves of its group are left out as well
+    :param only: numbers of moves to make. Moves on which a chosen move depends and moves of its
+        group are made as well
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is no longer proposed
-    :raises RequestRefused: the plan has no move with one of the numbers, both lists are given, or
+    :raises RequestRefused: a number is not that of a move of the plan; or both lists are given; or
         every move would be left out
     """
     if skip and only:
@@ -43,11 +43,11 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 
 def _without(moves, skipped):
-    """Return the moves of a plan without the skipped moves. Moves that depend on a skipped move,
-    and moves of the same group as a skipped move, are skipped as well.
+    """Return the moves of a plan without the skipped moves. If a move is skipped, the moves that
+    depend on it and the moves of its group are skipped as well.
 
     :param skipped: numbers of moves
-    :raises RequestRefused: the plan has no move with one of the numbers
+    :raises RequestRefused: a number is not that of a move of the plan
     """
     _refuse_unknown('skip', skipped, moves)
     left_out, groups = set(skipped), _groups(moves)
@@ -60,11 +60,11 @@ def _without(moves, skipped):
 
 
 def _only(moves, wanted):
-    """Return the moves ``wanted``, the moves on which returned moves depend, and all moves of the
-    same groups as returned moves.
+    """Return the moves ``wanted``. If a move is returned, the moves on which it depends and the
+    moves of its group are returned as well.
 
     :param wanted: numbers of moves
-    :raises RequestRefused: the plan has no move with one of the numbers
+    :raises RequestRefused: a number is not that of a move of the plan
     """
     _refuse_unknown('only', wanted, moves)
     kept, by_order, groups = set(), {move.order: move for move in moves}, _groups(moves)

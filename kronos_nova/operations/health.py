@@ -25,7 +25,7 @@ problem has more influence on the score; lowered, the other kinds have more infl
 measured."""
 
 MANY = 0.25
-"""Share of an aggregate's hosts that have to be hot to take all points for hot hosts from the
+"""Share of an aggregate's hosts that are hot from which all points for hot hosts are taken from the
 health score. A smaller share takes fewer points in proportion. Raised, a few hot hosts take fewer
 points; lowered, a few hot hosts take more points. Chosen because balancing does not help if a
 quarter of the hosts is hot."""
@@ -61,8 +61,8 @@ def score(aggregate: Aggregate, hosts: Mapping[str, int],
 
 
 def _excess(policy):
-    """Return the excess of a policy's imbalance over its threshold, from 0 to 1. It is 0 for an
-    imbalance up to the threshold, rises linearly above it, and is 1 from twice the threshold on."""
+    """Return the excess of a policy's imbalance over its threshold, from 0 to 1. The excess is 0 up
+    to the threshold, rises linearly above it, and reaches 1 at twice the threshold."""
     if policy.imbalance is None or policy.imbalance <= policy.threshold:
         return 0.0
     if not policy.threshold:

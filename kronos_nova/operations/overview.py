@@ -33,16 +33,16 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which the status reports that an aggregate was not
-evaluated. After the same time, a plan that waits for approval is reported as a warning if the
-imbalance is large. Raised, a stopped engine and a missing approval are reported later; lowered, a
-single slow evaluation is reported. Not measured."""
+"""Number of evaluation intervals after which the status reports two kinds of problems: an aggregate
+that was not evaluated, and a plan that still waits for approval while the imbalance is large.
+Raised, a stopped engine and a missing approval are reported later; lowered, a single slow
+evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Ratio of imbalance to threshold above which a plan that has waited long for approval is reported
-as a warning. With a lower ratio, the plan is reported as a notice. Raised, operators are warned of
-fewer missing approvals; lowered, every plan that has waited long is a warning. Chosen as in the
-health score, in which an imbalance of twice the threshold takes all points for imbalance."""
+as a warning. At a lower ratio, the plan is reported as a notice. Raised, fewer plans that wait are
+warnings; lowered, every plan that has waited long is a warning. Chosen as in the health score, in
+which an imbalance of twice the threshold takes all points for imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
 """Reason that is shown for an aggregate with the level ``off``. The reason of its last evaluation
@@ -108,7 +108,7 @@ class Observer:
 
     def aggregates(self, last: Sequence[models.CycleRow],
                    now: datetime.datetime) -> list[status.Aggregate]:
-        """Return the aggregates of the overview. The other data of the overview is not read.
+        """Return only the aggregates of the overview. The other data of the overview is not read.
 
         :param last: rows of the last evaluation of each aggregate
         :raises ConfigurationError: nova.conf names a level or a window that does not exist
@@ -323,8 +323,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the problem that some hosts or failure domains of an aggregate cannot be lost without
-    consequences, because not all of their servers could restart elsewhere."""
+    """Yield the problem that some hosts or failure domains of an aggregate could not be lost
+    safely: not all of their servers could restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -358,10 +358,12 @@ def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]
 
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
-    """Return {aggregate: counts of the aggregate's last evaluation}.
+    """Return {aggregate: counts from the aggregate's last evaluation}.
 
-    The counts are a dict with the keys ``hosts`` (number of measured hosts), ``hot_hosts``,
-    ``broken_groups`` and ``immovable`` (number of servers).
+    The counts are a dict with five keys: ``hosts`` (number of measured hosts), ``hot_hosts``
+    (number of hot hosts), ``broken_groups`` (number of violated server groups), ``unbelieved``
+    (number of hosts with a score that failed a check) and ``immovable`` (number of servers that
+    Nova cannot migrate live).
     """
     return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
             for row in last}

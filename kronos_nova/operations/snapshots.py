@@ -1,5 +1,5 @@
-"""Recorded snapshots in a folder. They can be listed, packed into archives, and replayed with other
-policies."""
+"""A folder of recorded snapshots: list the snapshots, pack them into archives, and replay them with
+other policies."""
 
 import dataclasses
 import datetime
@@ -27,10 +27,10 @@ one snapshot every half hour."""
 LARGEST_META = 2 ** 16
 """Maximum number of bytes that are read from the file ``meta.json`` of a recorded snapshot. The
 file has four short entries. Raised, a damaged file takes more memory; lowered below the size of
-these entries, the snapshot is not listed. Not measured."""
+these entries, snapshots are missing in the list. Not measured."""
 
 LONGEST_PROBLEM = 2000
-"""Maximum number of characters of the error text of a replay. A replay is a new planning run on a
+"""Maximum number of characters of the error text of a replay, which is a new planning run on a
 recorded snapshot. The text names each fault of the policies file. Raised, an error can fill a
 screen; lowered, faults are cut off. Not measured."""
 
@@ -51,15 +51,15 @@ try:
 except (MemoryError, ImportError):
     os._exit({TOO_LARGE})
 """
-"""Python program that carries out a replay in a process of its own. The process has limited time
-and memory and a low priority, so that a large snapshot does not slow down other services and
+"""Python program that runs a replay in a process of its own. The time and the memory of the process
+are limited, and its priority is low, so that a large snapshot does not slow down other services and
 requests."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSnapshot:
-    """One entry in the list of recorded snapshots. Fields without a description are from the
-    snapshot's ``meta.json``.
+    """One entry in the list of recorded snapshots. The fields ``taken_at``, ``cloud`` and
+    ``kronos_version`` are from the snapshot's ``meta.json``.
 
     name : name of the snapshot's folder
     bytes : size of all files of the snapshot together
@@ -74,8 +74,8 @@ class RecordedSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The inputs that a replay uses in place of recorded inputs. If a field is None, the replay
-    uses the recorded input.
+    """The inputs that replace recorded inputs in a replay. If a field is None, the replay uses the
+    recorded input.
 
     policies : content of a policies file
     spread_planner, pack_planner : names of the planners for the two modes
@@ -200,7 +200,8 @@ def _arguments(change, scratch):
 
 
 def _anybody(member):
-    """Remove the owner of a file from its entry in an archive, and return the entry."""
+    """Remove the names and ids of the owner and group of a file from its entry in an archive, and
+    return the entry."""
     member.uid = member.gid = 0
     member.uname = member.gname = ''
     return member

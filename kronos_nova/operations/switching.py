@@ -1,6 +1,6 @@
 """Levels, pauses and stops that operators set by a command or over the API.
 
-The recorded times are from the clock of the control database, and not from the host on which an
+The recorded times are from the clock of the control database, not from the host on which an
 operator runs a command.
 """
 
@@ -35,8 +35,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:
-    """Set the automation level of one aggregate or of all aggregates. If no plan starts at the new
-    level, plans that wait are ended.
+    """Set the automation level of one aggregate or of all aggregates. If the new level permits no
+    plan to start, the plans that wait are ended.
 
     :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -57,8 +57,8 @@ def set_level(conf, database, switch: automation.Switch) -> None:
 
 
 def _void_waiting(conf, database, switch):
-    """End the plans that wait for approval or for their start, in the aggregates whose new level
-    lets no plan start."""
+    """End the plans that wait for approval or for their start, in aggregates whose new level
+    permits no plan to start."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
     for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
@@ -86,8 +86,10 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
     """End pauses and stops of one aggregate or of all aggregates.
 
     :param who: a Switch of kind PAUSE without a value; it has the aggregate and the operator
-    :param everyone: whether pauses and stops that other operators have set end as well
-    :param is_done: whether the caller has already ended stops that are not in the database yet
+    :param everyone: whether to end the pauses and stops of all operators; otherwise only those of
+        the operator in ``who``
+    :param is_done: whether the caller has already ended stops that are not in the database yet. If
+        so, it is no error if nothing is left to end
     :returns: the Switches that ended
     :raises NotInScope: there was no pause or stop to end, and Kronos does not plan for this
         aggregate
@@ -99,10 +101,10 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Set a stop of one aggregate or of all aggregates, and end the planned moves and the moves in
-    progress.
+    """Set a stop of one aggregate or of all aggregates. The planned moves and the moves in progress
+    are ended.
 
-    :param let_finish: whether moves in progress are not ended, but continue to their end
+    :param let_finish: whether moves in progress may continue to their end
     :raises NotInScope: Kronos does not plan for this aggregate
     """
     refuse_unknown(conf, switch.aggregate)
@@ -115,11 +117,12 @@ def _dated(database, switch: automation.Switch) -> automation.Switch:
 
 
 def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> list[str]:
-    """Set a stop by a file on this host and a message to all executors. The executors record the
-    stop in the control database as soon as the database answers.
+    """Set a stop without the control database: by a file on this host, and by a message to all
+    executors. The executors record the stop in the control database as soon as the database
+    answers.
 
-    :returns: a sentence for the file if it could not be written, and a sentence for the broker if
-        it did not take the message
+    :returns: sentences about problems: one if the file could not be written, and one if the broker
+        did not take the message
     :raises NotInScope: Kronos does not plan for this aggregate
     :raises ConfigurationError: the file could not be written, and the message could not be sent
     """
@@ -134,11 +137,11 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
-    """Revoke stops that are not in the control database yet, on this host and by a message to all
-    executors. Nothing is done if this host has no such stop.
+    """End stops that are not in the control database yet: those in a file on this host, and by a
+    message those of all executors. Nothing is done if this host has no such stop.
 
-    :param set_by: operator whose stops are revoked; None for all operators
-    :returns: the Switches of the revoked stops of this host
+    :param set_by: operator whose stops are ended; None for all operators
+    :returns: the Switches of the stops of this host that ended
     """
     if not pending_stops.for_conf(conf).read():
         return []
@@ -147,12 +150,12 @@ def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.
 
 def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
         list[pending_stops.PendingStop], list[str]]:
-    """Revoke stops that are not in the control database yet, on this host and by a message to all
-    executors.
+    """End stops that are not in the control database yet: those in a file on this host, and by a
+    message those of all executors.
 
-    :param set_by: operator whose stops are revoked; None for all operators
-    :returns: (revoked stops of this host, sentences). There is a sentence for the file if it could
-        not be changed, and for the broker if it did not take the message
+    :param set_by: operator whose stops are ended; None for all operators
+    :returns: (stops of this host that ended, sentences about problems). There is a sentence if the
+        file could not be changed, and one if the broker did not take the message
     """
     stops = pending_stops.for_conf(conf)
     gone: list[pending_stops.PendingStop] = []
@@ -189,8 +192,8 @@ def _fan_out(conf, method, **arguments):
 
 
 def _choose_threads():
-    """Make oslo.messaging use threads. The default of oslo.messaging is eventlet, which commands do
-    not load."""
+    """Make oslo.messaging use threads instead of its default eventlet, because commands do not load
+    eventlet."""
     from oslo_service import backend
     with contextlib.suppress(backend.exceptions.BackendAlreadySelected):
         backend.init_backend(backend.BackendType.THREADING)
@@ -198,8 +201,8 @@ def _choose_threads():
 
 def own_level(found: automation.Switches, aggregate: str, level: str,
               kind: str = automation.LEVEL) -> automation.Switch | None:
-    """Return the Switch that has set the level in force for an aggregate; None if the level is that
-    of nova.conf.
+    """Return the Switch that has set the level in force of an aggregate; None if the level is the
+    one in nova.conf.
 
     :param level: level in force
     :param kind: LEVEL or REPAIR_LEVEL

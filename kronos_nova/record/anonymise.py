@@ -1,10 +1,10 @@
-"""Anonymisation of a snapshot. Names are replaced by pseudonyms, and everything on which a plan
-depends is kept.
+"""Anonymisation of a snapshot. Names are replaced by pseudonyms. Data on which a plan depends is
+kept.
 
-Each pseudonym has a number. The numbers follow the sorted order of the names that are replaced.
-They are counted separately for each kind of object, such as hosts, servers and projects. Planners
-decide ties by the order of names and uuids, so the anonymised snapshot gives the same plan under
-other names.
+A pseudonym has a number. For each kind of object, such as hosts or servers, the numbers begin at 1
+and follow the sorted order of the original names. So the pseudonyms have the same order as the
+names. Planners decide ties by the order of names and uuids, so they make the same plan for the
+anonymised snapshot, with other names.
 """
 
 import dataclasses
@@ -84,8 +84,8 @@ _PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|fo
 def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     """Return a copy of a snapshot in which names, uuids and projects are replaced by pseudonyms.
 
-    Data on which no plan depends is left out: server metadata that Kronos does not read, disabled
-    reasons of hosts, labels that no policy uses, and PromQL.
+    Data on which no plan depends is left out. Examples are server metadata that Kronos does not
+    read, disabled reasons of hosts, labels that no policy uses, and PromQL.
 
     :param policies: the parsed ``taken.policies``
     :raises SnapshotError: an original name or id would be left in the copy
@@ -126,8 +126,8 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 
 def _texts(tree):
-    """Return every string in a tree of lists and mappings, including keys. Strings that Nova or the
-    format of snapshots defines are left out."""
+    """Return every string in a tree of lists and mappings, including keys. Strings that cannot be
+    names are left out: those of fields whose values Nova or the format of snapshots defines."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
@@ -149,8 +149,8 @@ def _uuids(kind) -> Callable[[int], str]:
 
 
 class _Names:
-    """The pseudonyms of all names and ids of a snapshot. There is a separate table {original:
-    pseudonym} for each kind of object."""
+    """The pseudonyms of all names and ids of a snapshot. Each kind of object has its own table
+    {original: pseudonym}."""
 
     def __init__(self, snapshot: Snapshot):
         hosts, instances = snapshot.hosts, snapshot.instances
@@ -185,8 +185,9 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word is a name or an id of the recorded cloud. Return False for a word
-        that is also a pseudonym or a plain number, because such a word reveals nothing."""
+        """Return whether a word is a name or an id of the recorded cloud that must not be left in
+        the copy. The result is False for a word that is also a pseudonym or a plain number, because
+        such a word reveals nothing."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
@@ -209,7 +210,7 @@ class _Names:
                             for name, amount in amounts.items()}
 
     def traits(self, traits: Iterable[str]) -> tuple[str, ...]:
-        """Return the traits with pseudonyms for custom traits, sorted."""
+        """Return the traits, sorted, in which custom traits are replaced by pseudonyms."""
         return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
 
     def key(self, key: str) -> str:
@@ -322,8 +323,8 @@ def _renamed_devices(devices, names):
 
 
 def _movability(live, names):
-    """Return a server's Movability, which says how Nova can move the server. Names in its reason
-    are replaced. A reason in Nova's own words contains no names, and is kept."""
+    """Return a server's Movability with pseudonyms. A Movability says how Nova can move the server,
+    and why. A reason in Nova's own words contains no names, and is kept."""
     return live if live.why in movability.REASONS else dataclasses.replace(
         live, why=names.in_text(live.why))
 
@@ -352,8 +353,9 @@ def _values(mapping, names):
 
 
 def _wish(mapping):
-    """Return the entry ``kronos:move`` of metadata or extra specs, or {} if there is no such entry.
-    A value that Kronos does not know is replaced by ``never``, which has the same effect."""
+    """Return the entry ``kronos:move`` of metadata or extra specs as a dict; {} if there is no such
+    entry. If Kronos does not know the value, the value is replaced by ``never``, which has the same
+    effect."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()
@@ -361,8 +363,9 @@ def _wish(mapping):
 
 
 def _apart(mapping, names):
-    """Return the metadata entry that keeps a server and its group in different failure domains. The
-    level of the domains is replaced by a pseudonym. Return {} if there is no such entry."""
+    """Return the metadata entry that keeps the members of a server's group in different failure
+    domains, as a dict; {} if there is no such entry. The level of the domains, such as a rack, is
+    replaced by a pseudonym."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
         return {}
@@ -373,8 +376,8 @@ def _apart(mapping, names):
 def _policies(policies, snapshot, names):
     """Return the policies file as YAML, without comments and PromQL.
 
-    PromQL is left out because a query may contain any name, and a replay needs no queries. Rules
-    name their servers and hosts by pseudonyms.
+    PromQL is left out because a query may contain any name, and a replay needs no queries. In
+    rules, servers and hosts have their pseudonyms.
     """
     tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
     rules = list(_rules(Selections(policies.rules, snapshot), names))
@@ -383,8 +386,8 @@ def _policies(policies, snapshot, names):
 
 
 def _rules(selections, names):
-    """Yield the rules that select servers of the snapshot, with pseudonyms. A rule that applies to
-    each project separately is replaced by one rule for each project."""
+    """Yield the rules of operators that select servers of the snapshot, with pseudonyms. A rule
+    that applies separately to each project becomes several rules, one for each project."""
     for number, found in enumerate(selections, 1):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)
@@ -404,8 +407,8 @@ def _rules(selections, names):
 
 
 def _unasked(tree):
-    """Return a copy of the tree of a policies file, in which the word "anonymised" replaces each
-    query."""
+    """Return a copy of the tree of a policies file, in which each query is replaced by the word
+    "anonymised"."""
     if isinstance(tree, dict):
         return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
                 for key, value in tree.items()}
@@ -415,8 +418,8 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """Return {(policy, kind of query): (label, {value: pseudonym})}. The label is the one that has
-    the names of hosts or instances in the answer to the query."""
+    """Return {(policy, kind of query): (label, {value: pseudonym})}. ``label`` is the label of the
+    query's answer whose values are names of hosts or instances."""
     migration, found = policies.migration, {}
     for policy in policies.active:
         found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
@@ -431,9 +434,12 @@ def _labels(policies, names):
 
 
 def _body(body, label, table):
-    """Return the body of an answer of Prometheus, with pseudonyms as the values of the label. Each
-    series keeps only the label that the policy uses. A value that is not a name in the snapshot
-    gets a pseudonym as well."""
+    """Return the body of an answer of Prometheus in which the values of ``label`` are replaced by
+    pseudonyms. All other labels are left out. A value that is not a name in the snapshot gets a
+    pseudonym as well.
+
+    :param table: {value: pseudonym}
+    """
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result
@@ -448,13 +454,13 @@ def _body(body, label, table):
 _AGGREGATES, _PROJECTS = 'aggregates', ('never_move_projects', 'only_evacuate_projects')
 _BY_AGGREGATE, _WINDOWS = 'aggregate_automation', 'maintenance_window'
 _FIXED_WORDS = frozenset(('move_hints', 'spread_planner', 'pack_planner'))
-"""Options whose values are kept, because the values are words of Kronos or names of planners."""
+"""Names of options whose values are kept: the values are words of Kronos or names of planners."""
 _EVERY = '*'
 
 
 def _options(options, names):
-    """Return the options, in which names are replaced by pseudonyms. Options with other texts are
-    left out."""
+    """Return the recorded options, in which names are replaced by pseudonyms. An option with any
+    other text is left out, because the text may contain names."""
     known = recorded_options.known_options()
     return {group: {name: value if _is_plain(known[group, name], value)
                     else _of_named(name, value, names)
@@ -488,8 +494,8 @@ def _window(text, names):
 
 
 def _with_strangers(table, words):
-    """Return a copy of a table of pseudonyms. It has an additional pseudonym for each of ``words``
-    that the table lacks."""
+    """Return a copy of a table of pseudonyms, with an additional pseudonym for each of ``words``
+    that is not in the table."""
     return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
             **table}
 

@@ -1,4 +1,4 @@
-"""The file ``history.json`` of a snapshot. The file has the planning history without cooldowns and
+"""The file ``history.json`` of a snapshot. The file has the planning history except cooldowns and
 quarantines, which are in ``cooldowns.json``."""
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Reports of replays as one HTML file. The file needs no other files."""
+"""Reports of replays as one HTML file, which needs no other files."""
 
 import json
 
@@ -12,7 +12,8 @@ from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
 """Maximum number of instances that the HTML report of a replay lists for each reason why instances
-were not moved. Raised, reports are larger; lowered, fewer instances are named. Not measured."""
+were not moved. The rest is only counted. Raised, reports are larger; lowered, fewer instances are
+named. Not measured."""
 
 
 class Page:
@@ -23,11 +24,11 @@ class Page:
         self._cycles = []
 
     def add(self, label: str, snapshot: Snapshot, report: CycleReport, note: str = ''):
-        """Add a report. Reports have to be added in the order of their times.
+        """Add a report. The caller adds reports in the order of their times.
 
         :param label: name of the report in the page's list
         :param snapshot: the snapshot for which the replay planned
-        :param note: sentence about the source of the options
+        :param note: sentence that says where the options of the replay come from
         """
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 

@@ -16,17 +16,16 @@ _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_que
 
 
 class RecordedMetrics:
-    """The recorded answers of Prometheus in a snapshot. The answer to a query is found by the
-    policy and the kind of the query. The PromQL of the query is not compared, because it may have
-    changed since the recording."""
+    """The answers of Prometheus that a snapshot has. The answer to a query is found by the policy
+    and the kind of the query, and not by its PromQL, which may have changed since the recording."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the recorded vector. Return an empty vector if no answer was recorded, and the
-        query is for loads of instances or for migrations.
+        """Return the recorded vector. If no answer was recorded for a query for loads of instances
+        or for migrations, return an empty vector.
 
         :raises MetricsError: the recorded answer is an error of Prometheus
         """

@@ -15,7 +15,7 @@ from kronos_nova.record.problems import Problems
 NAME = 'options.json'
 
 RecordedOptions = Mapping[str, Mapping[str, Any]]
-"""Recorded options, as {group: {option: value}}. The values are of types of JSON."""
+"""Recorded options, as {group: {option: value}}. The values have types that JSON has."""
 
 
 def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
@@ -51,8 +51,8 @@ def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path)
 
 
 def known_options() -> dict[tuple[str, str], cfg.Opt]:
-    """Return {(group, name): option} for all options of Kronos. Each deprecated name of an option
-    has an entry as well."""
+    """Return {(group, name): option} for all options of Kronos. An option has an entry for each of
+    its deprecated names, too."""
     return {(module.GROUP.name, name): opt for module in kronos_conf.GROUPS
             for opt in module.OPTS for name in _names(opt)}
 

@@ -1,4 +1,4 @@
-"""Collection of the problems of a snapshot, so that one error reports all of them."""
+"""Collection of the problems of a snapshot, so that one error can report all problems."""
 
 import pathlib
 
@@ -10,7 +10,8 @@ counted. Raised, an error can fill a screen; lowered, fewer problems are named. 
 
 
 class Problems:
-    """The problems of a snapshot. Each problem has its place in the files of the snapshot."""
+    """The problems of a snapshot. Each problem is recorded with the file and the place in the file
+    where it was found."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder

@@ -31,8 +31,7 @@ class Replayed(NamedTuple):
     :ivar name: name of the snapshot's folder
     :ivar options: source of the options, as a word for programs
     :ivar note: source of the options, as a sentence for people
-    :ivar changed: the cloud after hypothetical changes, if the report was made for such a cloud;
-        None if the report was made for the recorded cloud
+    :ivar changed: the cloud after hypothetical changes; None if the replay had no such changes
     :ivar loads: loads before and after the hypothetical changes
     """
 
@@ -155,7 +154,7 @@ def _policies(report):
 
 
 def _detail(row):
-    """Return a text about a policy that has no data or whose forecast is not used; '' for any other
+    """Return a remark on a policy that has no data, or whose forecast is not used; '' for any other
     policy."""
     if row.forecast and row.forecast.state != FORECAST_USED:
         return f'planned without its forecast: {row.forecast.detail}'

@@ -25,8 +25,8 @@ from kronos_nova.room.whatif import Changes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
-    """The maximum lengths of cooldowns and quarantines in a replay, in seconds. A longer cooldown
-    or quarantine in the snapshot is shortened. If ``quarantine`` is -1, quarantines are not
+    """The maximum seconds that cooldowns and quarantines may last in a replay. A longer cooldown or
+    quarantine in the snapshot is shortened. If ``quarantine`` is -1, quarantines are not
     shortened."""
 
     aggregate: float
@@ -35,8 +35,9 @@ class Durations:
 
 
 def folders(path) -> tuple[pathlib.Path, ...]:
-    """Return the snapshot folders in the folder ``path``, sorted by name. The name is usually a
-    time. If ``path`` itself is a snapshot, return only ``path``."""
+    """Return the snapshot folders in the folder ``path``, sorted by name. If ``path`` itself is a
+    snapshot, return only ``path``. Names are usually times, so the order is usually that of the
+    times."""
     path = pathlib.Path(path)
     inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
     return tuple(meta.parent for meta in inside) or (path,)
@@ -65,10 +66,8 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
-    """Plan a cycle for a snapshot, and return the report of the cycle. The present time of the
-    cycle is the time at which the snapshot was taken.
-
-    Samples are used whatever their age.
+    """Plan a cycle for a snapshot, and return the report of the cycle. The cycle regards the time
+    at which the snapshot was taken as the present time. Old samples are used, too.
 
     :raises ConfigurationError: a configured aggregate or planner does not exist
     """
@@ -80,8 +79,8 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """Return the recorded cloud after hypothetical changes, and the evaluation of this cloud. All
-    parameters except ``changes`` are the same as those of :func:`replay`.
+    """Return the recorded cloud after hypothetical changes, and the evaluation of this cloud. The
+    other parameters are the same as those of :func:`replay`.
 
     :param changes: the hypothetical changes
     :raises ConfigurationError: a change cannot be made, or a configured aggregate or planner does

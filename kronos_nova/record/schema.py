@@ -13,11 +13,11 @@ FORMAT = 3
 """Version (no unit) of the format of recorded snapshots. Fixed: the version changes when older
 programs cannot read the snapshots."""
 WITHOUT_OPTIONS = 2
-"""Version (no unit) of the format of a recorded snapshot that needs none of the additions of format
-3. Older programs can read such a snapshot. Fixed by these programs, which do not know format 3."""
+"""Version (no unit) of the format that is recorded for a snapshot without any data that only format
+3 has. Programs that do not know format 3 can read such a snapshot. Fixed by these programs."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
-"""Keys of rows of the inventory that format 3 added, as {table: keys}."""
+"""{table of the inventory: keys that format 3 has added to its rows}"""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
@@ -268,8 +268,8 @@ def _of_a_load(figures: list[float]) -> list[float]:
 
 Figures = Annotated[list[Figure], pydantic.Field(min_length=5, max_length=5),
                     pydantic.AfterValidator(_of_a_load)]
-"""The five figures of an instance's load in a policy. They are the seconds for which the load is
-known, its mean, its variance, its mean of about a quarter of an hour, and its covariance; see
+"""The five figures of an instance's load in a policy: the seconds for which the load is known, the
+mean, the variance, the mean over about a quarter of an hour, and the covariance. See
 :class:`kronos_nova.load.LoadStats`."""
 
 

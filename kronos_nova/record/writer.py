@@ -32,14 +32,15 @@ OPTIONAL = frozenset((
     'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
     'requires', 'cells', 'pools', 'on_cells', 'on_pages', 'devices', 'shared_cpus', 'page_kb',
     'resource_class'))
-"""Keys that are left out of a snapshot where they have their default value."""
+"""Keys that are left out of a snapshot if they have their default value."""
 
 KEYS = {'resource_class': 'class'}
-"""{name of an attribute: key in the snapshot}, for attributes whose key has another name"""
+"""{name of an attribute: key in the snapshot}, for attributes whose key is not their name"""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid',
                    'flavors': 'name'}
-"""{table that is left out where it is empty: key by which its rows are sorted}"""
+"""{table: key by which its rows are sorted}, for tables that are left out of a snapshot if they are
+empty"""
 
 NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
 
@@ -84,7 +85,7 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
     """Return {(policy, kind of query): body of the answer} for all queries of policies and of
-    migrations. Each answer is parsed once as a check, so that no malformed answer is recorded.
+    migrations. Each answer is parsed as a check, so that no malformed answer is recorded.
 
     :raises MetricsError: a query was not answered, or the answer is malformed
     """
@@ -98,8 +99,8 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
-    """Return the data of a live cloud for a snapshot. All loads are read first, so that they are of
-    about the same moment. Servers are read afterwards, because this may take minutes.
+    """Return the data of a live cloud for a snapshot. The loads are read first and at about the
+    same time. Servers are read afterwards, because this may take minutes.
 
     :param rest: further fields of :class:`Taken`
     :raises InventoryError: Nova or placement could not be read
@@ -140,8 +141,8 @@ def _private(path, flags):
 
 
 def _files(taken) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, content) of each file of a snapshot. The file meta.json comes last, so
-    that a folder that has meta.json is complete."""
+    """Yield (relative path, content) of each file of a snapshot. The file meta.json comes last. So
+    a folder that has meta.json is complete."""
     yield 'inventory.json', _inventory(taken.snapshot)
     yield 'policies.yaml', taken.policies
     yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)

@@ -1,5 +1,5 @@
-"""The context in which a service function runs. It has the caller, the configuration, and access to
-the cloud."""
+"""The context in which a service function runs: the caller, the configuration, and access to the
+control database and the cloud."""
 
 import dataclasses
 import datetime
@@ -26,13 +26,13 @@ class Context:
     """The caller of a service function, and access to the data that the function needs.
 
     who : name of the caller, which is stored with each change
-    read_cloud : function that reads the present cloud; only drains and room need it
-    read_flavors : function that reads Nova's flavors; only room needs it
-    host_api : function that makes the HostApi, which accesses single hosts; only the occupancy of a
-        host needs it
-    planner_ports : function that makes the PlannerPorts, which are the sources that planning uses
-    room_allocations : function that makes the RoomAllocations, which keep room in placement; only
-        the release of room needs it
+    read_cloud : function that reads the present cloud; needed only for drains and room
+    read_flavors : function that reads Nova's flavors; needed only for room
+    host_api : function that makes the HostApi, which accesses single hosts; needed only for the
+        occupancy of a host
+    planner_ports : function that makes the PlannerPorts, which are the sources of data for planning
+    room_allocations : function that makes the RoomAllocations, which keep room in placement; needed
+        only to release room
     """
 
     conf: cfg.ConfigOpts

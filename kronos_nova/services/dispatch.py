@@ -1,5 +1,5 @@
-"""Dispatch of requests from the API and from commands. Each request is checked, and then its
-operation is run."""
+"""Dispatch of requests from the API and from commands. Each request is checked, and then the
+operation that it asks for is run."""
 
 import datetime
 import importlib
@@ -16,20 +16,21 @@ from kronos_nova import exception
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
-"""Maximum number of characters of a text in a request to the API. A longer reason is cut; any other
-longer text is refused. Raised, tables and logs have longer lines; lowered, more of the reasons that
-operators give are cut. Chosen as the limit of reasons in the schema of the API."""
+"""Maximum number of characters of a text in a request. If the text is a reason, it is cut to this
+length. Any other longer text is refused. Raised, tables and logs have longer lines; lowered, more
+of the reasons that operators give are cut. Chosen as the limit of reasons in the schema of the
+API."""
 
 MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
            'maintenance': 'maintenance', 'report': 'report', 'room': 'room'}
 """{noun in the names of operations: module of :mod:`kronos_nova.services`}. A module is imported
-when it is first needed, because importing all of them takes most of a command's time."""
+when it is first needed, because the import of all modules takes most of a command's time."""
 
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
-"""Exceptions for Nova, placement or Prometheus when they do not answer. Any other exception is a
-refusal, or a fault of Kronos."""
+"""Exceptions that mean that Nova, placement or Prometheus does not answer. Any other exception
+means that the request is refused, or is a fault of Kronos."""
 
 
 def function_of(operation: Operation) -> Callable[[Context, Request], Response | None]:

@@ -32,10 +32,11 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises NotInScope: a host is in no aggregate for which Kronos plans
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
     :raises DrainPending: a host is being drained, or waits to be released
-    :raises DrainRefused: no server can leave its host, an aggregate would have no host left that
-        takes servers, or some servers could no longer restart after the loss of another host
-    :raises RequestRefused: the deadline is over, no host is named, or the policies file cannot be
-        read
+    :raises DrainRefused: no server can leave its host; or an aggregate would have no host left that
+        takes servers; or some servers could no longer restart elsewhere after the loss of another
+        host
+    :raises RequestRefused: the deadline has passed, no host is named, or the policies file cannot
+        be read
     """
     # Imported late: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.drain import orders
@@ -82,8 +83,8 @@ def release(context: Context, request: OneHost) -> contract.Drain:
 
 
 def occupied(context: Context, request: OneHost) -> contract.Occupancy:
-    """Return the servers that still occupy a host. A server that has left the host still counts
-    until its migration is settled.
+    """Return the servers that still occupy a host. A server that was migrated or resized to another
+    host still counts until the migration is confirmed or reverted.
 
     :raises HostNotFound: Nova has no such host
     """

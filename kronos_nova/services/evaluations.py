@@ -17,9 +17,9 @@ from kronos_nova.services.context import Context
 
 MOST_POINTS = 480
 """Maximum number of points in the chart of an aggregate's imbalance over time. If there are more
-evaluations, each point stands for several of them, and shows the highest imbalance. Raised,
-responses are larger; lowered, short peaks look longer. Chosen as one point for every second pixel
-of a wide chart."""
+evaluations, they are divided into groups, and each group is a point with the highest imbalance of
+the group. Raised, responses are larger; lowered, short peaks look longer. Chosen as one point for
+every second pixel of a wide chart."""
 
 
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:
@@ -61,7 +61,8 @@ def _host(load, scored_by):
 
 
 def history(context: Context, request: contract.ShowHistory) -> contract.History:
-    """Return the imbalances of an aggregate that its evaluations found between two times.
+    """Return the imbalances of an aggregate over time: the results of its evaluations between two
+    times.
 
     :raises NotInScope: Kronos does not plan for this aggregate
     """

@@ -40,8 +40,9 @@ def show(context: Context, request: OneHost) -> contract.Host:
 
 
 def _found(context):
-    """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score. Only
-    aggregates that Kronos plans are included, so a host may have an empty dict."""
+    """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score. The
+    inner dict has only aggregates for which Kronos plans; it is empty if the host is in none of
+    them."""
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
     for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():

@@ -23,7 +23,8 @@ class InProcessClient:
         self._context = context
 
     def call(self, operation: Operation, request: Request) -> Response | None:
-        """Run an operation in this process, and convert its exceptions to those of the contract.
+        """Run an operation in this process. An exception of the operation is converted to an
+        exception of the contract.
 
         :raises Refused: the operation is refused
         :raises StopPending: the stop is in force, but is not in the control database yet
@@ -48,8 +49,8 @@ class InProcessClient:
 
 
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
-    """Raise an error for a request that the API would refuse. The check is needed because structs
-    do not validate their values when they are made in Python.
+    """Raise an error for a request that the API would refuse. This check is needed in Python,
+    because msgspec structs are validated only when they are decoded.
 
     :raises Refused: a field is out of the bounds of the contract
     """

@@ -14,10 +14,10 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.context import Context
 
 SILENT = datetime.timedelta(seconds=30)
-"""Time (30 seconds) without a sign of life after which the process of a maintenance counts as dead.
-Another process may then run the maintenance. Raised, a maintenance whose process died waits longer;
-lowered, a maintenance is taken from a process that is only reading a large cloud. Chosen as several
-times the interval between two checks of a running maintenance."""
+"""Time (30 seconds) without a sign of life after which the process that runs a maintenance counts
+as dead. Another process may then run the maintenance. Raised, a maintenance whose process died
+waits longer; lowered, a process that is alive, but is reading a large cloud, may lose its
+maintenance. Chosen as several times the interval between two checks of a running maintenance."""
 
 
 def show(context: Context, _request: Request) -> contract.Maintenance:
@@ -66,13 +66,13 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
 
 def is_run(context: Context, found: m.Maintenance) -> bool:
-    """Return whether a process that is alive runs a maintenance. Return false if no process runs
-    the maintenance, or if its process is dead."""
+    """Return whether a process that is alive runs a maintenance. The result is False if no process
+    runs it, or if its process counts as dead."""
     return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
 
 
 def _to(context, state):
-    """Bring the maintenance in progress to a state.
+    """Bring the maintenance in progress to the state ``state``.
 
     :raises MaintenanceNotFound: no maintenance is in progress, or it has ended meanwhile
     """

@@ -60,10 +60,10 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """Return moves as structs ``cls`` of the contract. A struct has the name of the server, the
-    progress and the estimated end of the move.
+    """Return moves as structs ``cls`` of the contract. Each struct has, in addition to the data of
+    the move, the name of the server, the progress and the estimated end of the move.
 
-    :param more: further fields of ``cls``; their values are the same for all moves
+    :param more: further fields of ``cls``; each has the same value for all moves
     """
     observed = functools.cache(journal.Journal(database, 'observer').durations)
     now = database.utcnow()
@@ -76,8 +76,8 @@ def views(database: Database, found: Collection[moves.MoveRecord],
 
 
 def _future(end, now):
-    """Return the estimated end of a move; None if the estimated end has passed, because the real
-    end is then not known."""
+    """Return the estimated end of a move; None if that time has already passed, because then no
+    estimate is known."""
     return end if end is not None and end > now else None
 
 

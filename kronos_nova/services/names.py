@@ -1,4 +1,4 @@
-"""Look-up of servers by name or uuid, and of the reasons why servers stayed."""
+"""Search for servers by name or uuid, and for the reasons why servers stayed on their hosts."""
 
 from typing import NamedTuple
 
@@ -31,8 +31,8 @@ def uuid_of(context: Context, server: str) -> str:
 
 
 class Stay(NamedTuple):
-    """The reason why a server stayed on its host in the last evaluation of its aggregate.
-    ``detail`` is an additional text; '' if there is no such text."""
+    """The reason why the last evaluation of an aggregate left a server on its host. ``detail`` is
+    an additional text; '' if there is no such text."""
 
     reason: str
     aggregate: str
@@ -50,9 +50,9 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return the Immovable of a server that Nova cannot migrate live. It has the reason, and says
-    how Nova can move the server. Return None if Nova can migrate the server live. The result is
-    that of the last evaluation."""
+    """Return the Immovable of a server that Nova cannot migrate live; None if Nova can migrate the
+    server live. The Immovable is from the last evaluation. It has the reason, and says whether Nova
+    can move the server cold."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

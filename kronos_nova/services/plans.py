@@ -43,8 +43,8 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
 
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
-    :raises RequestRefused: the plan has no move with a given number, both lists of numbers are
-        given, or the level of the plan's aggregate does not permit that approved plans run
+    :raises RequestRefused: a number is not that of a move of the plan; or both lists of numbers are
+        given; or approved plans may not run at the level of the plan's aggregate
     """
     journal = context.journal()
     plan = journal.plan(request.plan)

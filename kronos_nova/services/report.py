@@ -1,5 +1,6 @@
-"""The report: sums of moves and of loads of hosts over a time. The report compares the loads with
-two others: the loads before the first move, and an estimate of the loads without moves."""
+"""The report: sums of moves and of loads of hosts over a time. The report also compares the loads
+after the first completed move with two others: the loads before this move, and an estimate of the
+loads without moves."""
 
 import collections
 import dataclasses
@@ -22,7 +23,7 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
 """Names of the fields of a report that are sums of loads."""
 
 Key = tuple[str | None, str | None, str | None]
-"""The key of a sum: (month, project, aggregate). An element is None where sums are not grouped by
+"""The key of a sum: (month, project, aggregate). An element is None if the sums are not grouped by
 it."""
 
 
@@ -105,8 +106,8 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """Compare the load in the days after the first move with the load in as many days before it.
-    The day of the first move is in neither of these times."""
+    """Return a comparison of the load after the first completed move with the load before it. Both
+    times have the same number of days. The day of the move is in neither of them."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -141,12 +142,14 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return the LoadOfTime of some days, which has the hot and contended minutes a day; None if no
-    evaluation covers these days.
+    """Return the LoadOfTime of some days; None if no evaluation covers these days. A LoadOfTime has
+    the hot minutes a day (a host has a score above 0.9) and the contended minutes a day (a server
+    is on a full host).
 
     :param loads: list with the LoadSum of these days; empty if there is none
-    :param covered: name of the field with the seconds for which the fields ``hot`` and
-        ``contended`` are known
+    :param covered: name of the field with the seconds for which ``hot`` and ``contended`` are known
+    :param hot: name of the field with the hot seconds
+    :param contended: name of the field with the contended seconds
     """
     [total] = loads or [None]
     seconds = total and getattr(total, covered)

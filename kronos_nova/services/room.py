@@ -1,4 +1,4 @@
-"""Operations on room for new servers. They count the servers that fit, check losses of hosts and
+"""Operations on room for new servers. They count the servers that fit, evaluate losses of hosts and
 other hypothetical changes, and request or release room."""
 
 import collections
@@ -37,14 +37,15 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.room.whatif import Changed
 
 HISTORY = datetime.timedelta(days=28)
-"""Time (28 days) whose counts of slots are used for a trend. A slot is room for one more server of
-a flavor. Raised, a change of the trend is seen later; lowered, single weeks count more. Chosen
-because four weeks have every weekday equally often."""
+"""Time (28 days) from which slot counts are used for a trend. A slot is room for one more server of
+a flavor. Each evaluation counts the slots, and the trend estimates when none will be left. Raised,
+a change of the trend is seen later; lowered, single weeks count more. Chosen because four weeks
+have every weekday equally often."""
 RELEASES = 10
 """Maximum number of attempts to release room that is kept for new servers. An attempt fails if an
 evaluation changes the state of the room at the same time. Raised, a command may take longer;
 lowered, a command may fail although a further attempt would succeed. Chosen because an evaluation
-changes the state only a few times."""
+changes the state of the room only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
@@ -78,10 +79,10 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return the number of servers of each shape that would fit after moves that make room for this
-    shape.
+    """Return, for each shape (the resources of one server), the number of servers of this shape
+    that would fit after moves that make room for them.
 
-    :param wanted: shapes; a shape is the resources of one server
+    :param wanted: the shapes
     :returns: {position of a shape in ``wanted``: number of servers}; empty if the request permits
         no moves
     """
@@ -99,7 +100,8 @@ def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Aske
 
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
-    """Return, for each host, whether all its servers would restart elsewhere if the host were lost.
+    """Return, for each host, whether all its servers would restart on other hosts if the host were
+    lost.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a host does not exist, or is not in the aggregate
@@ -144,8 +146,8 @@ def _checked(context: Context,
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
-    """Return the moves that join fragments of free room, and the numbers of servers that fit before
-    and after these moves.
+    """Return the moves that join fragments of free room, so that more servers of a flavor fit. The
+    numbers of servers that fit before and after these moves are returned as well.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -163,7 +165,7 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
 
 
 def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.ChangedLoad:
-    """Return the load and the moves that an evaluation would find after hypothetical changes.
+    """Return the load after hypothetical changes, and the moves that an evaluation would then plan.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
@@ -219,10 +221,11 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
-    """Return the Limits of a plan with at most ``moves`` moves. The time limit counts from this
-    call.
+    """Return the Limits of a plan with at most ``moves`` moves. The time limit counts from the time
+    of this call.
 
-    :param parts: number of plans that share the time limit of one plan
+    :param parts: number of plans that are made one after the other, and share the time limit of one
+        plan
     """
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.planners.base import Limits
@@ -247,11 +250,11 @@ def _named_moves(moves: Sequence['RoomMove | PlannedMove'],
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The cloud that a request is about.
+    """The cloud for which a request is evaluated.
 
     snapshot : the cloud after the hypothetical changes of the request
     before : the cloud before these changes
-    changed : the result of the changes
+    changed : the Changed, which has all results of the changes
     outcome : the effects of the changes, as a struct of the contract
     operator_rules : rules of operators in the policies file
     flavors : function that returns Nova's flavors; it reads the flavors only once
@@ -266,8 +269,8 @@ class _Asked:
 
 
 def _cloud(context: Context, request: contract.Changes) -> _Asked:
-    """Return the cloud of a request after its hypothetical changes. A request may be limited to the
-    hosts of one aggregate.
+    """Return the cloud for which a request is evaluated, after the hypothetical changes of the
+    request. If the request names an aggregate, the cloud has only the hosts of this aggregate.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
@@ -302,8 +305,8 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
            moves: bool = False):
     """Return the rules that decide which servers fit on which hosts.
 
-    :param moves: whether the servers are moved or started. True adds the checks that apply only to
-        moves
+    :param moves: whether servers are moved to the hosts. True adds the checks that apply only to
+        moves. False is for servers that start on the hosts
     """
     from kronos_nova.constraints.base import ConstraintRules  # imported late, as above
     from kronos_nova.cycle.options import packs_numa_cells
@@ -317,9 +320,9 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
 
 def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
-    """Return {flavor: trend of the number of further servers of the flavor that fit into the
-    request's aggregate}. The result is empty for a request without an aggregate, with a project, or
-    with hypothetical changes."""
+    """Return {flavor: Trend}. A Trend estimates when no further server of the flavor will fit into
+    the request's aggregate. The result is empty for a request without an aggregate, with a project,
+    or with hypothetical changes."""
     from kronos_nova.room import trend  # imported late, as above
     if request.aggregate is None or request.project or any(
             (request.ratio, request.add, request.lose, request.boot)):
@@ -341,11 +344,12 @@ def _slots(found, after, trend, after_moves):
 
 
 def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
-    """Request room for new servers. Moves make the room, which is then kept for these servers.
+    """Request room for new servers. Moves make the room if necessary. The room is then kept for
+    these servers.
 
     :raises NotInScope: the aggregate does not exist, or Kronos does not plan for it
-    :raises RequestRefused: there is no such flavor, no aggregate is named and several are in scope,
-        or some servers could no longer restart after the loss of a host
+    :raises RequestRefused: there is no such flavor; or no aggregate is named and several are in
+        scope; or some servers could no longer restart elsewhere after the loss of a host
     """
     from kronos_nova.cycle import aggregates  # imported late, as above
     from kronos_nova.room import keeping
@@ -380,8 +384,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if fewer losses of hosts would be covered after some moves. The loss of a host
-    is covered if all its servers would restart elsewhere.
+    """Raise an error if the loss of a host is covered now, but would not be covered after some
+    moves. The loss of a host is covered if all its servers would restart elsewhere.
 
     :raises RequestRefused: after the moves some losses would no longer be covered
     """
@@ -431,7 +435,7 @@ def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
 
 
 def show(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Return a hold, which is a request for room together with the room that is kept for the
+    """Return a hold. A hold is a request for room, together with the room that is kept for the
     request.
 
     :raises HoldNotFound: there is no such hold
@@ -473,8 +477,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Remove the allocations of a hold that has ended. The uuids of their consumers stay recorded
-    until an evaluation has checked that no consumer has allocations."""
+    """Remove the allocations of a hold that has ended. The uuids of the consumers stay recorded
+    until an evaluation has checked that these consumers have no allocations."""
     if not found.consumers:
         return
     try:

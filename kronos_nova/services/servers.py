@@ -1,4 +1,4 @@
-"""Operations on servers: list servers, and explain why a server was moved or stays."""
+"""Operations on servers: list servers, and explain why a server was moved or stays on its host."""
 
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
@@ -35,7 +35,7 @@ def list_servers(context: Context, request: contract.ListServers) -> contract.Se
 
 
 def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:
-    """Return the reasons why a server was moved or stays, and its past moves.
+    """Return the reasons why a server was moved or stays on its host, and its past moves.
 
     :raises ServerNotFound: no server with this name or uuid is known
     :raises ServerAmbiguous: several servers have this name
@@ -87,8 +87,8 @@ def _planned(context, uuid):
 
 
 def _explained(context, found):
-    """Return moves as structs of the contract. A struct has the imbalances that the plan of the
-    move expected, and the best alternative to the move."""
+    """Return moves as structs of the contract. A struct has, in addition to the data of the move,
+    the imbalances that the plan expected, and the best alternative to the move."""
     journal = context.journal()
     of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
     as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(

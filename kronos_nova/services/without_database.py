@@ -1,5 +1,5 @@
-"""Operations that work without the control database. There are two: to set a stop, and to end a
-stop that is not in the database yet."""
+"""Operations that work without the control database: to set a stop, and to end a stop that is not
+in the database yet."""
 
 from typing import NoReturn
 
@@ -31,12 +31,13 @@ class WithoutDatabase:
         self._error = error
 
     def call(self, operation: Operation, request: Request) -> NoReturn:
-        """Run an operation without the control database, if this is possible. In every case an
-        exception is raised, which reports the result.
+        """Run an operation without the control database, if this is possible. The method always
+        raises an exception, and the text of the exception is the result.
 
         :raises StopPending: the operation was a stop; the stop is in force, but is not in the
             database yet
-        :raises Unreachable: the operation needs the control database
+        :raises Unreachable: the operation needs the control database. If the operation was to end
+            stops, the text lists the stops that were ended before they were in the database
         :raises KronosException: the operation is refused
         """
         # A request that the database would refuse in any case is refused here, too.
