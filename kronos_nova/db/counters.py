@@ -64,8 +64,8 @@ class Counters:
 
     @retried
     def note_audit(self, findings: Mapping[str, int], now: float) -> None:
-        """Save the figures of an audit of all allocations, in place of the figures of the earlier
-        audit.
+        """Save the results of an audit of all allocations. They replace the results of the audit
+        before.
 
         :param findings: {kind: number of findings}; kinds without findings have the number 0
         :param now: Unix seconds
@@ -79,10 +79,10 @@ class Counters:
 
 
 def add(session, name, amount=1.0, **labels):
-    """Add ``amount`` to a total within a transaction.
+    """Add ``amount`` to a total, within a transaction of the caller.
 
-    A transaction that adds to several totals adds to them in the order of their names, so that two
-    transactions do not deadlock.
+    If a transaction adds to several totals, it has to add to them in the order of their names.
+    Otherwise two transactions may deadlock.
     """
     key = {'name': name, 'labels': json.dumps(labels, sort_keys=True)}
     if _increase(session, key, amount):

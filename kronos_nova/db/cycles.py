@@ -31,10 +31,10 @@ if its clock is this many seconds behind."""
 
 
 class Cycles:
-    """Times and results of the last evaluation of each aggregate.
+    """The times and results of the last evaluation of each aggregate.
 
-    A time that is further in the future than the longest pause between evaluations was written by a
-    wrong clock. No worker waits for a time that a wrong clock wrote.
+    If a time is further in the future than the longest pause between evaluations, a wrong clock
+    wrote it. No worker waits for such a time.
     """
 
     def __init__(self, database):

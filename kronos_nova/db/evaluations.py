@@ -48,9 +48,9 @@ class Evaluations:
     @retried_as_update
     def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
-        """Save the measurements of an evaluation. The new loads of the aggregate's hosts replace
-        the stored loads. A point is added to the aggregate's history, and the loads are added to
-        the sums of the day."""
+        """Save the measurements of an evaluation. The loads of the aggregate's hosts replace the
+        loads of the evaluation before. A point is added to the aggregate's history. The loads are
+        added to the sums of the day."""
         row = models.EvaluationRow
         with self.database.writer() as session:
             before = session.scalar(sa.select(sa.func.max(row.at)).where(
@@ -120,8 +120,8 @@ class Evaluations:
     @retried
     def slots_since(self, aggregate: str, since: datetime.datetime
                     ) -> dict[str, list[tuple[datetime.datetime, int]]]:
-        """Return {flavor: [(time, number of further servers of the flavor that fitted into the
-        aggregate)]}.
+        """Return {flavor: [(time, slots)]} since a time. Slots are the number of further servers of
+        the flavor that fitted into the aggregate.
 
         Each number was computed by the evaluation at that time. Only the newest :data:`MOST_POINTS`
         evaluations are read.

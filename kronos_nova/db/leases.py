@@ -41,8 +41,8 @@ class Leases:
 
     @retried
     def hold(self, name, seconds):
-        """Take or renew the lease of the work ``name`` for ``seconds``. A process that holds the
-        lease may call this function again.
+        """Take or renew the lease of the work ``name`` for ``seconds``. If this process already
+        holds the lease, the lease is renewed.
 
         :returns: whether this process holds the lease now
         """

@@ -40,7 +40,8 @@ _SIZES = {
     'postgresql': 'SELECT pg_database_size(current_database())',
     'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
              'WHERE table_schema = DATABASE()'}
-"""Query for the size of the database, by SQL dialect. MySQL's figure is some seconds old."""
+"""{SQL dialect: query for the size of the database in bytes}. The result of MySQL is some seconds
+old."""
 
 
 @retried

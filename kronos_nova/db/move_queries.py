@@ -67,7 +67,8 @@ def oldest_end(database: Database) -> datetime.datetime | None:
 
 @retried
 def knows_server(database: Database, uuid: str) -> bool:
-    """Return whether the control database has a move, a quarantine or a refusal of a server."""
+    """Return whether the control database has a move or a quarantine of a server, or a record that
+    Nova refused hosts for the server."""
     with database.reader() as session:
         return any(session.scalar(sa.select(sa.literal(1)).where(
             row.instance_uuid == uuid).limit(1)) for row in (

@@ -102,6 +102,6 @@ def _fresh(session, model, uuid):
 
 
 def _same(row, payload, but):
-    """Return {name: value} of those columns of a row that have the name of a field of a payload.
-    Names in ``but`` are left out."""
+    """Return {name: value} of the columns of a row whose names are also fields of a payload. Names
+    in ``but`` are left out."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

@@ -45,9 +45,9 @@ CORRECTION_INTERVAL = datetime.timedelta(minutes=1)
 wrote are in force for longer; lowered, the database has more queries. Not measured."""
 
 PAUSE = datetime.timedelta(seconds=5)
-"""Time (5 seconds) between two deletions while more rows are too old. Raised, many old rows are
-deleted more slowly; lowered, the database has more load. Chosen so that, with BATCH, 8 million rows
-of a table are deleted a day."""
+"""Time (5 seconds) between two deletions while rows that are too old are left. Raised, many old
+rows are deleted more slowly; lowered, the database has more load. Chosen so that, with BATCH, 8
+million rows of a table are deleted a day."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ class Schedulers:
 
     def all_filter(self) -> bool:
         """Return whether KronosFilter is enabled in every worker process of nova-scheduler that
-        reports. Return False if no process reports. A nova-scheduler without Kronos does not
-        report."""
+        reports. The result is False if no process reports. A nova-scheduler in which Kronos is not
+        installed does not report."""
         roles = {role for _name, role, _heard_at in Journal(self._database, '').workers(
             self._database.utcnow() - HEARD_WITHIN) if role in (FILTERING, NOT_FILTERING)}
         return roles == {FILTERING}

@@ -1,12 +1,12 @@
 """The time that all hosts share, which is the time of the control database.
 
-Times that several hosts compare are all taken from this clock, and not from the clocks of hosts.
-Each process reads the time of the database every few seconds, and continues from it with its own
-monotonic clock. So a step of the host's clock has no effect.
+Times that several hosts compare are all taken from this clock, not from the clocks of hosts. Each
+process reads the time of the database every few seconds. In between, the process counts on with its
+own monotonic clock. So a change of the host's clock has no effect.
 
-On SQLite, which serves one host, the database's clock is the clock of that host. Each node of a
-Galera cluster has its own clock, so these times serve only for intervals of minutes and more. They
-never decide whether a process lives (see kronos_nova.executor.liveness).
+On SQLite, which serves one host, the database's clock is the clock of that host. In a Galera
+cluster, each node has its own clock. So these times are exact enough only for intervals of minutes
+and more. They never decide whether a process is alive (see kronos_nova.executor.liveness).
 """
 
 import datetime

@@ -64,7 +64,7 @@ class Stopping:
 
     @retried
     def knows(self, switch) -> bool:
-        """Return whether a stop was already recorded, by this process or by another one."""
+        """Return whether any process has already recorded a stop in the control database."""
         event = models.SwitchEventRow
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.count()).where(

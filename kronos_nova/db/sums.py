@@ -1,8 +1,8 @@
-"""Sums of moves and of loads of hosts, by day. They are kept longer than the moves and evaluations
-themselves.
+"""Sums of moves and of loads of hosts, by day. The sums are kept longer than the moves and
+evaluations themselves.
 
-A move is added to the sums of its day in the transaction that deletes it, so that each move is
-counted once, either in the journal or in the sums.
+A move is added to the sums of its day in the transaction that deletes it from the journal. So each
+move is counted once: either in the journal or in the sums.
 """
 
 import collections
@@ -78,7 +78,8 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', 'replayed_secon
 
 
 def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
-    """Add moves that are about to be deleted to the sums of their days."""
+    """Add moves to the sums of their days. The caller deletes these moves in the same
+    transaction."""
     move, row = models.MoveRow, models.MoveSumRow
     found: dict[tuple, collections.Counter] = collections.defaultdict(collections.Counter)
     for each in session.execute(sa.select(

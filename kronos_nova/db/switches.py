@@ -82,8 +82,7 @@ class SwitchBoard:
     @retried
     def untold(self) -> list[Switch]:
         """Return the changes of switches that were not logged yet, the oldest first. Each change is
-        returned only once. If several processes call this function, only one of them gets the
-        change."""
+        returned only once, and to only one process."""
         with self.database.reader() as session:
             waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()

@@ -117,7 +117,7 @@ class CycleScheduler:
 
     def tick(self):
         """Check whether the child has finished its cycle. If no child plans, start a cycle for the
-        aggregates that are due. If none is due, check the idle child."""
+        aggregates that are due. If none is due, end a child that has been idle for too long."""
         if self.child is not None:
             self._check_child()
         if self.child is None:

@@ -9,7 +9,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
-"""Health score (no unit) of an aggregate without any problem. Fixed, so that a score can be read as
+"""Health score (no unit) of an aggregate that has no problem. Fixed, so that a score can be read as
 a percentage."""
 
 IMBALANCE = 40.0

@@ -352,8 +352,8 @@ def _pause(switch):
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
-    """Return {aggregate: AggregateReport of the aggregate's last evaluation}. Aggregates without a
-    report are left out."""
+    """Return {aggregate: AggregateReport of its last evaluation}. Aggregates without a report are
+    left out."""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 

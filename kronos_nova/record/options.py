@@ -51,8 +51,8 @@ def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path)
 
 
 def known_options() -> dict[tuple[str, str], cfg.Opt]:
-    """Return {(group, name): option} for all options of Kronos. An option has an entry for each of
-    its deprecated names, too."""
+    """Return {(group, name): option} for all options of Kronos. The keys include the deprecated
+    names of options."""
     return {(module.GROUP.name, name): opt for module in kronos_conf.GROUPS
             for opt in module.OPTS for name in _names(opt)}
 

@@ -17,7 +17,8 @@ from kronos_nova.services.context import Context
 
 
 def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
-    """Return a page of moves, for example of one server, plan or aggregate.
+    """Return a page of moves. The request may select moves, for example those of one server, plan
+    or aggregate.
 
     :raises MoveNotFound: the marker is not the uuid of a move
     :raises ServerNotFound: no server with this name or uuid is known

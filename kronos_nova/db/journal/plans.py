@@ -317,8 +317,9 @@ def _refuse_second_plan(session, aggregate):
 
 def _still(session, uuid, states, now):
     """Return the row of a plan that is still in one of ``states``.
+
     :raises PlanNotFound: there is no such plan
-    :raises PlanNotWaiting: the plan is in another state, or too old
+    :raises PlanNotWaiting: the plan is in another state, or is too old
     """
     plan = rows.find(session, models.PlanRow, uuid, exception.PlanNotFound(plan=uuid))
     if plan.state not in states:

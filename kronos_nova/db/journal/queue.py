@@ -113,10 +113,12 @@ class Queue:
         - it depends on a move that did not succeed
         - another move of its group did not succeed, and no other move of the group has begun
 
-        A move that waits for another try ends as failed, unless an operator aborted it.
+        A move whose last attempt failed and that waits for another attempt becomes FAILED, unless
+        an operator aborted it. All other moves become ABANDONED.
 
         :param forbidden: {uuid of a plan: reason why the plan may not continue}
-        :returns: MoveRecords, now ABANDONED, or FAILED and not settled
+        :returns: MoveRecords of the moves, now ABANDONED or FAILED. The consequences of FAILED
+            moves are not recorded yet
         """
         forbidden = forbidden or {}
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -137,7 +139,8 @@ class Queue:
         """Give up some planned moves, and record a separate reason for each move.
 
         :param reasons: {uuid of a move: reason}
-        :returns: MoveRecords, now ABANDONED, or FAILED and not settled
+        :returns: MoveRecords of the moves, now ABANDONED or FAILED. The consequences of FAILED
+            moves are not recorded yet
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             query = rows.moves_in((moves.PLANNED,)).where(models.MoveRow.uuid.in_(reasons))
@@ -153,7 +156,7 @@ class Queue:
 
     @retried
     def request_abort(self, uuid, who, now):
-        """Request that the worker of a move aborts the move, and record the user who requested it.
+        """Request that the worker of a move aborts the move. The user who requested it is recorded.
 
         :raises MoveNotFound: there is no such move
         :raises MoveEnded: the move has ended

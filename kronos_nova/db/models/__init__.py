@@ -80,7 +80,7 @@ HOMES = {
     'SerializationLockRow': 'workers',
     'WorkerRow': 'workers',
 }
-"""{class of the rows of a table: module of this package that defines the class}"""
+"""{class of a table: module of this package that defines the class}"""
 
 
 def metadata() -> 'sa.MetaData':
