@@ -121,8 +121,8 @@ class Cycles:
 
     @retried
     def fail(self, aggregates, now, interval):
-        """Record that the last evaluation of some aggregates failed, and postpone the next one. An
-        evaluation has failed if its process died before the evaluation ended. Aggregates whose last
+        """Record that the last evaluation of some aggregates failed, because its process died
+        before the evaluation ended. The next evaluation is postponed. Aggregates whose last
         evaluation has ended are not changed.
 
         :param interval: seconds between evaluations that succeed; also the pause after the first
@@ -142,8 +142,8 @@ class Cycles:
 
     @retried
     def failed(self):
-        """Return the names of the aggregates whose last evaluation failed, which means that its
-        process died before the evaluation ended."""
+        """Return the names of the aggregates whose last evaluation failed. An evaluation has failed
+        if its process died before the evaluation ended."""
         with self.database.reader() as session:
             return set(session.scalars(sa.select(models.CycleRow.aggregate).where(
                 models.CycleRow.failures > 0)))
@@ -183,7 +183,8 @@ class Cycles:
 
 def _is_after(column, time, now, seconds):
     """Return an SQL condition on the time in ``column``. The condition is true for a time that is
-    later than ``time``, and at most ``seconds`` later than ``now``."""
+    later than ``time``, but at most ``seconds`` + :data:`CLOCKS_APART` seconds later than
+    ``now``."""
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 

@@ -104,7 +104,7 @@ class Drains:
 
     @retried
     def note(self, drain: Drain, states, **values) -> bool:
-        """Save the columns ``values`` of a drain, if it is still in one of ``states``.
+        """Save the columns ``values`` of a drain, if the drain is still in one of ``states``.
 
         :returns: whether the columns were saved
         """
@@ -115,7 +115,7 @@ class Drains:
 
     @retried
     def enter(self, drain: Drain, states, new, **values) -> bool:
-        """Bring a drain to the state ``new``, if it is still in one of ``states``.
+        """Bring a drain to the state ``new``, if the drain is still in one of ``states``.
 
         :returns: whether the state was changed
         :raises IllegalDrainTransition: the new state may not follow one of ``states``

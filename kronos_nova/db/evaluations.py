@@ -23,9 +23,9 @@ one evaluation every half minute."""
 
 COVERED = datetime.timedelta(hours=1)
 """Maximum time (1 hour) for which the loads of one evaluation count in the sums of the day. The
-loads count for the time since the previous evaluation. Raised, the loads of one evaluation count
-for more of a long time without evaluations; lowered, more of such a time is missing in the sums.
-Chosen as the longest pause after a failed evaluation."""
+loads count for the time since the previous evaluation. Raised, more of a long time without
+evaluations gets the loads of the evaluation after it; lowered, more of a long time without
+evaluations is missing in the sums. Chosen as the longest pause after a failed evaluation."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:

@@ -75,7 +75,8 @@ class Holds:
 
     @retried
     def note(self, hold: Hold, **values: Any) -> bool:
-        """Save the columns ``values`` of a hold, unless its state has changed since it was read.
+        """Save the columns ``values`` of a hold, unless the state of the hold has changed since the
+        hold was read.
 
         :returns: whether the columns were saved
         """

@@ -20,7 +20,7 @@ ENDS = {moves.COMPLETED: n.MOVE_END, moves.FAILED: n.MOVE_ERROR, moves.ABANDONED
 
 
 def plan(session, uuid, event_type, now):
-    """Record a notification about a change of a plan."""
+    """Record a notification that a plan has changed."""
     if not is_announced(session):
         return
     row, move = _fresh(session, models.PlanRow, uuid), models.MoveRow
@@ -37,7 +37,7 @@ def step(session, uuids, states, now, detail, has_failed):
     without an event type.
 
     :param states: (old state, new state)
-    :param has_failed: whether a try of the moves has failed
+    :param has_failed: whether the cause of the change is that an attempt at the moves failed
     """
     event_type = event_of(*states, has_failed)
     if event_type is None or not is_announced(session):

@@ -37,8 +37,8 @@ holds locks for more than a few milliseconds; lowered, it takes longer until all
 deleted. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)
-"""Time (10 minutes) between two searches for rows that are too old. Raised, such rows stay longer;
-lowered, the database has more queries. Not measured."""
+"""Time (10 minutes) between two searches for rows that are too old. Raised, rows that are too old
+stay longer; lowered, the database has more queries. Not measured."""
 
 CORRECTION_INTERVAL = datetime.timedelta(minutes=1)
 """Time (1 minute) between two searches for times in the future. Raised, times that a wrong clock

@@ -148,7 +148,8 @@ class Sums:
     @retried
     def moves(self, since: datetime.date, until: datetime.date, by: Collection[str],
               **wanted: str | None) -> list[MoveSum]:
-        """Return the sums of deleted moves from day ``since`` to day ``until``, both included.
+        """Return the sums of moves that were deleted from the journal, from day ``since`` to day
+        ``until``, both included. The day of a move is the day of its end.
 
         :param by: keys of :data:`BY` by which the sums are grouped
         :param wanted: {column: value that it must have}; None permits any value

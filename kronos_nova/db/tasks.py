@@ -30,7 +30,7 @@ class Tasks:
 
     @retried_unless_away
     def announce(self, key: str, instance_uuid: str) -> None:
-        """Record that this worker prepares a migration, before Nova has a record of it.
+        """Record that this worker prepares a migration, before Nova has a record of the migration.
 
         :param key: a new uuid, which identifies the task until the task begins
         """
@@ -40,8 +40,8 @@ class Tasks:
     def begin(self, key: str, migration_uuid: str) -> bool:
         """Record the migration of an announced task, before anything is changed for the migration.
 
-        :returns: whether this worker may continue; False if the worker was regarded as dead and
-            must stop
+        :returns: whether this worker may continue; False if another process has taken the task
+            away, because this worker seemed to be dead
         """
         return self._turn(key, tasks.ANNOUNCED, tasks.BEGUN, migration_uuid=migration_uuid)
 
@@ -49,8 +49,8 @@ class Tasks:
     def hand_over(self, migration_uuid: str) -> bool:
         """Record that the request to the source compute is about to be sent.
 
-        :returns: whether this worker may continue; False if the worker was regarded as dead and
-            must stop
+        :returns: whether this worker may continue; False if another process has taken the task
+            away, because this worker seemed to be dead
         """
         return self._turn(migration_uuid, tasks.BEGUN, tasks.HANDED_OVER)
 

@@ -137,8 +137,9 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
-    """End stops that are not in the control database yet: those in a file on this host, and by a
-    message those of all executors. Nothing is done if this host has no such stop.
+    """End stops that are not in the control database yet. The stops in the file of this host are
+    removed, and a message asks all executors to remove their stops. Nothing is done if this host
+    has no such stop.
 
     :param set_by: operator whose stops are ended; None for all operators
     :returns: the Switches of the stops of this host that ended
@@ -150,8 +151,8 @@ def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.
 
 def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
         list[pending_stops.PendingStop], list[str]]:
-    """End stops that are not in the control database yet: those in a file on this host, and by a
-    message those of all executors.
+    """End stops that are not in the control database yet. The stops in the file of this host are
+    removed, and a message asks all executors to remove their stops.
 
     :param set_by: operator whose stops are ended; None for all operators
     :returns: (stops of this host that ended, sentences about problems). There is a sentence if the

@@ -2,9 +2,9 @@
 kept.
 
 A pseudonym has a number. For each kind of object, such as hosts or servers, the numbers begin at 1
-and follow the sorted order of the original names. So the pseudonyms have the same order as the
-names. Planners decide ties by the order of names and uuids, so they make the same plan for the
-anonymised snapshot, with other names.
+and follow the sorted order of the original names. So the pseudonyms of hosts and servers are sorted
+in the same way as their names. Planners decide ties by the order of names and uuids. So they make
+the same plan for the anonymised snapshot, with other names.
 """
 
 import dataclasses

@@ -25,8 +25,8 @@ class WorkerRow(Base):
 
 
 class SerializationLockRow(Base):
-    """A lock that serializes transactions. Every transaction of one kind writes the row of the lock
-    first, so that no two of them run at the same time."""
+    """A lock that serializes transactions. A transaction takes the lock when it writes the row of
+    the lock. So two transactions with the same lock never run at the same time."""
 
     __tablename__ = 'gates'
 
@@ -36,9 +36,9 @@ class SerializationLockRow(Base):
 
 class LeaseRow(Base):
     """A lease, which is the right of one process to do some work for all processes. ``holder`` is
-    the name of that process, and ``expires_at`` the end of its lease.
+    the name of that process. ``expires_at`` is the end of the lease.
 
-    ``progress_at`` is the time up to which the work is done. Its meaning depends on the kind of
+    ``progress_at`` is the time up to which the work is done. The meaning of the time depends on the
     work.
     """
 
