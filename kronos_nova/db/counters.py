@@ -1,11 +1,11 @@
 """Totals for monitoring that only grow. The totals are stored, because a count of the journal's
 rows would fall when old rows are deleted.
 
-A total grows in the transaction of the event that it counts, so that no event is missed or counted
-twice if a process dies. There is one exception. If the connection is lost after a commit and before
+A total grows in the transaction of the event that it counts. So if a process dies, no event is
+missed or counted twice. There is one exception: if the connection is lost after a commit and before
 its answer, the transaction is repeated and may count the event a second time.
 
-The table also has the figures of the last audit of allocations. Every audit replaces these figures.
+The table also has the results of the last audit of allocations. Every audit replaces these results.
 """
 
 import dataclasses

@@ -77,8 +77,9 @@ class Drains:
 
     @retried
     def latest(self, host) -> Drain | None:
-        """Return the newest drain of a host; None if there is none. The name must match exactly, in
-        upper and lower case, although many databases regard COMPUTE1 and compute1 as equal."""
+        """Return the newest drain of a host; None if there is none. Names that differ from ``host``
+        in upper or lower case are other hosts, although many databases regard COMPUTE1 and compute1
+        as equal."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))

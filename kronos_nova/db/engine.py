@@ -16,8 +16,8 @@ from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
 """Milliseconds to wait while another process locks an SQLite database. Raised, a command waits
-longer for a process that hangs with the lock; lowered, commands fail while another process writes.
-Not measured."""
+longer for a process that hangs with the lock; lowered, commands fail more often while another
+process writes. Not measured."""
 
 SMALLEST_ROOM = 1 << 20
 """Number of free bytes below which a file system counts as full. After a disk error of SQLite, the

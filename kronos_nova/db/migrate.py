@@ -1,8 +1,8 @@
 """Schema upgrades of the control database and of claims files, by alembic. The files of the
 revisions are in this package, and there is no alembic.ini.
 
-Every command reads the revision of the control database first. Alembic is imported only where a
-database is changed, because importing it takes as long as the rest of a command.
+Every command reads the revision of the control database first. Alembic is imported only to change a
+database, because the import takes as long as the rest of a command.
 """
 
 import contextlib

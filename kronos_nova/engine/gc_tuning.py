@@ -19,7 +19,8 @@ def exempt_loaded_objects():
     """Exempt all objects that exist now from garbage collection. A process calls this function
     after it has loaded everything, and again before it ends.
 
-    With Nova or Kronos' API in memory, each collection would stop the process for more than a tenth
-    of a second. That is also true of the last collection, at the end of the process.
+    In a process that has loaded Nova or Kronos' API, each collection would stop the process for
+    more than a tenth of a second. That is also true of the last collection, at the end of the
+    process.
     """
     gc.freeze()

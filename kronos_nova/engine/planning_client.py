@@ -21,11 +21,11 @@ from kronos_nova.engine import planning_worker
 LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
-"""Environment variables for glibc's malloc in the child. They keep the memory of the child small.
-The child reads responses of other services in several threads. With several arenas, each thread
-would leave its memory in an arena that never shrinks. Without the threshold, malloc would take
-responses of some MB from the heap once the first response was freed, and they would leave holes in
-the heap."""
+"""Environment variables for glibc's malloc in the child, which keep its memory small. The child
+reads large responses of other services in several threads. ``MALLOC_ARENA_MAX``: with several
+arenas, each thread would leave memory in an arena that never shrinks. ``MALLOC_MMAP_THRESHOLD_``:
+without a fixed threshold, glibc raises its threshold after the first large response. Later
+responses would then be in the heap, and leave holes there."""
 
 NICEST = 19
 """Largest niceness (no unit) that a process can have; it gives the process the lowest priority.

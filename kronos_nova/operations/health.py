@@ -9,8 +9,8 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
-"""Health score (no unit) of an aggregate that has no problem. Fixed, so that a score can be read as
-a percentage."""
+"""Health score (no unit, like a percentage) of an aggregate that has no problem. Fixed by the range
+of the score, from 0 to 100."""
 
 IMBALANCE = 40.0
 HOT = 25.0
@@ -25,10 +25,10 @@ problem has more influence on the score; lowered, the other kinds have more infl
 measured."""
 
 MANY = 0.25
-"""Share of an aggregate's hosts that are hot from which all points for hot hosts are taken from the
-health score. A smaller share takes fewer points in proportion. Raised, a few hot hosts take fewer
-points; lowered, a few hot hosts take more points. Chosen because balancing does not help if a
-quarter of the hosts is hot."""
+"""Share of hot hosts in an aggregate at which all points for hot hosts are taken from the health
+score. A smaller share takes fewer points in proportion. Raised, a few hot hosts take fewer points;
+lowered, a few hot hosts take more points. Chosen because balancing does not help if a quarter of
+the hosts is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],

@@ -33,10 +33,10 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which the status reports two kinds of problems: an aggregate
-that was not evaluated, and a plan that still waits for approval while the imbalance is large.
-Raised, a stopped engine and a missing approval are reported later; lowered, a single slow
-evaluation is reported. Not measured."""
+"""Number of evaluation intervals after which the status reports that an aggregate was not
+evaluated. After the same time, a plan that waits for approval while the imbalance is large is
+reported as a warning. Raised, a stopped engine and a missing approval are reported later; lowered,
+a single slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Ratio of imbalance to threshold above which a plan that has waited long for approval is reported

@@ -21,11 +21,11 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of completed moves, the newest first, that are read for each predicted duration that the
-status command asks for. More are read than asked for, because some completed moves are not live
-migrations, or have no prediction. Raised, the status command reads more rows; lowered, it may find
-too few predictions. Chosen to limit the search: without a limit, a search of 10^6 moves without
-predictions took 4.9 s."""
+"""Number of completed moves that are read for each predicted duration that the status command
+needs. The newest moves are read first. Some of them are not live migrations, or have no prediction,
+so one move for each is not enough. Raised, the status command reads more rows; lowered, the status
+command may find too few predictions. Chosen to limit the search: without a limit, a search of 10^6
+moves without predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very

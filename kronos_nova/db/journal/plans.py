@@ -144,12 +144,12 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
-        """Start an approved plan, or end it as void if no move is left. The age of its moves counts
-        from ``now``, and not from the time at which the plan was made.
+        """Start an approved plan, or end the plan as void if no move is left. From now on, the age
+        of the moves is counted from ``now``, not from the time at which the plan was made.
 
         :param chosen: the Moves that are to be made; other moves of the plan are left out
         :param left_out: {order of a move: reason why it is left out}
-        :param start_interval: seconds between the times at which two consecutive moves are due
+        :param start_interval: seconds between the due times of two consecutive moves
         :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan is not approved
         """

@@ -293,8 +293,8 @@ class Queue:
 
 
 def _columns_of(states):
-    """Return a query of the moves that are in one of ``states``. It selects only the columns that
-    the limits of concurrent moves need. This query is much faster than a query of whole rows."""
+    """Return a query of the moves that are in one of ``states``. The query selects only the columns
+    that the limits of concurrent moves need, so it is much faster than a query of whole rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,
