@@ -35,8 +35,8 @@ some allocations are still wrong, or a cell could not be audited. The codes are 
 allocations.rst. Fixed: scripts depend on the codes."""
 
 SILENT = 'silent_cell'
-"""Name under which monitoring gets the number of cells that could not be audited. The database of
-such a cell did not answer."""
+"""Name under which monitoring gets the number of cells that could not be audited. A cell cannot be
+audited if its database does not answer."""
 
 
 class Cloud:
@@ -54,7 +54,8 @@ class Cloud:
     def audit(self, limits, stderr, rooms):
         """Audit the allocations. If the output is a terminal, the progress is shown.
 
-        :param rooms: callable that returns the consumers that keep room for future servers
+        :param rooms: callable that returns the consumers in placement that keep room for future
+            servers
         :returns: (Holdings, the allocations as they were read; Audit, the result)
         """
         with _progress(stderr) as progress:
@@ -69,7 +70,7 @@ def _progress(stream):
 
 
 class _Auditing(command.Lister):
-    """The common part of the commands "audit" and "heal". It has the arguments for time limits,
+    """The base class of the commands "audit" and "heal". It adds the arguments for time limits,
     makes the audit, and determines the exit code."""
 
     exit_code = CLEAN

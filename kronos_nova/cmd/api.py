@@ -31,9 +31,9 @@ NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
-"""Maximum number of bytes of an answer that wait in memory until the client reads them. If there
-are more, the thread that produces the answer waits. Raised, slow clients hold more memory; lowered,
-slow clients hold a thread for longer. Not measured."""
+"""Maximum number of bytes of an answer that wait in memory until the client reads them. If more
+bytes wait, the thread that produces the answer pauses. Raised, slow clients hold more memory;
+lowered, slow clients hold a thread for longer. Not measured."""
 
 STUCK_SECONDS = 30
 """Seconds after which a connection is closed if its client has acknowledged no data
@@ -41,16 +41,16 @@ STUCK_SECONDS = 30
 clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Factor by which the maximum number of requests in progress is larger than ``[kronos_api]
-threads``. Requests that wait for a thread, keystone or the control database count as in progress.
-Further requests are refused at once with 503. Raised, more threads are held while keystone or the
-control database does not answer; lowered, more requests are refused when many arrive at once. Not
-measured."""
+"""Factor by which ``[kronos_api] threads`` is multiplied to get the maximum number of requests in
+progress. A request that waits for a thread, keystone or the control database is in progress as
+well. Above the maximum, a request is refused at once with 503. Raised, more threads are held while
+keystone or the control database does not answer; lowered, more requests are refused when many
+arrive at once. Not measured."""
 
 SPARE = 2
-"""Number of threads in addition to the threads for the permitted requests. These threads answer
-health checks, and refuse requests above the limit. Raised, a process takes more memory; lowered,
-health checks may get no answer while keystone does not answer. Not measured."""
+"""Number of threads for health checks and for refusals of requests above the limit of requests in
+progress. Each of the permitted requests has a thread of its own. Raised, a process takes more
+memory; lowered, health checks may get no answer while keystone does not answer. Not measured."""
 
 AGAIN_SECONDS = 5
 """Seconds in the header ``Retry-After`` of the answer to a request that was refused because too
@@ -58,10 +58,11 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Factor by which the largest body that is received to its end exceeds ``max_request_body_size``.
-For a body between the two limits, the client gets an error that explains the smaller limit. A still
-larger body is cut off while it arrives. Raised, clients without a token can use more memory;
-lowered, more clients get no explanation. Not measured."""
+"""Factor by which ``max_request_body_size`` is multiplied to get a second limit of request bodies.
+A body between the two limits is read completely, and the client gets an error that names
+``max_request_body_size``. A body above the second limit is cut off while it arrives. Raised,
+clients without a token can use more memory; lowered, more clients get no explanation. Not
+measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and then to answer each query.
@@ -71,8 +72,9 @@ the web page waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which kronos-api sends no queries to the control database after the database did not
-answer. Raised, kronos-api uses the database again later after an outage; lowered, more threads wait
-for a database that is down. Chosen to be longer than the retries of a database transaction."""
+answer. Raised, kronos-api stays without the database for longer after an outage; lowered, more
+threads wait for a database that is down. Chosen to be longer than the retries of a database
+transaction."""
 
 LOG = logging.getLogger(__name__)
 
@@ -145,8 +147,9 @@ def serve(made, conf):
 
 class AdmissionLimit:
     """A middleware that refuses further requests while ``most`` requests are in progress. Health
-    checks are never refused. The limit keeps a thread free for health checks. A request may wait
-    for keystone longer than a load balancer waits for a health check."""
+    checks are never refused. Requests may wait long for keystone. Without the limit, waiting
+    requests could occupy all threads, and a load balancer would get no answer to its health check
+    in time."""
 
     def __init__(self, application, most: int):
         self._application = application

@@ -22,16 +22,16 @@ clients with slow network connections are cut off. Chosen because the headers ar
 TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. The same number of seconds
-passes between the end of the work on an answer and the first check of :data:`SLOWEST_BYTES`.
-Raised, slow clients hold their connections for longer; lowered, a client with a slow network
-connection cannot send a snapshot of many MiB. Not measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. The rate at which a client
+reads an answer is first checked (:data:`SLOWEST_BYTES`) the same number of seconds after the whole
+answer was produced. Raised, slow clients hold their connections for longer; lowered, a client with
+a slow network connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
-"""Lowest number of bytes per second at which a client has to read an answer. The rate is first
-checked :data:`WHOLE_SECONDS` after the whole answer was produced. A slower client is cut off.
-Raised, downloads over slow network connections are cut off; lowered, slow clients hold their
-connections for longer. Chosen because even a modem is several times as fast."""
+"""Lowest number of bytes per second at which a client has to read an answer. A slower client is cut
+off. The rate is first checked :data:`WHOLE_SECONDS` after the whole answer was produced. Raised,
+downloads over slow network connections are cut off; lowered, slow clients hold their connections
+for longer. Chosen because even a modem is several times as fast."""
 
 MOST_CONNECTIONS = 1000
 """Maximum number of open connections to kronos-api; connections of event streams do not count. If
@@ -43,13 +43,14 @@ less than a second on a loaded machine with two cores."""
 PATIENCE_SECONDS = 1.0
 """Seconds for which a client has to be silent before its connection may be closed to make room for
 a new connection. Raised, new clients wait longer while all connections are in use; lowered, a
-client may lose its connection before its request arrives. Not measured."""
+client may lose its connection before its request arrives. The time in which the server itself
+pauses for longer than this is not counted as silence of clients. Not measured."""
 
 MARGIN = 100
-"""Number of connections above the limit of connections that the server accepts while it closes
-older ones. The process reserves as many further file descriptors for the database, keystone and the
-log. Raised, the process needs a higher limit of open files; lowered, the process may run out of
-file descriptors. Not measured."""
+"""Number of connections that the server accepts in addition to :data:`MOST_CONNECTIONS`, while it
+closes older connections. The same number of file descriptors is reserved for the database, keystone
+and the log. Raised, the process needs a higher limit of open files; lowered, this reserve may be
+too small, so that files cannot be opened. Not measured."""
 
 
 class Channel(channel.HTTPChannel):
@@ -94,8 +95,8 @@ class Channel(channel.HTTPChannel):
             self._untaken = (now, self.total_outbufs_len)
 
     def pass_over(self, seconds: float) -> None:
-        """Move the time at which the client began to stall ``seconds`` later. During these seconds
-        the server served no connection, so the client is not blamed for them."""
+        """Add ``seconds`` to the time at which the client began to stall. During these seconds the
+        server served no connection, so the client did not cause the delay."""
         self.last_activity += seconds
         if self.waiting_since is not None:
             self.waiting_since += seconds
@@ -104,8 +105,8 @@ class Channel(channel.HTTPChannel):
             self._untaken = since + seconds, size
 
     def is_overdue(self, now: float) -> bool:
-        """Return true if the client sends a request or reads an answer too slowly. Return false
-        otherwise, and while the server works on a request."""
+        """Return true if the client sends a request or reads an answer too slowly, and false
+        otherwise. The result is false while the server works on a request."""
         if self._untaken is not None:
             since, size = self._untaken
             taken = size - self.total_outbufs_len

@@ -78,9 +78,9 @@ class Report:
 
     @property
     def state(self) -> str:
-        """Return the worst state of all findings. The state "not checked" does not count. Either
-        the host does not need the check, or the check was prevented by an earlier check that has
-        failed and counts."""
+        """Return the worst state of all findings. The state "not checked" does not count. In this
+        state, the host does not need the check, or the check needs the result of an earlier check
+        that failed; the earlier check then counts."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
@@ -362,8 +362,9 @@ def _database(conf):
 
 
 def _noise(database):
-    """Check that the threshold of each policy is above the noise of its loads. The noise was
-    measured by past evaluations."""
+    """Check that the threshold of each policy is above its noise. The noise is the imbalance that
+    remains by chance among hosts with equal expected loads. Past evaluations have computed the
+    noise."""
     found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
              for policy in report.policies if policy.noise is not None]
     below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
@@ -395,7 +396,7 @@ def _loads(conf, policy_set, answers, snapshot):
 
 
 def _exporters(answers, snapshot):
-    """Check that no exporter shows by its series that it leaves out data."""
+    """Check the series of the exporters, and warn if they show that an exporter leaves out data."""
     wrong = list(exporter_checks.problems(answers.instant, snapshot))
     if wrong:
         raise CheckWarning('; '.join(wrong))

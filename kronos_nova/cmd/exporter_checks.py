@@ -48,8 +48,8 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 def _of_cloud(instant, snapshot):
     """Return the values of the label "instance" of the exporters on Nova's hosts, in the form that
-    messages show. None if Prometheus does not answer, or if there is an exporter whose series do
-    not have the name of any host of Nova."""
+    messages show. None if Prometheus does not answer, or if none of the series of some exporter has
+    the name of a host that Nova knows."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)

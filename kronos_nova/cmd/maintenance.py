@@ -42,9 +42,9 @@ the maintenance may be resumed at once."""
 
 @contextlib.contextmanager
 def _signals():
-    """Yield an Event that is set by the signals in ENDING. A second signal of the same kind has the
-    effect that it would have without this function. A signal that the process already ignores, such
-    as SIGHUP under nohup, is still ignored."""
+    """Yield an Event that is set when one of the signals in ENDING arrives. A second signal of the
+    same kind has its usual effect, which is the effect without this function. A signal that the
+    process already ignores, such as SIGHUP under nohup, is still ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -62,7 +62,7 @@ def _signals():
 
 
 class _Running(command.Command):
-    """The common part of the commands that run a maintenance."""
+    """The base class of the commands that run a maintenance."""
 
     def carry_on(self, uuid, checker):
         """Run a maintenance until it is done, it is stopped or a hook has failed. Return the exit

@@ -22,9 +22,9 @@ FAILED, USAGE = 1, 2
 Fixed: scripts depend on the codes, and argparse uses 2 for wrong arguments."""
 
 LONGEST = 2000
-"""Maximum number of characters in one line of an error message. A longer line is cut. Some errors
-quote files of any size. Raised, one line can fill a screen; lowered, the cause of an error may be
-cut off. Not measured."""
+"""Maximum number of characters in one line of an error message. A longer line is cut, because some
+errors quote files of any size. Raised, one line can fill a screen; lowered, the cause of an error
+may be cut off. Not measured."""
 
 
 class Program:

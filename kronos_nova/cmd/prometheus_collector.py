@@ -29,13 +29,14 @@ LOG = logging.getLogger(__name__)
 DATABASE_UP = 'kronos_control_database_up'
 
 LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
-"""Fields of a LossReport with the number of hosts or failure domains for each verdict on their
-loss. Their sum is the number of all hosts or failure domains."""
+"""Names of the fields of a LossReport that count losses by their verdicts. Each field has the
+number of hosts or failure domains with this verdict. The sum of the fields is the number of all
+hosts or failure domains."""
 
 BUCKETS = (30, 120, 600, float('inf'))
-"""Upper bounds, in seconds, of the histogram of durations of moves. They separate small guests,
-most guests and large guests. Fixed: a subset of the bounds by which the control database counts
-moves."""
+"""Upper bounds, in seconds, of the histogram of durations of moves. Small guests move within the
+first bound, most guests within the second, and large guests within the third. Fixed: a subset of
+the bounds by which the control database counts moves."""
 
 
 class Collector:

@@ -32,7 +32,7 @@ class HostRow:
     """One host, as Nova and the host's exporters describe it.
 
     state : ok, or warning where a figure is missing or differs
-    found_as : exporters that have series of the host, each with its label "instance"
+    found_as : exporters that have series of the host, each with the value of its label "instance"
     cpus, memory_mb, servers : (figure of Nova, figure of the exporters); a figure is None if it is
         not known
     """
@@ -140,7 +140,7 @@ def _check(found):
 
 
 def _unnamed(found, known):
-    """Yield a sentence for each exporter whose series do not have the name of any host."""
+    """Yield a sentence for each exporter none of whose series has the name of a host."""
     for each in found.exporters:
         if each.by_case:
             yield (f'{each.kind}: its names of hosts differ by upper and lower case alone; '
@@ -173,8 +173,8 @@ def _chosen(recipe, found):
 
 
 def _widened(client, text):
-    """Return the text of a policies file, in which each range of a query is made long enough to
-    contain enough samples."""
+    """Return a copy of the text of a policies file. In the copy, each query's range that contains
+    too few samples is replaced by a longer one."""
     windows = {}
     for promql in _queries(policies.parse(text)):
         for window, longer in ranges.wider(client.instant, promql).items():

@@ -28,17 +28,16 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Smallest fraction of the largest value by which a value has to change to cause a warning about
-extra series. Extra series come from a target that is scraped twice, or from another cloud. The
-check compares each value with the value without these series. Raised, extra series that change only
-the values of small servers are missed; lowered, the different times of two scrapes cause a warning.
-Chosen between two cases. A CPU that is counted twice, which must be found, changes a value by half.
-On a busy machine without a fault, whose largest load was .57, the two values of a host with a load
-of .04 differed by more than .01."""
+"""Fraction of the largest value in an answer. A check warns if a value changes by more than this
+fraction when extra series are left out. Extra series come from a target that is scraped twice, or
+from another cloud. Raised, extra series that change only the values of small servers are missed;
+lowered, the different times of two scrapes cause a warning. Chosen between two cases. A CPU that is
+counted twice, which must be found, changes a value by half. On a busy machine without a fault, the
+two values of a host with a load of .04 differed by more than .01; the largest load was .57."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
-as load. Raised, hosts with slow disks seem busy and no warning explains it; lowered, hosts with
-ordinary disks cause a warning. Chosen as a third of the threshold in the example policies."""
+as load. Raised, hosts with slow disks seem busy without a warning about the reason; lowered, hosts
+with ordinary disks cause a warning. Chosen as a third of the threshold in the example policies."""
 _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
            f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')
@@ -186,8 +185,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding, with a proposal of another label if no series matches a server by the
-    policy's label. By the proposed label, series match servers."""
+    """Return the finding. If no series has a server in the policy's label, the finding gets a
+    proposal of a label in which series have servers."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)
@@ -204,7 +203,8 @@ def _with_label(source, query, policy, instances, finding):
 
 def _with_file(finding, found):
     """Return the finding, with a hint at the command that writes a policies file. The hint is added
-    if more hosts would match with a join that cannot be put around the query.
+    if more hosts would match with a join, but the join has to be inside the query and cannot be put
+    around the query.
 
     :param found: the exporters; None if they are not known
     """
@@ -238,17 +238,17 @@ def _with_iowait(source, query, finding):
 
 
 def _worse(finding, before, after=''):
-    """Return the finding with ``before`` and ``after`` added to its detail. A state "ok" becomes
-    "warning"."""
+    """Return the finding with the texts ``before`` and ``after`` added to its detail. A state "ok"
+    becomes "warning"."""
     return dataclasses.replace(
         finding, state='warning' if finding.state == 'ok' else finding.state,
         detail='; '.join(filter(None, (before, finding.detail, after))))
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding. If hosts have no series, its proposal becomes a join with
-    ``node_uname_info``, if a join helps. If the finding already has a proposal, that proposal is
-    replaced only if it names a label that some of the other queries lack.
+    """Return the finding. If hosts have no series, and a join with ``node_uname_info`` helps, the
+    join becomes the finding's proposal. An earlier proposal of the finding is replaced only if it
+    names a label that some of the other queries lack.
 
     :param others: the queries of all policies that should have a series for each host
     """

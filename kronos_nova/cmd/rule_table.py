@@ -17,7 +17,7 @@ class RuleRow:
 
     servers : number of servers that the rule selects
     yields : true if the rule may be violated to empty a host that could not be emptied otherwise;
-        such a rule selects servers by what their owners set
+        such a rule selects servers by properties that their owners set
     hosts : number of hosts that the rule's relation names; None if it names none
     violated : number of the selected servers whose hosts violate the rule
     example : name of a server whose host violates the rule; None if there is none
