@@ -51,7 +51,7 @@ def adapted(recipe: str, found: Found) -> str:
 
 
 def restricted(promql: str, kind: str, selector: str) -> str:
-    """Return a query in which a label matcher is added to each metric of an exporter.
+    """Return a copy of a query in which a label matcher is added to each metric of an exporter.
 
     :param kind: the exporter whose metrics get the matcher
     :param selector: the label matcher

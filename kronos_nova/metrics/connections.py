@@ -1,8 +1,9 @@
 """Connections that another thread can end at any time.
 
 A time-out of the requests library applies to each read of the socket separately. So a peer that
-sends one byte before each time-out can keep its reader waiting for ever. The byte may be of a
-header, a chunk, a trailer or an interim response. Only shutting the socket ends the wait.
+sends one byte before each time-out can keep its reader waiting for ever. Such bytes may belong to
+headers, chunks, trailers or interim responses. Only another thread that shuts the socket can end
+the wait.
 """
 
 import contextlib

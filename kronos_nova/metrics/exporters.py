@@ -28,24 +28,25 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Maximum seconds by which the boot times at two addresses may differ if both addresses are to
-count as one machine. Raised, two machines with the same name may count as one; lowered, one machine
-may count as two, because the kernel computes the boot time from a clock that is adjusted. Chosen
-because a clock is adjusted by less than a second between two scrapes."""
+"""Seconds by which the boot times that are scraped at two addresses may differ at most. If they
+differ by more, the addresses count as two machines, even with the same host name. Raised, two
+machines with the same name may count as one; lowered, one machine may count as two, because the
+kernel computes the boot time from a clock that is adjusted. Chosen because a clock is adjusted by
+less than a second between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that Kronos examines as the possible name of a cloud. A label
-with the name of the cloud is searched for if one Prometheus scrapes several clouds. Raised, Kronos
-sends needless queries for labels with the names of racks or hosts; lowered, the label is not found
-if there are many clouds. Not measured."""
+"""Maximum number of values of a label that Kronos tries as the name of the cloud. A label with more
+values is not tried. The name is needed if one Prometheus scrapes several clouds. Raised, labels
+with the names of racks or hosts are tried without need; lowered, the label is not found if there
+are many clouds. Not measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of addresses that one query excludes. The query tests whether values change if
-machines that are scraped at several addresses are scraped at one address only. Raised, the query
-and the message that quotes it are longer; lowered, fewer machines are tested. Chosen because one
-machine whose values change is proof enough."""
+"""Maximum number of addresses that one test query excludes. Some machines are scraped at several
+addresses. The query excludes all addresses but one of such a machine, to show whether the extra
+series change any values. Raised, the query and the message that quotes it are longer; lowered,
+fewer machines are tested. Chosen because one machine whose values change is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')
@@ -238,9 +239,9 @@ class _Series:
 
     def best(self):
         """Return (mark, rivals). The mark is the pair (label, value) that selects the series of
-        this cloud. The mark is None if it is not needed, if no pair helps, or if several pairs of
-        one label fit equally well. In the last case ``rivals`` has the texts of these pairs;
-        otherwise ``rivals`` is empty."""
+        this cloud. The mark is None if all series are of this cloud, if no pair helps, or if
+        several pairs of one label fit equally well. In the last case ``rivals`` has the texts of
+        these pairs; otherwise ``rivals`` is empty."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -261,8 +262,8 @@ class _Series:
 
     def may_be_of_several(self, everything):
         """Return true if the series may be of several clouds, and false if they are of this cloud
-        alone. They may be of several clouds in these cases: a host has no series or several series,
-        a libvirt exporter is on a host that Nova does not know, or no series of an exporter has the
+        alone. They may be of several clouds in three cases. A host has no series or several series.
+        A libvirt exporter is on a host that Nova does not know. No series of an exporter has the
         name of a host."""
         for each in everything.exporters:
             if each.naming is None:

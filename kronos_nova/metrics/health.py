@@ -14,9 +14,9 @@ FEW = 10
 """Inverse of the share of instances that may have two series without a warning; 10 permits one
 instance in ten. An instance has two series during a live migration, or if its host is scraped
 twice. One instance with two series never causes a warning. Raised, a few live migrations at the
-same time cause a warning; lowered, a host that is scraped twice causes no warning. Chosen between
-two cases. Fewer than a tenth of the instances migrate at once. One host has more than a tenth of
-the instances, on average, in an aggregate of fewer than ten hosts."""
+same time cause a warning; lowered, a host that is scraped twice causes no warning. Chosen because
+fewer than a tenth of the instances migrate at once, and because a host has more than a tenth of the
+instances, on average, if its aggregate has fewer than ten hosts."""
 
 TOLERANCE = 1e-9
 """Fraction of a host by which a load may be below 0 or above 1 without being reported. Fixed by the

@@ -105,10 +105,10 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Maximum number of DNS domains that are tested as endings of short host names. If Prometheus has
-short names and Nova has full names, a domain makes the names equal. The most frequent domains of
-Nova's hosts are tested. A message then advises to append the domain in the query. Raised, the test
-takes longer; lowered, the message cannot advise clouds whose hosts have many domains. Not
+"""Maximum number of DNS domains that are tested as endings of short host names. The test is made if
+Prometheus may have short names and Nova has full names. The most frequent domains of Nova's hosts
+are tested. If a domain makes the names equal, a message advises to append it in the query. Raised,
+the test takes longer; lowered, the message cannot advise clouds whose hosts have many domains. Not
 measured."""
 
 _SERIES = 20_000

@@ -15,18 +15,18 @@ from kronos_nova import exception
 from kronos_nova.objects.metrics import Vector
 
 ENOUGH = 4
-"""Number of samples that the range of a query, such as ``[5m]``, should contain. If a range has too
-few samples for a result, a warning advises a longer range with this number of samples. Raised, the
+"""Number of samples that a range in a query, such as ``[5m]``, should contain. If a range has too
+few samples for a result, a warning advises a longer range, with this number of samples. Raised, the
 advised range is longer, and rates follow changes of the load more slowly; lowered, a rate over the
 advised range has no value after one lost scrape. Chosen because a rate needs two samples, one
 sample may be missing, and another sample may be late."""
 
 LONGER = (2, 3, 4, 6, 8, 12, 24)
-"""Factors (no unit) by which a query's range, such as ``[5m]``, is made longer to find the scrape
-interval. One factor after the other is used, until the range has :data:`ENOUGH` samples. Raised,
-more samples are counted than necessary; lowered, a long scrape interval is not found. More factors
-need more queries. Chosen because 24 times five minutes are two hours, which is longer than usual
-scrape intervals."""
+"""Factors (no unit) by which a query's range, such as ``[5m]``, is multiplied to find the scrape
+interval. They are tried in this order, until the range has :data:`ENOUGH` samples. Raised, more
+samples are counted than necessary; lowered, a long scrape interval is not found. More factors need
+more queries. Chosen because 24 times five minutes are two hours, which is longer than usual scrape
+intervals."""
 
 _NEED_TWO = {'rate', 'irate', 'increase', 'delta', 'idelta', 'deriv', 'predict_linear'}
 _UNITS = {'ms': 0.001, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800, 'y': 31536000}
@@ -116,7 +116,7 @@ def _intervals(instant, promql):
 
 def _interval(instant, each):
     """Return the seconds between the samples of a range. None if the range has enough samples, or
-    if even the longest of the ranges LONGER has too few."""
+    if the range has too few samples even with the largest factor in LONGER."""
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:
