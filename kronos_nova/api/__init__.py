@@ -1,2 +1,2 @@
-"""The HTTP API. One table of operations determines the answers to requests, the rules of
-oslo.policy, and the OpenAPI document."""
+"""The HTTP API. The paths of the API, its rules for oslo.policy and its OpenAPI document are made
+from one table of operations."""

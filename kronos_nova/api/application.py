@@ -1,5 +1,5 @@
-"""The WSGI application of kronos-api: the operations, behind keystonemiddleware, oslo.policy and
-the middleware for request ids."""
+"""The WSGI application of kronos-api. Each request passes keystonemiddleware, oslo.policy and the
+middleware for request ids before its operation runs."""
 
 import threading
 
@@ -28,14 +28,15 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Maximum number of slow operations that one process of kronos-api runs at a time. A slow operation
-reads the whole cloud. Further slow operations are refused with 503. Raised, the process takes more
-memory and processor time; lowered, more requests are refused. Not measured."""
+"""Maximum number of slow operations that one process of kronos-api runs at a time. A slow
+operation, such as one that reads the whole cloud, takes seconds. Further slow operations are
+refused with 503. Raised, the process takes more memory and processor time; lowered, more requests
+are refused. Not measured."""
 
 KEYSTONE_SECONDS = 5
-"""Seconds that keystone has to check a token, unless the option ``http_connect_timeout`` is set.
-Raised, each request holds a thread for longer while keystone does not answer; lowered, requests
-fail while keystone is slow. Not measured."""
+"""Seconds that keystone has to validate a token, unless the option ``http_connect_timeout`` of
+``[keystone_authtoken]`` is set. Raised, each request holds a thread for longer while keystone does
+not answer; lowered, requests fail while keystone is slow. Not measured."""
 
 AWAY = 'kronos.keystone_is_away'
 """Key in the WSGI environment of a request whose token could not be validated, because keystone did
@@ -99,12 +100,12 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """A middleware that validates the tokens of requests. This middleware does not decide whether a
-    request needs a token. The application decides that.
+    """A middleware that validates the tokens of requests. It lets requests without a valid token
+    pass. :class:`Authentication` refuses these requests if they need a token.
 
-    With ``delay_auth_decision``, keystonemiddleware reports every token as invalid while keystone
-    does not answer, so that users would replace valid tokens. This class reports the outage
-    instead.
+    The option ``delay_auth_decision`` of keystonemiddleware is not used for this. With this option,
+    every token seems invalid while keystone does not answer, and users would replace valid tokens.
+    This class reports the outage instead.
     """
 
     def process_request(self, request):

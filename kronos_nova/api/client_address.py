@@ -12,8 +12,8 @@ from kronos_nova import boundary
 
 LONGEST = 100
 """Maximum number of characters of a client's address in the log. A longer address is cut. Raised,
-an invalid address in a header makes a log line longer; lowered, an IPv6 address with a zone may be
-cut. Chosen above the longest valid address, which has 45 characters and a zone."""
+an invalid address in a proxy's header makes a log line longer; lowered, an IPv6 address with a zone
+may be cut. Chosen above the longest valid address, which has 45 characters and a zone."""
 
 IPV6_PREFIX = 64
 """Number of leading bits of an IPv6 address that identify the network of a client. Wrong passwords

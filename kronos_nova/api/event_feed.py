@@ -45,14 +45,15 @@ Raised, a client whose token was revoked receives events for longer; lowered, cl
 often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
-"""Time for which an object that has ended is still sent to new listeners. Raised, an answer is
-larger; lowered, listeners that were away miss an end. Chosen to cover the largest difference
-between the clocks of controllers, and the longest absence of a listener that connects again."""
+"""Time (in minutes) for which an object that has ended is still sent to new listeners. Raised, a
+new listener gets more objects; lowered, a listener that connects again may not learn that an object
+has ended. Chosen to cover the largest difference between the clocks of controllers, and the longest
+absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""Time by which each reading reaches back before the previous reading. Ends of objects in this time
-are read twice, because the clocks of controllers differ. Raised, more objects are read twice;
-lowered, an end that was recorded with a slow clock is missed. Not measured."""
+"""Time (in minutes) before the previous reading from which on ends of objects are read again. It is
+needed because the clocks of controllers differ. Raised, more objects are read twice; lowered, an
+end that was recorded with a slow clock is missed. Not measured."""
 
 MOST_KEPT = 2 ** 24
 """Maximum number of bytes of past events in memory; this is about ten thousand events. A client
@@ -61,19 +62,20 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes of waiting events that are joined before they are passed to the WSGI server.
-Raised, a slow client holds more memory; lowered, the same events take more calls. Not measured."""
+"""Number of bytes from which on waiting events are passed to the WSGI server. Fewer bytes are first
+joined with the events that follow, if more events wait. Raised, a slow client holds more memory;
+lowered, the same events take more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the
-control database for the first time. Raised, the client gets the error later if the database is
-down; lowered, a slow database counts as down. Chosen to be longer than the retries of a database
-transaction."""
+control database for the first time. After this time, the client gets an error. Raised, the error
+comes later if the database is down; lowered, a slow database counts as down. Chosen to be longer
+than the retries of a database transaction."""
 
 IDLE_SECONDS = 30.0
 """Seconds for which the control database is still read for new events after the last client has
-left. Raised, the database has unnecessary queries for longer; lowered, a web page that is loaded
-again has to wait until the events are read. Not measured."""
+left. Raised, the database has needless queries for longer; lowered, a web page that is loaded again
+has to wait until the events are read. Not measured."""
 
 RETRY_MILLISECONDS = 2000
 """Milliseconds that a web page waits before it connects again to a lost event stream. Raised, the
@@ -94,7 +96,7 @@ class Source(Protocol):
         The value of an object is different after the object has changed."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
-        """Return the events for objects that have changed."""
+        """Return {key: event} for objects that have changed."""
 
 
 class Feed:
@@ -118,8 +120,8 @@ class Feed:
         self._begin()
 
     def _begin(self):
-        """Drop all stored events, so that the positions of earlier listeners are no longer
-        valid."""
+        """Drop all stored events, and begin a new feed in which the positions of earlier listeners
+        are not valid."""
         self._name = secrets.token_hex(4)
         self._looked_at = self._error = None
         self._is_stale = False
@@ -135,8 +137,8 @@ class Feed:
         :param last_id: id of the last event that the listener received before it connected again;
             None for a new listener
         :param seconds: maximum duration of the stream
-        :param who: name of the user. If the maximum is reached, a new stream of a user with few
-            streams may end a stream of a user with many
+        :param who: name of the user. If the maximum number of listeners is reached, a stream of a
+            user with at least two streams more is ended
         :raises TooManyListeners: the maximum number of listeners is reached
         :raises DBError: the control database does not answer
         """
@@ -156,8 +158,9 @@ class Feed:
             return made
 
     def _make_room(self, who):
-        """End a stream if the maximum number of listeners is reached. The stream is one of the user
-        with the most streams. This user must have at least two streams more than ``who``.
+        """Make room for a listener of the user ``who``, if the maximum number of listeners is
+        reached. A stream of the user with the most streams is ended. This user must have at least
+        two streams more than ``who``.
 
         :raises TooManyListeners: the maximum number of listeners is reached, and no user has two
             streams more than ``who``

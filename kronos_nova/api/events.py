@@ -81,8 +81,8 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a copy of a move for comparisons. In the copy, the fields that change all the time
-    while a move waits have constant values, so that their changes cause no events."""
+    """Return a copy of a move that is compared to detect changes of the move. Some fields change
+    all the time while a move waits. They are constant in the copy, so that they cause no events."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

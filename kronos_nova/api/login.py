@@ -43,9 +43,9 @@ KEYSTONE = 'keystone_authtoken'
 
 MOST_KEPT = 10_000
 """Maximum number of counters of wrong passwords in memory. There is one counter for each user, each
-address, and each pair of a user and an address. If there are more, the oldest counter is removed.
-Raised, an attack from many addresses takes more memory, about 200 bytes for each counter; lowered,
-such an attack removes other counters sooner. Not measured."""
+address, and each pair of a user and an address. A further counter replaces the oldest. Raised, an
+attack from many addresses takes more memory, about 200 bytes for each counter; lowered, such an
+attack removes other counters sooner. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
 """Factors by which ``login_tries`` is multiplied to get two further limits of wrong passwords. The
@@ -123,8 +123,8 @@ class WrongPasswords:
 
 
 def _plain(user):
-    """Return the name of a user in a form in which two names are equal if MySQL, as the database of
-    keystone, regards them as equal. Case, accents and trailing blanks are removed."""
+    """Return the name of a user without differences that MySQL, as the database of keystone,
+    ignores: case, accents and trailing blanks."""
     letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
                if not unicodedata.combining(each))
     return BLANKS.sub('', ''.join(letters))
@@ -200,8 +200,8 @@ class Login:
         return Token(token=access.auth_token, expires_at=access.expires)
 
     def _keystone(self):
-        """Return the address of keystone that this process uses, or else keystone's public address.
-        None if nova.conf has neither of these addresses."""
+        """Return the address in nova.conf at which this process reaches keystone, or else
+        keystone's public address in nova.conf. None if nova.conf has neither address."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 

@@ -58,7 +58,7 @@ class Services:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """The user of a request according to keystone, and the names of the operations that the policy
-    permits."""
+    permits to this user."""
 
     user: str
     project: str | None
@@ -111,7 +111,8 @@ class Operation:
         events; ``run`` then returns an iterable
     media : media type for an operation that answers with a file; ``run`` then returns the file,
         open for reading
-    is_slow : true if the operation takes seconds; only a few slow operations run at a time
+    is_slow : true if the operation takes seconds; kronos-api runs only a few slow operations at a
+        time
     refusals : HTTP statuses with which the operation may be refused, in addition to those of every
         operation
     contract : the operation of the contract that this operation serves; the contract's operation

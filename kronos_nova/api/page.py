@@ -30,8 +30,8 @@ FOR_ALL = {
 
 
 class Protection:
-    """A middleware that adds HTTP headers to responses. By these headers browsers protect their
-    users."""
+    """A middleware that adds HTTP headers to responses. The headers make browsers restrict what
+    pages and scripts may do."""
 
     def process_response(self, _request, response, _resource, _succeeded):
         for name, value in FOR_ALL.items():
@@ -42,8 +42,8 @@ class Protection:
 
 
 class File:
-    """One file of the page, kept in memory. A browser caches the file, but asks before each use
-    whether the file has changed. So a page never mixes files of two releases."""
+    """One file of the page, kept in memory. A browser caches the file, but has to ask before each
+    use whether the file has changed. So a page never mixes files of two releases."""
 
     is_public = True
 

@@ -36,9 +36,9 @@ are refused again more often. Chosen because a slow operation takes seconds."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
-    """Limits of the numbers of quick and of slow operations that run at the same time. A quick
-    operation waits for a free slot. A slow operation is refused if no slot is free, because a
-    thread would otherwise wait long for a slot."""
+    """Limits on the operations that run at the same time: one number of slots for quick operations,
+    and one for slow operations. A quick operation waits for a free slot. A slow operation is
+    refused if no slot is free, because it would wait for seconds, and hold its thread."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
