@@ -96,8 +96,8 @@ class AuditCase:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
     """Time limits of an audit, in seconds. A record that has changed within the last ``grace``
-    seconds may change again. A live migration whose record has not changed for ``stalled`` seconds
-    counts as stalled."""
+    seconds counts as not final. A live migration whose record has not changed for ``stalled``
+    seconds counts as stalled."""
 
     grace: float = 60.0
     stalled: float = 3600.0

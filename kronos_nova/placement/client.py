@@ -35,9 +35,9 @@ Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 
 def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
-    """Return a Retrying, which calls a function again after a conflict or an outage. After
-    ``attempts`` calls the Retrying raises the last error. The pauses between calls are random and
-    become longer, up to ``longest_pause`` seconds."""
+    """Return a tenacity.Retrying, which calls a function again after a conflict or an outage of
+    placement. After ``attempts`` calls it raises the last error. The pauses between calls are
+    random and become longer, up to ``longest_pause`` seconds."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
                                                 errors.PlacementUnavailable)),
@@ -62,8 +62,8 @@ def _understood(method):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProviderState:
-    """The root provider of a resource provider's tree, and the provider's generation. The
-    generation changes with the inventory and with each new allocation, but not when an allocation
+    """The state of a resource provider: the root of its tree, and its generation. The generation
+    changes with the provider's inventories and with each new allocation, but not when an allocation
     is removed."""
 
     root: str

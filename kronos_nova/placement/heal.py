@@ -1,8 +1,8 @@
 """Repairs of the wrong allocations that an audit has found.
 
-Each finding is examined again before its repair. A repair fails if the consumers have changed since
-they were read, which their generations show. Each repair is recorded in a journal, and can be
-undone.
+Each finding is examined again before its repair. If one of the consumers has changed since it was
+read, its generation has changed, and placement refuses the repair. Each repair is recorded in a
+journal, and can be undone.
 """
 
 import dataclasses
@@ -74,8 +74,8 @@ class Healer:
 
     def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
-        """Return (finding, whether the result is final) of an instance and its migrations at
-        present.
+        """Examine an instance and its migrations, as they are at present. Return (finding, whether
+        the result is final).
 
         The finding is None if all allocations are right. The result is not final while an operation
         is in progress that may change the allocations.

@@ -43,11 +43,11 @@ class Holdings:
         """Return the part of ``allocations`` on sharing providers that belongs to the host
         ``root``.
 
-        An allocation on a sharing provider that serves the host belongs to the host. An allocation
-        on another sharing provider belongs to another host in two cases: nothing is allocated on
-        this host, or the same resource class is allocated on this host as well. In all other cases
-        the allocation belongs to this host. The aggregates or the sharing trait of the provider
-        have probably changed since the allocation was made.
+        An allocation on a sharing provider that serves the host belongs to the host. A provider
+        that does not serve the host now may have served it when the allocation was made. So an
+        allocation on such a provider belongs to the host as well, with two exceptions: nothing is
+        allocated on the host itself, or the same resource class is also allocated on the host or on
+        a sharing provider that serves it.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)
@@ -69,8 +69,8 @@ class Holdings:
 
 
 def untracked(items: Iterable, description: str, total: int) -> Iterable:
-    """Return ``items`` unchanged. This function is used in place of
-    ``rich.progress.Progress.track`` if no progress is displayed."""
+    """Return ``items`` unchanged. The function replaces ``rich.progress.Progress.track`` if no
+    progress is displayed."""
     return items
 
 
@@ -98,8 +98,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
 
 
 def _held_on(client, provider):
-    """Return the allocations on a provider. The result is empty if the provider was deleted
-    meanwhile, because placement deletes only providers without allocations."""
+    """Return the allocations on a provider. If the provider was deleted since the providers were
+    listed, the result is empty, because placement deletes only providers without allocations."""
     with contextlib.suppress(errors.NotFound):
         return client.held_on(provider)
     return {}

@@ -35,12 +35,13 @@ placement are then compared with Nova's records, and repaired, one instance afte
 the last of these instances are compared with older data; lowered, there are more queries. Chosen
 because the comparison of this many instances takes a second or two."""
 HANDED_OVER_PATIENCE = 5
-"""Factor by which ``task_timeout`` is multiplied for live migrations that may have reached the
-source host. Their nova-conductor worker died while it sent the request to that host. Raised, a
-migration whose request was lost stays open for longer; lowered, a migration that is running is
-treated as lost. Not measured."""
+"""Factor by which ``task_timeout`` is multiplied for a live migration whose nova-conductor worker
+died while it sent the request to the source host. The source host may have received the request.
+Raised, a migration whose request was lost stays open for longer; lowered, a migration that is
+running is treated as lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
-"""Time after its last sign of life for which a worker may still have worked."""
+"""Time (in seconds) for which a dead worker may have worked after its last recorded sign of
+life."""
 
 
 class TaskRegister(Protocol):
@@ -71,7 +72,7 @@ class TaskRegister(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """The repair of allocations after migrations, and the end of tasks whose workers are dead.
+    """A component that repairs allocations after migrations, and ends tasks whose workers are dead.
 
     :param task_timeout: seconds without a sign of life after which a worker counts as dead
     :param clock: callable that returns the present time
@@ -124,9 +125,9 @@ class Reconciler:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
-        """Return the histories of instances, read together. If this fails, return {}. The caller
-        then reads each instance separately, so that one unreadable instance does not block the
-        others."""
+        """Read the histories of several instances together, and return them. If this fails, return
+        {}; the caller then reads each instance separately, so that one unreadable instance does not
+        block the others."""
         try:
             return self.nova.histories(wanted)
         except exception.InventoryError:
@@ -172,10 +173,11 @@ class Reconciler:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
 
     def _free_forgotten_instances(self):
-        """Clear the task_state of instances whose request for a migration was lost. If a worker
-        dies right after it has received a request, only the task_state remains that Nova had set.
-        Only an old task_state is cleared. No queue can still have a request of this age, because
-        this process receives such requests too."""
+        """Clear the task_state of instances whose request for a migration was lost. A request is
+        lost if a worker dies right after it has received the request. Of the request, only the
+        task_state remains that Nova had set. Only an old task_state is cleared. A request of this
+        age cannot still wait in the queue, because this process also takes requests from the
+        queue."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:

@@ -130,8 +130,8 @@ class NovaRecords(Protocol):
         time since ``before``. Cells that do not respond are left out."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """Return the uuids of an instance's live migrations that no nova-compute has received. Only
-        migrations that were created before ``created_before`` are returned."""
+        """Return the uuids of an instance's live migrations that no nova-compute has received yet.
+        Only migrations that were created before ``created_before`` are returned."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
         """Clear the task state of an instance, if it has been ``migrating`` for the whole time

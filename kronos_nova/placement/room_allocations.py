@@ -14,16 +14,16 @@ from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
 
 OWNER = 'kronos-room'
-"""Project and user of the consumers that keep room. As these are in a project of their own, their
-allocations are not in the quota of another project. ``openstack resource usage show kronos-room``
-shows them. Fixed by design."""
+"""Project and user of the consumers that keep room. The consumers have a project of their own, so
+their allocations do not count in the quota of a user's project. ``openstack resource usage show
+kronos-room`` shows them. Fixed by design."""
 ROOM = 'KRONOS_ROOM'
 """Consumer type of the consumers that keep room. It is used if placement has consumer types."""
 CANDIDATES = 100
 """Maximum number of allocation candidates that placement returns for a new server on one host.
-Raised, a server is more likely to fit on a host with very many resource providers; lowered, the
-response of placement is shorter. Chosen above the number of resource providers that a host usually
-has for one resource class; not measured."""
+Raised, room is more often found on a host with very many resource providers; lowered, the response
+of placement is shorter. Chosen above the number of resource providers that a host usually has for
+one resource class; not measured."""
 
 
 class NoCandidate(errors.InsufficientInventory):

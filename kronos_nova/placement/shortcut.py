@@ -1,4 +1,4 @@
-"""GET requests through keystoneauth that need a fourth of the usual processor time.
+"""GET requests that need a fourth of the processor time of keystoneauth's own requests.
 
 For each request, keystoneauth and the requests library need one or two milliseconds of processor
 time. They spend it on finding the endpoint, on preparing the request, on proxies and cookies, and
