@@ -49,7 +49,8 @@ def lower(one: str, other: str) -> str:
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """Return the order of the repairs of violated rules and the other moves of an aggregate.
+    """Return the order in which an aggregate's repairs of violated rules, and its other moves, are
+    planned.
 
     If both levels are equal, one plan has the repairs and all other moves. Otherwise there are two
     plans, one for repairs and one for all other moves, and the plan with the higher level is made
@@ -92,8 +93,8 @@ class Switch:
 
     @property
     def sentence(self) -> str:
-        """A sentence for the log that describes the change. An empty ``value`` means that a pause
-        has ended, or that the level of nova.conf applies again."""
+        """A sentence for the log about the change that this switch makes. An empty ``value`` means
+        that a pause has ended, or that the level of nova.conf applies again."""
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
         if self.kind in OF_LEVELS:
             level = self.value or 'that of nova.conf again'
@@ -114,8 +115,7 @@ class Defaults:
 
     level : level of each aggregate that is not in ``levels``
     levels : {aggregate: level of the aggregate}
-    ceiling : highest level that takes effect; a command that sets a higher level has the effect of
-        ``ceiling``
+    ceiling : highest level that takes effect; if a command sets a higher level, ``ceiling`` applies
     repairs : level of repairs of violated rules; None if repairs have the level of their aggregate
     """
 
@@ -220,9 +220,8 @@ class Switches:
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
-        """Return the reason why a plan may not start any further moves; None if the plan may start
-        moves. A plan that may not start further moves is not continued later, in contrast to a plan
-        that waits for the end of a pause.
+        """Return the reason why a plan is given up and starts no further moves; None if the plan
+        may start moves. Pauses are no such reason: a plan waits for the end of a pause.
 
         Drains run at every level, and so do moves that make room for an operator's request. Other
         plans run at ``auto``, and at ``approve`` once an operator has approved the plan.

@@ -47,8 +47,8 @@ class Claim:
         return self.node, self.instance_uuid, self.resize_target
 
     def says_the_same_as(self, other: 'Claim | None') -> bool:
-        """Return True if ``other`` is equal to this claim except for the id and the time; this
-        claim then need not be written again. Return False if another field differs, or if ``other``
-        is None."""
+        """Return True if ``other`` is equal to this claim, except for the id and the time. In this
+        case the claim does not have to be written again. Return False if another field differs, or
+        if ``other`` is None."""
         return other is not None and dataclasses.replace(
             self, id=other.id, created_at=other.created_at) == other

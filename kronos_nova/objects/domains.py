@@ -13,9 +13,9 @@ from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 
 APART = 'kronos:apart'
-"""Key of server metadata that keeps the members of the server's group in different failure domains.
-The value is a level of failure domains, such as ``rack``. With the prefix :data:`SOFT` the value is
-a preference."""
+"""Key of server metadata that requests different failure domains for the members of the server's
+group. The value is a level of failure domains, such as ``rack``. With the prefix :data:`SOFT`
+before the level, this is a preference, and no requirement."""
 SOFT = 'soft-'
 
 Place = tuple[str, ...]

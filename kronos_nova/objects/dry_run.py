@@ -15,7 +15,8 @@ from kronos_nova.objects.snapshot import Instance
 class Verdict:
     """The result of a dry run. At most one of ``refused`` and ``unasked`` is not empty.
 
-    refused : reason why Nova would refuse the move; '' if Nova would permit it
+    refused : reason why Nova would refuse the move; '' if Nova would permit the move, or if this is
+        unknown
     unasked : reason why the dry run has no result; the move may still be made, and Nova may then
         refuse it
     without : text that names the part of the check that was left out, because the result of this
@@ -32,8 +33,8 @@ ROOM = 'the room that moves before it make'
 NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
 CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
 KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
-"""Reasons why a dry run has no result, but may have one later. They no longer apply once the
-earlier moves of the plan have ended."""
+"""Reasons why a dry run of a move has no result yet. They no longer apply once the earlier moves of
+the plan have ended, so that a later dry run may have a result."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,8 @@ class Before:
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """Return the amounts that have to be free on the destination now, so that ``amounts`` are
-        free when the later move runs. In between, the earlier moves of the plan free and use
-        resources.
+        free when the later move runs. Until then, the earlier moves of the plan free and use
+        resources on the destination.
 
         :returns: {resource class: amount}. An amount is at most the amount in ``amounts``, and a
             reduced amount is at least 1

@@ -1,5 +1,5 @@
-"""Eligibility: whether the project, the flavor and the metadata of an instance permit that it is
-moved."""
+"""Eligibility of instances: whether an instance may be moved, by its project, its flavor and its
+metadata."""
 
 import dataclasses
 from collections.abc import Collection
@@ -40,8 +40,8 @@ METADATA = 'metadata'
 
 HEEDED = frozenset({(PROJECT, TO_BALANCE), (PROJECT, TO_EVACUATE), (FLAVOR, TO_BALANCE),
                     (FLAVOR, TO_EVACUATE), (METADATA, TO_BALANCE)})
-"""All possible pairs of (source of a restriction, purpose of a move). There is no pair of metadata
-and evacuation, because tenants set metadata and must not block the emptying of a host."""
+"""All permitted pairs of (source of a restriction, purpose of the moves that it restricts).
+Metadata may not restrict moves that empty a host, because tenants set metadata."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Return True if no restriction forbids to move an instance for a purpose; else False.
-    Restrictions are in nova.conf, flavors and metadata.
+    """Return True if an instance may be moved for a purpose, by the restrictions in nova.conf, in
+    its flavor and in its metadata; else False.
 
     The strictest restriction applies. A value that is not one of :data:`WORDS` counts as ``never``,
     because the owner probably intended a restriction.

@@ -49,10 +49,10 @@ ANY = ''
 """Value of ``aggregate`` while no aggregate is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which Kronos searches for an aggregate in which moves can make room for new servers.
-The servers are those for which Nova found no host. An aggregate is searched when it is evaluated,
-every few minutes. Raised, a request that no aggregate can fulfil costs more searches; lowered, the
-request ends before every aggregate was searched. Not measured."""
+"""Seconds for which Kronos searches for an aggregate in which moves can make room for servers for
+which Nova found no host. Each aggregate is searched when it is evaluated, every few minutes.
+Raised, a request that no aggregate can fulfil costs more searches; lowered, the request ends before
+every aggregate was searched. Not measured."""
 WAIT_SECONDS = 86_400
 """Seconds after which a request for room expires if it was not approved, or if its moves have not
 ended. Raised, a request that operators have forgotten may still move servers much later; lowered,
@@ -60,10 +60,10 @@ requests expire while an aggregate is paused or busy. Chosen as a day, like the 
 empty hosts."""
 
 TRIES = 3
-"""Maximum number of plans that are made for one request for room. A further plan is made if the
-moves of a plan did not make the room. Raised, a move that always fails is repeated more often;
-lowered, one failed migration makes the whole request fail. Chosen as the default number of times
-that a move is tried."""
+"""Maximum number of plans for one request for room. If the moves of a plan do not make the room,
+another plan is made. Raised, a move that always fails is repeated more often; lowered, one failed
+migration makes the whole request fail. Chosen as the default number of times that a move is
+tried."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,8 @@ class Hold:
     availability_zone : zone in which the room has to be; '' for any
     moves, memory_mb : maximum number of moves, and maximum MiB of memory to copy, that an operator
         has approved
-    is_forced : whether moves are made even if the servers of a lost host could then not restart
-        elsewhere
+    is_forced : whether moves are made even if they leave too little room for servers to restart
+        elsewhere after the loss of their host
     hold_seconds : seconds for which the room is kept once the moves have made it
     hosts : {host: number of servers for which room is kept on the host}
     known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept
@@ -117,8 +117,8 @@ class Hold:
     finished_at: datetime.datetime | None = None
 
     def left(self) -> dict[str, int]:
-        """Return {host: number of further servers that may use the room on the host}. Hosts without
-        room for further servers are left out."""
+        """Return {host: number of servers that may still use the room on the host}. Hosts whose
+        room is used up are left out."""
         used = collections.Counter(self.used.values())
         return {host: count - used[host] for host, count in self.hosts.items()
                 if count > used[host]}

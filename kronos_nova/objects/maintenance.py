@@ -40,8 +40,8 @@ class MaintenanceOptions:
         operator services the hosts and reports each with ``maintenance done``
     keep_spare : number of hosts for whose servers room has to stay free on the other hosts
     unmovable : as of :class:`kronos_nova.drain.states.Drain`
-    force : whether a host is emptied even if the servers of a lost host could then not restart
-        elsewhere
+    force : whether a host is emptied even if the other hosts then have too little room for servers
+        to restart elsewhere after the loss of their host
     """
 
     batch: int = 1

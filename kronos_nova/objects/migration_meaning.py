@@ -37,12 +37,13 @@ MOVES = 'moves'
 on both hosts, and is busy: its task_state is set."""
 
 WAITS = 'waits'
-"""Meaning of a record whose instance is on the destination, and whose source still keeps its room.
-The migration has to be confirmed or reverted."""
+"""Meaning of a record whose instance is on the destination, while the source still keeps room for
+the instance. The migration has to be confirmed or reverted."""
 
 STALE = 'stale'
 """Meaning of a record on which no service acts any more. The record needs no room and blocks
-nothing. In its last seconds a migration may look like this, so only an old record may be ended."""
+nothing. The record of a migration that ends in the next seconds may look the same, so only an old
+record may be ended."""
 
 OVER = 'over'
 

@@ -6,7 +6,8 @@ Nova stores a status as free text and has no list of statuses. Statuses are writ
 
 LIVE = 'live-migration'
 COLD = 'migration'
-"""Types of migrations: live and cold. A resize has a third type."""
+"""Names of the types of live migrations (``LIVE``) and cold migrations (``COLD``). A resize has a
+third type."""
 
 ACCEPTED = 'accepted'
 """Status of a new migration that only the API or a conductor has handled so far."""
@@ -32,7 +33,7 @@ ARRIVED = (FINISHED, 'confirming', 'reverting')
 keeps room for the instance."""
 
 NOT_LET_GO_OF = ('post-migrating', *ARRIVED)
-"""Statuses in which the instance may be on the destination while the source still has to keep its
-room."""
+"""Statuses in which the instance may be on the destination while the source still has to keep room
+for it."""
 
 UNDER_WAY = (*LEAVING, *ARRIVED)

@@ -67,7 +67,7 @@ class Devices:
     """The facts about a server's devices that decide on its movability. Nova's database has these
     facts, and its public API does not show them.
 
-    has_fixed_device : whether a PCI device of the flavor is not ``live_migratable``
+    has_fixed_device : whether the flavor requests a PCI device that is not ``live_migratable``
     port_types : those vnic types of the server's ports that matter for movability
     has_share : whether a share is attached
     has_numa : whether the server has a NUMA topology

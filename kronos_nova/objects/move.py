@@ -20,8 +20,8 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 """States in which a move counts towards the limits on concurrent moves."""
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
-"""States in which no worker has begun the move. A move that ends in one of these states leaves no
-trace in Nova."""
+"""States in which no worker has begun the move. If a move is given up in one of these states, Nova
+has no record of it."""
 
 REFUSED = 'PreFlightError'
 """Error type of a failed move that was refused before anything had changed."""

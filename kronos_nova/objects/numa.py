@@ -1,7 +1,7 @@
 """NUMA cells of hosts, and the cells and devices that servers request.
 
 Fields have the names of fields of ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``,
-but fields of CPUs have numbers of CPUs instead of lists.
+but fields about CPUs have the number of the CPUs instead of a list of CPUs.
 """
 
 import dataclasses
@@ -68,10 +68,10 @@ class InstanceCell:
 
 
 LEGACY, REQUIRED, PREFERRED, SOCKET = POLICIES = ('legacy', 'required', 'preferred', 'socket')
-"""Policies for the NUMA cell of a device relative to the cells of its server. ``required`` demands
-one of the server's cells, and ``legacy`` one of these cells or a device without a cell.
-``preferred`` accepts any cell, and ``socket`` demands a socket of one of the server's cells
-(``nova.objects.fields.PCINUMAAffinityPolicy``)."""
+"""Policies for the NUMA cell of a device (``nova.objects.fields.PCINUMAAffinityPolicy``).
+``required``: the device is in one of the server's cells. ``legacy``: the device is in one of the
+server's cells, or in no cell. ``preferred``: the device may be in any cell. ``socket``: the device
+is at the socket of one of the server's cells."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

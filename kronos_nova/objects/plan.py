@@ -33,7 +33,7 @@ DRAINING = 'draining'
 last evaluation has this outcome."""
 FAILED = 'failed'
 BLIND = (NO_DATA, FAILED)
-"""Outcomes of an evaluation that did not find out whether instances should move."""
+"""Outcomes of evaluations in which it remained unknown whether instances should move."""
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
@@ -69,10 +69,10 @@ class Contention:
 
 
 REPLAYED = datetime.timedelta(days=28)
-"""Age of moves up to which the estimate of the load without moves undoes them. Raised, the estimate
-undoes moves that would have become necessary for other reasons; lowered, the estimate ignores older
-moves that still have an effect. Chosen because four weeks have every weekday equally often, and the
-journal keeps single moves for longer by default."""
+"""Maximum age (in days) of the moves that Kronos leaves out when it estimates the load without its
+moves. Raised, the estimate leaves out moves that would have become necessary for other reasons;
+lowered, the estimate includes older moves that still have an effect. Chosen because four weeks have
+every weekday equally often. By default, the journal keeps single moves for longer than that."""
 
 
 # Reasons why an instance stayed.
@@ -189,7 +189,7 @@ which is the load of each of its servers."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UnbelievedHost:
-    """A host of which a policy does not believe some metrics, because these metrics failed a
+    """A host some of whose metrics in a policy are not used as they are, because they failed a
     plausibility check.
 
     If ``what`` is ``score``, no server is moved to the host, and its servers are moved only in
@@ -213,7 +213,7 @@ FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastReport:
     """The result of a policy's load forecast. ``detail`` is the reason why the forecast is not
-    used.
+    used; '' if it is used.
 
     ``error`` is the mean error of the forecast scores of hosts during the last day.
     ``present_error`` is the mean error of the assumption that scores do not change, in the same
@@ -252,8 +252,8 @@ class PolicyReport:
 
     @property
     def is_below_noise(self) -> bool:
-        """True if the threshold is lower than ``noise``; else False. If it is True, the imbalance
-        exceeds the threshold by chance, even among hosts with equal expected loads."""
+        """True if the threshold is lower than ``noise``; else False. With such a threshold, the
+        imbalance exceeds the threshold by chance, even among hosts with equal expected loads."""
         return self.noise is not None and self.noise > self.threshold
 
     @property
@@ -277,9 +277,9 @@ class HostScore:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferRoom:
-    """A buffer, which is free room that is kept for further servers of a flavor, before any move.
-    ``wanted`` is the number of servers that should fit, and ``found`` the number of servers that
-    fit."""
+    """The state of a buffer before any move. A buffer is room that is kept free for further servers
+    of a flavor. ``wanted`` is the number of servers that should fit, and ``found`` the number of
+    servers that fit."""
 
     name: str
     flavor: str
@@ -289,8 +289,8 @@ class BufferRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossReport:
-    """The consequences if one host or failure domain of an aggregate is lost. The loss of each is
-    examined separately, and the losses are counted by their consequences.
+    """The consequences of losses of hosts, or of failure domains, of an aggregate. Each loss of one
+    host or domain is examined by itself, and the losses are counted by their consequences.
 
     ``level`` is the level of the failure domains; '' if single hosts are lost. ``fits`` counts the
     losses after which all servers can restart elsewhere, and ``does_not_fit`` the losses after
@@ -338,10 +338,10 @@ class AggregateReport:
 
     broken_groups : number of server groups whose hard policy was violated before the evaluation
     notes : additional texts about the plan; in contrast to ``warnings`` they require no action
-    unbelieved : hosts whose metrics are not believed
+    unbelieved : hosts with metrics that failed a plausibility check
     immovable : instances that Nova cannot migrate live
-    without_moves : estimate of the contention if Kronos had made no moves for load in the last
-        weeks; None if unknown
+    without_moves : estimate of the contention (numbers of hot hosts, and of servers on full hosts)
+        if Kronos had made no moves for load in the last weeks; None if unknown
     purpose : purpose of the plan: ``balance``, or ``repair`` for a plan that only repairs violated
         rules
     domains : (level, number of failure domains that contain hosts of the aggregate), the largest

@@ -30,7 +30,7 @@ TPM_VERSIONS = {'1.2': 'COMPUTE_SECURITY_TPM_1_2', '2.0': 'COMPUTE_SECURITY_TPM_
 ADDRESS_MODES = {'passthrough': 'COMPUTE_ADDRESS_SPACE_PASSTHROUGH',
                  'emulate': 'COMPUTE_ADDRESS_SPACE_EMULATED'}
 TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
-"""Words that Nova reads as true. They are in lower case."""
+"""Words, in lower case, that Nova reads as true in a property."""
 
 
 def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],

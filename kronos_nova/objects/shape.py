@@ -20,7 +20,7 @@ class Shape:
     Memory is in MiB, disk in GiB. ``id`` is the id of the flavor; '' if there is no flavor.
     ``resources`` are the amounts that each server requests from placement. ``cells`` are the NUMA
     cells that each server requests. If ``resources`` is empty, the amounts are computed from the
-    other fields. If ``cells`` is empty, the cells are computed in the same way.
+    other fields. If ``cells`` is empty, the cells are computed from the other fields.
     """
 
     name: str

@@ -81,14 +81,14 @@ class Service:
 
     @property
     def is_silent(self) -> bool:
-        """True if nova-compute has stopped reporting, and is neither disabled nor forced down; else
-        False."""
+        """True if nova-compute has stopped reporting, and the service is neither disabled nor
+        forced down; else False."""
         return self.has_stopped_reporting and self.status == 'enabled'
 
     @property
     def has_stopped_reporting(self) -> bool:
-        """True if nova-compute has stopped reporting, and is not forced down; else False. The
-        service may be disabled."""
+        """True if nova-compute has stopped reporting, and the service is not forced down; else
+        False. The service may be disabled, in contrast to :attr:`is_silent`."""
         return self.state == 'down' and not self.forced_down
 
 
@@ -300,8 +300,8 @@ class Snapshot:
 
         A move is left out if its instance already has a move or is not on the source, or if the
         destination is not in the snapshot. Nothing is added for an instance without allocations on
-        the provider tree of its source. The allocations of such an instance are on the
-        destination's tree already, and its migration record has the allocations on the source.
+        the provider tree of its source. In placement, such an instance is already the consumer on
+        the destination's tree, and its migration is the consumer on the source's tree.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
