@@ -15,14 +15,15 @@ from kronos_nova.objects.numa import Device
 ALIAS, POLICY = 'pci_passthrough:alias', 'hw:pci_numa_affinity_policy'
 """Extra specs of a flavor that request PCI devices, and that set their NUMA affinity policy."""
 NAMED = re.compile(r'\s*([^:,]{1,255}):([0-9]{1,6})')
-"""Pattern of an alias followed by the number of devices, such as ``gpu:2``."""
+"""Pattern of the alias of a PCI device, followed by the number of requested devices, such as
+``gpu:2``."""
 MOST = 1 << 16
-"""Maximum number of PCI requests of a server, and of devices in one PCI request. Raised, a faulty
-record in Nova's database takes more memory; lowered, servers with more devices are refused. Chosen
-far above the number of devices of any host."""
+"""Maximum number of PCI requests of a server, and maximum number of devices in one PCI request.
+Raised, a faulty record in Nova's database takes more memory; lowered, servers with more devices are
+refused. Chosen far above the number of devices of any host."""
 IDS = 'vendor_id', 'product_id'
-"""Keys of a PCI specification that name a type of device. If a specification lacks them, placement
-alone decides which devices match."""
+"""Keys of a PCI specification that together name a type of device. If a specification lacks a key,
+only placement can decide which devices match."""
 
 
 class Requested(NamedTuple):

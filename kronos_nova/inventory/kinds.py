@@ -21,7 +21,7 @@ from kronos_nova.objects.snapshot import Movability
 from kronos_nova.objects.snapshot import Requirements
 
 POWERED_STATUSES = frozenset(('ACTIVE', 'PAUSED'))
-"""Statuses of a server in which Nova checks its power state before a live migration."""
+"""Statuses of servers whose power state Nova checks before a live migration."""
 
 
 class Facts(NamedTuple):

@@ -33,7 +33,8 @@ all whole numbers exactly only up to this number."""
 
 
 class Topology(NamedTuple):
-    """The fields about NUMA cells of an :class:`~kronos_nova.objects.snapshot.Instance`."""
+    """The NUMA cells of an instance, as the fields of
+    :class:`~kronos_nova.objects.snapshot.Instance` with the same names describe them."""
 
     cells: tuple[InstanceCell, ...] = ()
     on_cells: tuple[int, ...] | None = None

@@ -13,7 +13,7 @@ of a query for some hundred instances."""
 
 class ReadingPace:
     """Pauses between the steps of a reading of the cloud. Each pause is as long as the step before
-    it.
+    it, up to :data:`LONGEST_REST`.
 
     Nova's databases and placement have to serve nova-conductor at the same time. The pauses leave
     half of the time to nova-conductor. The total time of all pauses is limited, because a large
@@ -34,8 +34,9 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Run one step of a reading, and then pause for as long as the step took. Several threads
-        may run steps at the same time."""
+        """Run the block as one step of a reading, and then pause. The pause is as long as the step,
+        up to :data:`LONGEST_REST` and up to the rest of ``rest_time``. Several threads may run
+        steps at the same time."""
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)

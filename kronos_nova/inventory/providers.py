@@ -23,14 +23,14 @@ from kronos_nova.placement.client import PlacementClient
 LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
-"""Number of resource providers that are read from placement at the same time, if there are more
-than :data:`FEW`. Each provider needs its own requests, because placement cannot return the
-inventories of several providers together. Raised, nova-conductor on the same machine has less
+"""Number of resource providers that are read from placement at the same time, if more than
+:data:`FEW` have to be read. Each provider needs its own requests, because placement cannot return
+the inventories of several providers together. Raised, nova-conductor on the same machine has less
 processor time; lowered, an evaluation takes longer. Not measured."""
 FEW = 100
-"""Number of resource providers up to which only one of them is read at a time. Raised, evaluations
-of small clouds take longer; lowered, evaluations of small clouds use several processors at once,
-although they become little faster. Not measured."""
+"""Number of resource providers up to which the providers are read one after the other. Raised,
+evaluations of small clouds take longer; lowered, evaluations of small clouds use several processors
+at once, and become only a little faster. Not measured."""
 SLOW = .15
 """Seconds per resource provider above which placement or the network counts as slow. Kronos then
 reads more resource providers at the same time. Raised, an evaluation may exceed its time limit
@@ -41,9 +41,9 @@ PARALLEL_SLOW_READS = 8
 network is slow. Raised, placement gets more requests at once; lowered, an evaluation may exceed its
 time limit and be killed. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
-"""Number of resource providers that are read before the time per provider is computed again. This
-time shows whether placement or the network is slow. Raised, a slow network is noticed later;
-lowered, the threads that read wait for each other more often. Not measured."""
+"""Number of resource providers that are read between two measurements of the time per provider.
+This time shows whether placement or the network is slow (:data:`SLOW`). Raised, a slow network is
+noticed later; lowered, the threads that read wait for each other more often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ class Trees:
 
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which all resource providers are read from placement again. The other
-evaluations read only the providers whose generation has changed. ``DELETE /allocations`` frees
-resources without a change of the generation. Raised, Kronos notices resources that were freed in
-this way later; lowered, evaluations take longer. Not measured."""
+"""Number of evaluations after which all resource providers are read from placement again. In
+between, most providers are read only if their generation has changed. But ``DELETE /allocations``
+frees resources without a change of the generation. Raised, Kronos notices resources that were freed
+in this way later; lowered, evaluations take longer. Not measured."""
 
 
 class ProviderCache:
@@ -71,10 +71,10 @@ class ProviderCache:
     generation is the same.
 
     A generation changes with a provider's inventories and with a new allocation, but not when an
-    allocation is removed. So a provider is also read again if one of its consumers is not an
-    instance on its host. The allocation of such a consumer may have been removed, because the
-    consumer may be a migration that has ended, or an instance that was deleted or has moved. After
-    every ``read_all_every`` readings, all providers are read again.
+    allocation is removed. So a provider is read again, in addition, if one of its consumers is not
+    an instance on its host. Such a consumer may be a migration that has ended, or an instance that
+    was deleted or has moved, and its allocation may have been removed. After every
+    ``read_all_every`` readings, all providers are read again.
 
     Traits rarely change, so the traits of a provider are read again only if its inventories have
     changed.

@@ -3,8 +3,8 @@
 Without this module, keystoneauth uses the wall clock. An adapter records the time when it is made,
 and sends no request before this time. If the wall clock is then set back by an hour, the adapter's
 next request waits for an hour. Other threads may wait for a lock that is held during the request,
-so a nova-compute may not respond for an hour. The wait does not end early if the clock is set
-forward again.
+so a nova-compute may be unable to respond for this hour. The wait does not end early if the clock
+is set forward again.
 
 :func:`install` replaces two methods of a private class of keystoneauth. An adapter with a minimum
     interval between its requests still keeps this interval.
@@ -42,8 +42,8 @@ _REPLACED = {each.__name__: each for each in (_advance_timer, _wait_for_executio
 
 def install() -> None:
     """Replace the clock for all keystoneauth adapters, including existing ones. A second call does
-    nothing. If the methods of the installed keystoneauth have other parameters than expected,
-    nothing is replaced."""
+    nothing. If the two methods of the installed keystoneauth have other parameters than this module
+    expects, the clock is not replaced."""
     for name, method in _REPLACED.items():
         if _parameters(getattr(_SEMAPHORE, name, None)) != _parameters(method):
             LOG.warning('The fix request_clock is not active, because it does not fit the '

@@ -32,8 +32,9 @@ class HostScope:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The names of the hosts in the set. None if the set has every host, or the hosts in no
-        aggregate, because such names are known only after all hosts are listed."""
+        """The names of the hosts in the set. None if the set includes every host, or the hosts in
+        no aggregate: the names of these hosts are known only after all hosts of the cloud are
+        listed."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None
         return self._chosen
@@ -62,7 +63,7 @@ def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[st
 
 
 def within(aggregates: Iterable[Aggregate], hosts: Collection[str]) -> tuple[Aggregate, ...]:
-    """Return copies of the aggregates that have only the hosts in ``hosts``."""
+    """Return copies of the aggregates, without the hosts that are not in ``hosts``."""
     return tuple(Aggregate(
         name=each.name, uuid=each.uuid, availability_zone=each.availability_zone,
         metadata=each.metadata, hosts=tuple(host for host in each.hosts if host in hosts))

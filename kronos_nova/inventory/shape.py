@@ -39,14 +39,14 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """{attribute of an Instance that is a name: its key in Nova's API}."""
 
 MOST = 1 << 53
-"""Largest number (no unit) that is accepted in an inventory, an allocation or a flavor. A larger
-number is an error. Fixed by float64, which represents all whole numbers exactly only up to this
-number. The numbers of placement are smaller: they have at most 31 bits."""
+"""Largest number (no unit) that is accepted in an inventory, an allocation or a flavor. Data with a
+larger number are refused. Fixed by float64, which represents all whole numbers exactly only up to
+this number. The numbers of placement are smaller: they have at most 31 bits."""
 
 MOST_RULE = 1 << 64
-"""Largest number of instances that is accepted as ``max_server_per_host`` of a server group. Fixed
-far above the size of any server group: Nova accepts any whole number, and all numbers above the
-size of the group have the same effect."""
+"""Largest number of instances that Kronos accepts as ``max_server_per_host`` of a server group.
+Fixed far above the size of any server group: Nova accepts any whole number, and all numbers above
+the size of the group have the same effect."""
 
 MOST_KEYS = 10_000
 """Maximum number of keys in the metadata of a server, or in the extra specs of a flavor. Raised, a
@@ -55,7 +55,7 @@ metadata. Chosen far above 128, which is Nova's default quota."""
 
 LONGEST_VALUE = 65_535
 """Maximum number of characters of one value of metadata or extra specs. Fixed by MySQL: a TEXT
-column holds no more."""
+column has at most this number of bytes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ def refuse_gaps(servers: Iterable[dict]):
 
 
 def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
-    """Return the instances without repetitions. If several have the same uuid, only the first is
-    kept. Nova may list a server twice for two reasons. A server that changes while Nova lists page
-    after page may be on two pages. A server that moves to another cell is in both cells for a
-    while."""
+    """Return the instances without repetitions. If several have the same uuid, only the first is in
+    the result. Nova may list a server twice for two reasons. A server that changes during the
+    listing may be on two pages of the list. A server that moves to another cell is in both cells
+    for a while."""
     found = {}
     for instance in instances:
         found.setdefault(instance.uuid, instance)
