@@ -1,8 +1,8 @@
 """The policies file, in which an operator configures load policies, rules and buffers.
 
-The package has the models of the file, its validation and its loading. Names are imported when they
-are first used. Otherwise the import of pydantic and the models would take a third of the time of a
-command that only reads maintenance windows.
+The package has the models of the file, its validation and its loading. The modules of the package
+are imported when a name of theirs is first used. Otherwise a command that only reads maintenance
+windows would spend a third of its time on importing pydantic and the models.
 """
 
 import importlib

@@ -61,8 +61,8 @@ class Buffer(pydantic.BaseModel):
     def wanted(self, most: int) -> int:
         """Return the number of new servers for which room is kept.
 
-        :param most: number of servers that would fit into the empty aggregate; used only for a
-            percentage
+        :param most: number of servers that would fit into the empty aggregate; used only if
+            ``keep`` is a percentage
         """
         if isinstance(self.keep, int):
             return self.keep

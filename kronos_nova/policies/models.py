@@ -16,16 +16,16 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
-"""Largest difference (no unit) between 1 and the sum of the policies' weights that is accepted.
-Raised, weights are accepted although their sum is clearly not 1; lowered, three weights of one
-third are refused if they are written with few digits. Not measured."""
+"""Largest accepted difference (no unit) between 1 and the sum of the policies' weights. Raised,
+weights are accepted although their sum is clearly not 1; lowered, three weights of one third are
+refused if they are written with few digits. Not measured."""
 _LARGEST = 10**9
-"""Largest whole number (no unit) that a weight may be if the sum of the policies' weights is to be
-checked. The sum is not checked with a larger number, which may not be exact as a float. Fixed: each
-weight above 1 is refused anyway."""
+"""Largest weight (a whole number, no unit) with which the sum of the policies' weights is checked.
+If a weight is larger, the sum is not checked, because a larger number may not be exact as a float.
+Fixed: each weight above 1 is refused anyway, with an error of its own."""
 _ROUNDING = 1e-9
 """Fraction of a host that is added to a computed number of hosts before the number is rounded down.
-Without this fraction, a rounding error just below a whole number would remove one host. Fixed by
+Without this fraction, a result such as 2.9999999 in place of 3 would be rounded down to 2. Fixed by
 the rounding errors of float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
@@ -289,9 +289,8 @@ class Policy(pydantic.BaseModel):
         return self
 
     def left_out(self, hosts: int) -> int:
-        """Return the number of hosts that do not count in the imbalance, at each end of the scale.
-        If it is n, the n hosts with the highest scores and the n hosts with the lowest scores do
-        not count.
+        """Return the number n of hosts that the imbalance ignores at each end of the scale: the n
+        hosts with the highest scores, and the n hosts with the lowest scores.
 
         :param hosts: number of available hosts
         """
@@ -401,6 +400,7 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
 
 def _can_be_summed(weight: Any) -> bool:
-    """Return True if a weight is a number that is exact as a float, else False. Other weights are
-    left out of the sum, because they are reported as problems of their policies."""
+    """Return True if a weight permits a check of the sum of all weights, else False. It does not if
+    it is no number, or is a whole number above :data:`_LARGEST`. Such a weight is reported as a
+    problem of its policy, and the sum is not checked."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)

@@ -95,9 +95,9 @@ def _is_known_at_a_request(rule: OperatorRule) -> bool:
 
 
 def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
-    """Return a function that checks a value. It returns a true value if the value equals or matches
-    one of ``words``, which may be patterns. If ``words`` is None, every value that is not empty
-    matches."""
+    """Return a function that checks a name or another text. Its result is true if the text equals
+    one of ``words``, or matches one of ``words`` as a pattern. If ``words`` is None, the result is
+    true for every text that is not empty."""
     if words is None:
         return bool
     # A name may contain the characters of a pattern, so each word also matches itself.

@@ -23,10 +23,11 @@ HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain of its own."""
 
 DEFAULT_COST = 0.02
-"""Cost (no unit) of one server on a host that a rule prefers to avoid, as an amount of combined
-imbalance. It applies to rules that have no key ``cost``. Raised, plans obey the rule although the
-imbalance stays larger; lowered, plans violate the rule for a smaller gain. Chosen as the initial
-value that the help of the option ``soft_group_cost`` advises."""
+"""Cost (no unit) of one server on a host that a rule prefers to avoid, for rules without the key
+``cost``. A plan weighs the cost against a decrease of the combined imbalance by the same number.
+Raised, plans obey the rule although the imbalance stays larger; lowered, plans violate the rule for
+a smaller decrease. Chosen as the initial value that the help of the option ``soft_group_cost``
+advises."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one key of a rule. Raised, a policies file may take longer to read;
@@ -41,8 +42,8 @@ def _as_list(value: Any) -> Any:
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 
 class _OneOrMore:
-    """An annotation of a list of names. It makes the JSON schema also accept a single name in place
-    of the list."""
+    """An annotation of a list of names. With it, the JSON schema accepts a single name in place of
+    the list."""
 
     @staticmethod
     def __get_pydantic_json_schema__(core_schema: Any, handler: Any) -> dict[str, Any]:
@@ -112,10 +113,10 @@ class ServerSelector(_Strict):
 
     @property
     def is_of_owners(self) -> bool:
-        """True if the owners of servers decide which servers the rule selects; else False. This is
-        the case if the rule selects by tags, metadata or names that owners set, and lists neither
-        projects nor uuids. Such a rule must not prevent that a host is emptied, nor affect the
-        servers of another project."""
+        """True if the owners of servers decide which servers the rule selects; else False. The
+        owners decide if the rule selects by tags, metadata or names, which owners set, and lists
+        neither projects nor uuids. Such a rule must not prevent the emptying of a host, and must
+        not affect the servers of another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(
             self.metadata or self.tag or self.name or any(named_groups))

@@ -33,8 +33,8 @@ class Selection:
 
     servers : uuids of the servers
     hosts : names of the hosts that the rule names; empty if the rule names no hosts
-    parts : sets of servers (uuids), to each of which a rule about several servers applies
-        separately; empty for a rule that does not keep servers together, apart or on few hosts
+    parts : sets of servers (uuids), for a rule that keeps servers together, apart or on few hosts;
+        the rule applies to each set separately. Empty for any other rule
     """
 
     rule: OperatorRule
@@ -80,7 +80,7 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return (numbers, sets), which tell for each instance the rules that select it.
+        """Return (numbers, sets). Together they describe which rules select each instance.
 
         ``sets`` are distinct sets of rules, each a tuple of positions in ``placing``; the first set
         is empty. ``numbers`` has for each instance the position of its set in ``sets``. The last

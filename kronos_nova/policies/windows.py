@@ -48,8 +48,8 @@ _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
 _YEAR_OF_DAYS = 400
-"""Number of days in which clock changes of a time zone are searched, such as the beginning of
-daylight saving time. Fixed: more than a year."""
+"""Number of days from now in which clock changes of a time zone are searched, such as the beginning
+of daylight saving time. Fixed: clock changes recur every year, and this is more than a year."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ class Window:
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes within a year at which the window is open, as times in UTC. By
-        the clock, the window is then longer or shorter, in most cases by an hour."""
+        """Yield the clock changes within a year at which the window is open, as times in UTC. Such
+        a window ends earlier or later by the clock, in most cases by an hour."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
         """Yield the clock changes within a year that skip the opening time of the window, as times
-        in UTC. The window then opens later by the clock."""
+        in UTC. On such a day, the window opens later by the clock."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
             opens = self._starts(before - _SECOND).get_next(datetime.datetime)
@@ -128,16 +128,17 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return the largest possible difference between local times and real durations due to a
-        clock change. The result is 0 if there is no clock change within a day."""
+        """Return the largest possible difference between a duration by the local clock and the real
+        duration. The result is 0 if there is no clock change within a day before or after
+        ``now``."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now: float) -> datetime.datetime:
-        """Return the local time as a datetime without a time zone. With a time zone, croniter would
-        count the hour twice that occurs twice when a clock is set back."""
+        """Return the local time as a datetime without a time zone. When a clock is set back, an
+        hour occurs twice; with a time zone, croniter would use both occurrences."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 
