@@ -99,9 +99,9 @@ class Scope(Request):
 
 
 class Resume(Scope):
-    """A request to end pauses and stops: those of the caller, or with ``everyone`` those of all
-    users. If the aggregate is ``*``, the pauses and stops of single aggregates are ended as
-    well."""
+    """A request to end the caller's pauses and stops of an aggregate. With ``everyone``, the pauses
+    and stops of all users are ended. If the aggregate is ``*``, the pauses and stops of single
+    aggregates are ended as well."""
 
     everyone: bool = False
 
@@ -114,8 +114,8 @@ class Stop(Scope):
 
 
 class Stopped(Response):
-    """The result of a stop. ``abandoned`` is the number of moves that were abandoned before they
-    began, ``under_way`` the number of moves in progress."""
+    """The result of a stop. ``abandoned`` is the number of moves that will not be made; they had
+    not begun. ``under_way`` is the number of moves in progress."""
 
     abandoned: int
     under_way: int

@@ -19,7 +19,7 @@ from kronos_client.contract.operation import Operation
 
 class Drain(Response):
     """The drain of a host, and its progress. ``blocked`` maps the uuid of each server that cannot
-    leave to the reason. ``waits_for`` is a text about everything else for which the drain waits.
+    leave to the reason. ``waits_for`` is a text about other causes for which the drain waits.
     ``stopped`` maps the uuid of each server that the drain has stopped to ``stopping``, ``stopped``
     or ``starting``."""
 
@@ -55,8 +55,8 @@ class CheckedHost(Response):
     migration. ``destinations`` maps each host to the number of servers that would move there.
     ``blocked`` maps the uuid of each server that cannot leave to the reason. ``interrupted`` maps
     the uuid of each running server that would be migrated cold to Nova's reason against a live
-    migration. ``stopped`` does so for each server that would be stopped until the host is released.
-    ``names`` maps all these uuids to names."""
+    migration. ``stopped`` maps the uuid of each server that would be stopped until the host is
+    released to the same kind of reason. ``names`` maps all these uuids to names."""
 
     host: str
     servers: int
@@ -99,10 +99,10 @@ class OneDrain(Request):
 class BeginDrains(Request):
     """A request to empty the hosts of ``hosts`` and the hosts of the failure domain ``domain``,
     such as ``rack=r3``. Either all drains begin or none. With ``check``, the hosts are only checked
-    and nothing is changed. With ``force``, hosts that no server can leave, and the last enabled
-    hosts of an aggregate, are drained as well. ``unmovable`` is the treatment of running servers
-    that Nova cannot migrate live: ``leave`` them, migrate them ``cold``, or ``stop`` them until the
-    host is released."""
+    and nothing is changed. With ``force``, a host is drained even if none of its servers can leave,
+    or if its aggregate would have no enabled host left. ``unmovable`` is the treatment of running
+    servers that Nova cannot migrate live: ``leave`` them, migrate them ``cold``, or ``stop`` them
+    until the host is released."""
 
     hosts: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
     domain: Name | None = None

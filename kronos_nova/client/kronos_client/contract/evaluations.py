@@ -42,8 +42,8 @@ class Immovable(Response):
 
 class Evaluation(Response):
     """The last evaluation of an aggregate. ``measured_at`` is the time at which the figures of
-    ``hosts`` were measured. It is earlier than ``evaluated_at`` if the last evaluation measured
-    nothing. ``immovable`` counts servers of every status."""
+    ``hosts`` were measured. If the last evaluation measured nothing, the figures are from an
+    earlier evaluation. ``immovable`` counts servers of every status."""
 
     aggregate: str
     evaluated_at: Maybe

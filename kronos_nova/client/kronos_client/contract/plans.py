@@ -19,9 +19,9 @@ Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 class Plan(Response):
     """A plan of moves in an aggregate. ``combined_now`` is the combined imbalance that the plan
-    would leave, by the load of the last evaluation. It is only for a plan that waits for approval;
-    null if unknown. ``waits_for`` is the reason why an approved plan is not started yet. ``reason``
-    is the reason why the plan ended, or a text about moves that were left out."""
+    would leave, by the load of the last evaluation. It is null for a plan that does not wait for
+    approval, and if unknown. ``waits_for`` is the reason why an approved plan is not started yet.
+    ``reason`` is the reason why the plan ended, or a text about moves that were left out."""
 
     uuid: str
     aggregate: str
@@ -161,9 +161,9 @@ class OnePlan(Request):
 
 class ApprovePlan(OnePlan):
     """A request to approve a plan, with all of its moves or with a part of them. ``skip`` are the
-    ``order`` numbers of moves to leave out; moves that depend on such a move, or are in its group,
-    are left out as well. ``only`` are the ``order`` numbers of moves to make; moves on which such a
-    move depends, or that are in its group, are made as well."""
+    ``order`` numbers of moves to leave out; moves that depend on a skipped move, or are in its
+    group, are left out as well. ``only`` are the ``order`` numbers of moves to make; the moves on
+    which these depend, and the other moves of their groups, are made as well."""
 
     skip: Orders = []
     only: Orders = []

@@ -28,11 +28,13 @@ class Sums(Response):
         longer kept
     memory_mb, seconds : sums over completed moves: MiB of memory of the moved servers, and seconds
         from the request of a move to its end
-    observed_seconds : seconds of aggregates for which evaluations had data. This field,
+    observed_seconds : seconds for which evaluations had data, summed over aggregates. This field,
         ``hot_seconds`` and ``contended_seconds`` are null in sums by project, and if no loads are
         kept
-    hot_seconds : seconds of hosts with a score above 0.9 in at least one policy
-    contended_seconds : seconds of servers on hosts that are full in at least one policy
+    hot_seconds : seconds for which a host has a score above 0.9 in at least one policy, summed over
+        hosts
+    contended_seconds : seconds for which a server is on a host that is full in at least one policy,
+        summed over servers
     unmoved_hot_seconds, unmoved_contended_seconds : estimate of ``hot_seconds`` and
         ``contended_seconds`` if no moves had been made; null if they are not known for all of
         ``observed_seconds``
@@ -56,8 +58,9 @@ class Sums(Response):
 
 class LoadOfTime(Response):
     """The loads from the day ``since`` to the day ``until`` (UTC), both included. ``hot_minutes``
-    are minutes of hosts with a score above 0.9, and ``contended_minutes`` are minutes of servers on
-    full hosts. Both are means per day and aggregate."""
+    are the minutes for which a host has a score above 0.9, summed over hosts. ``contended_minutes``
+    are the minutes for which a server is on a full host, summed over servers. Both are means per
+    day and aggregate."""
 
     since: datetime.date
     until: datetime.date
@@ -69,8 +72,9 @@ class LoadOfTime(Response):
 class Comparison(Response):
     """The loads ``before`` and ``after`` the first completed move, over ranges of time of the same
     length. Each is null if no evaluation of its range is kept. ``without_moves`` is an estimate of
-    ``after`` if the moves for load of the last four weeks had not been made, from the scores of the
-    same evaluations. ``explanation`` says what is compared, or why nothing is compared."""
+    the loads in ``after`` for the case that the moves for load of the last four weeks had not been
+    made. It is computed from the scores of the same evaluations. ``explanation`` says what is
+    compared, or why nothing is compared."""
 
     explanation: str
     before: LoadOfTime | None
@@ -92,8 +96,8 @@ class Report(Response):
 class ShowReport(Request):
     """A request for sums over moves and loads. ``by`` are the properties by which the sums are
     grouped; without ``by``, there is one sum of everything. By default, ``until`` is the present,
-    and ``since`` is a year earlier. Loads are counted by whole days (UTC), as are moves whose
-    single records are no longer kept."""
+    and ``since`` is a year earlier. Loads are summed for whole days (UTC). Moves whose single
+    records are no longer kept are summed for whole days as well."""
 
     by: Annotated[list[Literal['month', 'project', 'aggregate']], msgspec.Meta(max_length=3)] = []
     since: Maybe = None

@@ -1,5 +1,5 @@
-"""Operations on room for new servers: how many fit, whether hosts may fail, and which moves make
-room."""
+"""Operations on room for servers: how many new servers fit, whether the servers of a failed host
+can restart elsewhere, and which moves make room for new servers."""
 
 from typing import Annotated
 
@@ -21,12 +21,12 @@ FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
 of them was found, and none was proven impossible."""
 
 Several = Annotated[list[Name], msgspec.Meta(max_length=100)]
-"""A list of at most 100 changes of one kind in a request. Chosen because each change takes time in
-proportion to the size of the cloud."""
+"""Type of a field with at most 100 hypothetical changes of one kind. Chosen because each change
+takes time in proportion to the size of the cloud."""
 
 MoveCount = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-"""Maximum number of moves that may be made so that more servers fit, from 1 to 1000. Chosen because
-the search for each move takes time."""
+"""Type of a field with the maximum number of moves after which servers are counted. The number is
+from 1 to 1000. Chosen because the search for each move takes time."""
 
 
 class Changes(Request):
@@ -75,8 +75,8 @@ class FlavorSlots(Response):
     full_in_days : predicted number of days until no further server fits, from the counts of past
         evaluations; null if the request names no aggregate, or if there is no clear trend
     full_in_days_error : twice the standard error of ``full_in_days``, in days
-    after_moves : number of servers that fit at least after the moves that the request permits; null
-        if the request permits no moves
+    after_moves : number of servers that are known to fit after the moves that the request permits;
+        null if the request permits no moves
     """
 
     flavor: str
@@ -104,7 +104,8 @@ class ShowCapacity(Changes):
     """A request for the number of further servers that fit. ``flavors`` are names of flavors, or
     sizes such as 4:8192:40 (VCPUs, MiB, GiB); if it is empty, all flavors are counted. With
     ``loss``, servers are also counted after the loss of any one host. With ``moves``, servers are
-    also counted after up to this number of moves, for each flavor separately."""
+    also counted after moves that make room, for each flavor separately; ``moves`` is the maximum
+    number of these moves."""
 
     flavors: Names = []
     aggregate: Name | None = None
@@ -221,10 +222,11 @@ class Hold(Response):
 
 
 HOLD_STATES = ('proposed', 'requested', 'making', 'held', 'used', 'released', 'expired', 'failed')
-"""States of room for new servers. ``proposed``: its moves wait for approval. ``requested``: its
-moves are approved and not yet started. ``making``: its moves are in progress. ``held``: it is kept
-free. ``used``: servers use all of it. ``released``: an operator released it. ``expired``: its time
-is over. ``failed``: no moves can make it."""
+"""States of a request for room for new servers. ``proposed``: its moves wait for approval.
+``requested``: its moves are approved and not yet started. ``making``: its moves are in progress.
+``held``: the room is kept free. ``used``: servers use the whole room. ``released``: an operator
+released the room. ``expired``: the time of the request is over. ``failed``: no moves can make the
+room."""
 
 
 KEEPERS = ('filter', 'allocations')
@@ -237,8 +239,8 @@ class Holds(Response):
 
 
 class RoomMade(Response):
-    """The result of a request to make room: the moves, and the record of the request. ``hold`` is
-    null if there is no room for all servers."""
+    """The result of a request to make room: the moves, and the record of the request in ``hold``.
+    ``hold`` is null if no moves make room for all of the servers."""
 
     room: Room
     hold: Hold | None
@@ -262,9 +264,9 @@ class MakeRoom(Request, kw_only=True):
     Once the room is free, it is kept for these servers for ``hold_seconds``. If servers have to
     move, an operator first has to approve the moves; with ``approve``, they begin at once.
 
-    The request is refused if it endangers restarts: after the moves, the servers of some lost host
-    could no longer all restart elsewhere, although they can now. With ``force``, the request is not
-    refused for this reason.
+    The request is refused if the moves would take away room for restarts: the servers of some host
+    can all restart elsewhere now if the host fails, and could not do so after the moves. With
+    ``force``, the request is not refused for this reason.
     """
 
     flavor: Name
@@ -282,8 +284,8 @@ class Fragments(Response):
     which the moves can run.
 
     before, after : number of new servers that fit without the moves, and after them
-    rate_before, rate_after : part (0 to 1) of the free CPUs that no such server can use, on the
-        hosts that may take such servers
+    rate_before, rate_after : share (0 to 1) of the free CPUs of the hosts that may take such
+        servers, that no such server can use
     """
 
     moves: list[RoomMove]

@@ -25,13 +25,13 @@ class ExplainedMove(Move):
 class Explanation(Response):
     """The reasons why a server is moved or not moved.
 
-    ``stays_because`` is the reason why the last evaluation did not move the server. It may be the
-    outcome of an evaluation that moved nothing, for example because the aggregate is balanced.
-    ``planned`` is the move of the server in a plan that waits or runs. ``moves`` are its latest
-    moves, the newest first; if the request has ``at``, only moves that had begun by then.
-    ``movable`` is the way in which Nova can migrate the server, regardless of its status: ``live``,
-    ``cold`` or ``no``. ``immovable_because`` is Nova's reason against a live migration; empty if
-    there is none.
+    ``stays_because`` is the reason why the last evaluation did not move the server. If the
+    evaluation moved nothing, for example because the aggregate is balanced, the reason may be the
+    outcome of the evaluation. ``planned`` is the move of the server in a plan that waits or runs.
+    ``moves`` are its latest moves, the newest first; if the request has ``at``, only moves that had
+    begun by then. ``movable`` is the way in which Nova can migrate the server, regardless of its
+    status: ``live``, ``cold`` or ``no``. ``immovable_because`` is Nova's reason against a live
+    migration; empty if there is none.
     """
 
     instance_uuid: str

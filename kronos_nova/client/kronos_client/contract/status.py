@@ -9,8 +9,8 @@ from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
 NOTICE, WARNING, CRITICAL = 'notice', 'warning', 'critical'
-"""Severities of conditions. An operator intended a ``notice``, should examine a ``warning``, and
-has to repair the cause of a ``critical`` condition."""
+"""Severities of conditions. ``notice``: an operator has intended the condition. ``warning``: an
+operator should examine the condition. ``critical``: an operator has to repair the cause."""
 
 SEVERITIES = (CRITICAL, WARNING, NOTICE)
 """All severities, the highest first."""
@@ -59,7 +59,7 @@ class Losses(Response):
 
     ``fits`` counts the losses after which all servers can restart elsewhere, and ``does_not_fit``
     the losses after which some servers cannot. ``not_found`` counts the losses for which neither
-    was found, and ``not_judged`` the losses that were not examined.
+    was proven, and ``not_judged`` the losses that were not examined.
 
     ``fits`` only means that there is a host for each server if the hosts are chosen well. Nova's
     scheduler chooses a host for one server after the other, and may use up the room that another
