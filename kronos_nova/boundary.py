@@ -70,8 +70,8 @@ def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the value if it is a text without control characters and lone surrogates. Every log,
-    terminal and database can take such a text.
+    """Return the value if it is a text without control characters and without lone surrogates. Such
+    a text is safe in logs, terminals and databases.
 
     :raises OutOfBounds: the value is no such text, or longer than ``most`` characters
     """
@@ -154,8 +154,8 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
     """Decode a JSON document of the decoder's type. The bounds are those of :func:`json_of`, but
-    this takes a third of the time. None if the document is of another type or out of bounds; the
-    caller can then call :func:`json_of`, whose exception names the fault."""
+    this function takes a third of the time. Return None if the document is of another type or out
+    of bounds. The caller can then call :func:`json_of`, whose exception names the fault."""
     if _has_more(body, most_items):
         return None
     try:
@@ -165,8 +165,8 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
 
 
 def _has_more(content, most_items):
-    """Return true if a document may have more values than permitted, and false if it cannot. The
-    document is not parsed. Its structural characters are counted, because there is at least one for
+    """Return true if a document may have more than ``most_items`` values, and false if it cannot.
+    The document is not parsed. Its structural characters are counted: there is at least one for
     each value."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 

@@ -141,7 +141,7 @@ class DatabaseVersionError(ConfigurationError):
 
 
 class ClockSkewed(ConfigurationError):
-    """The clock of this host differs from the clock of the control database.
+    """Error raised if the clock of this host differs from the clock of the control database.
 
     :param seconds: seconds by which the clock of this host is ahead; negative if it is behind
     """

@@ -10,7 +10,7 @@ from kronos_nova import exception
 @functools.cache
 def installed(namespace: str) -> ExtensionManager:
     """Import all entry points of a namespace and return their ExtensionManager. A process imports
-    them only once, so it does not find packages that are installed later.
+    the entry points only once, so it does not find packages that are installed later.
 
     :raises ConfigurationError: an entry point cannot be imported; it may be a constraint, without
         which plans would not be safe
