@@ -16,7 +16,8 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 class Slashes:
     """A middleware that distinguishes an encoded slash, which is part of a name, from a slash
     between names. Both are the same in the path that WSGI provides. So this middleware reads the
-    path as it was sent, from a variable that every server adds."""
+    path as the client sent it, from a variable that every WSGI server adds to the environment of a
+    request."""
 
     def process_request(self, request, _response):
         if SLASH in request.path:

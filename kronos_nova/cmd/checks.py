@@ -248,8 +248,8 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield up to two sentences about changes between summer and winter time in a window's time
-    zone. The first names the days on which the clock changes while the window is open. The second
+    """Yield sentences about changes between summer and winter time that affect a window; at most
+    two. One sentence names the days on which the clock changes while the window is open. The other
     names the days on which the window opens later, because the clock skips its opening hour."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
@@ -263,8 +263,8 @@ def _clock_changes(window, now):
 
 
 def _day(window, change):
-    """Return a text about a clock change. The text has the date of the change. It says by how many
-    minutes a window ends later or earlier on that day."""
+    """Return a text about a clock change while a window is open. The text has the date, and the
+    number of minutes by which the window ends later or earlier on that day."""
     before, after = window.clock_around(change)
     return (f'on {after.date()} it ends {_minutes(abs(after - before))} minutes '
             f'{"later" if after > before else "earlier"} by the clock')

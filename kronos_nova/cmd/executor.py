@@ -26,8 +26,8 @@ CLI_OPTS = [
 
 
 class ExecutorParts:
-    """The parts of kronos-executor. They accept moves and carry them out. When a move is due, they
-    send it to the executors. They disable and enable hosts for drains."""
+    """The parts of kronos-executor. They send moves that are due to the executors, accept such
+    moves and carry them out. They disable and enable hosts for drains."""
 
     def __init__(self, conf):
         self._conf = conf

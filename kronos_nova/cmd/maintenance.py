@@ -152,8 +152,8 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """Return the first hosts of ``wanted``, as many as can be empty at the same time. At least one
-    host is returned. If this host cannot be emptied, its drain shows the reason.
+    """Return as many of the first hosts of ``wanted`` as can be empty at the same time, but at
+    least one host. If this one host cannot be emptied, its drain shows the reason.
 
     :param check: function that returns [(aggregate, its Drains, DrainPlan)] for some Drains
     :param later: hosts that are serviced later; drains avoid them as destinations
@@ -167,7 +167,8 @@ def fitting(check, options, wanted, later):
 
 
 def _keep_a_host(snapshot, checked, drained):
-    """Raise an error if an aggregate would have no host left that takes servers after some drains.
+    """Raise an error if, after some drains, an aggregate would have no host left that takes
+    servers.
 
     :raises DrainRefused: an aggregate would have no host left that takes servers
     """
@@ -177,12 +178,11 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Raise an error if some drains would leave an aggregate too little room. Too little room
-    always means that no host is left that takes servers. Without ``force``, it also means that the
-    servers of another host could no longer all restart after the loss of that host.
+    """Raise an error if, after some drains, an aggregate would have no host left that takes
+    servers. Without the option ``force``, raise an error in a second case: the servers of another
+    host could no longer all restart after the loss of that host.
 
-    :raises DrainRefused: an aggregate would have no host left that takes servers; or, without
-        ``force``, the servers of another host could no longer all restart after a loss
+    :raises DrainRefused: one of the two cases applies
     """
     _keep_a_host(snapshot, checked, drained)
     reason = '' if options.force else checker.lowered_failover(snapshot, checked)

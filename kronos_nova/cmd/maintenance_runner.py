@@ -30,8 +30,8 @@ class Dependencies:
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : function of a list of hosts and of the hosts that are serviced later. It returns the
-        first hosts of the list, as many as can be empty at the same time if drains avoid the later
+    fits : function of a list of hosts and of the hosts that are serviced later. It returns as many
+        of the first hosts of the list as can be empty at the same time, if drains avoid the later
         hosts as destinations
     drain : function of a host and of the hosts to avoid. It makes the Drain of the host
     say : function that prints a line
@@ -184,8 +184,8 @@ class MaintenanceRunner:
 
     @contextlib.contextmanager
     def _report_errors(self, host):
-        """Print an error of Kronos that the block raises, and do not raise the error again. The
-        next :meth:`advance` tries again."""
+        """Print an error of Kronos that is raised in the block, instead of raising it. The next
+        :meth:`advance` repeats the step."""
         try:
             yield
         except exception.KronosException as error:

@@ -35,7 +35,8 @@ class PolicyRow:
         or in bytes; if profiles are fractions, as fractions of the biggest host. None = not known
         or not used
     sizes_from : source of the sizes: ``host_capacity_query`` or a resource class; ``not known`` if
-        hosts differ in size and nothing says which size profiles refer to; '' if sizes are not used
+        hosts differ in size and it is unknown which size the profiles refer to; '' if sizes are not
+        used
     age : seconds since the oldest sample
     duplicates : number of hosts and instances that have more than one series
     """

@@ -427,8 +427,8 @@ def _finding(policy, kind, expected, found, options):
 
 
 def _state(policy, kind, expected, found, out_of_range, options):
-    """Return ``ok``, ``warning`` or ``failed``. ``failed`` means that the policy gets no data, that
-    the policy cannot cause any move, or that values are out of range."""
+    """Return the state of a query: ``ok``, ``warning`` or ``failed``. A query has failed if its
+    policy gets no data or cannot cause any move with this answer, or if values are out of range."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

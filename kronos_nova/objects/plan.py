@@ -289,8 +289,8 @@ class BufferRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossReport:
-    """The consequences of losses of hosts, or of failure domains, of an aggregate. Each loss of one
-    host or domain is examined by itself, and the losses are counted by their consequences.
+    """The consequences of losses of hosts, or of failure domains, of an aggregate. The loss of each
+    host or domain is examined separately, and the losses are counted by their consequences.
 
     ``level`` is the level of the failure domains; '' if single hosts are lost. ``fits`` counts the
     losses after which all servers can restart elsewhere, and ``does_not_fit`` the losses after

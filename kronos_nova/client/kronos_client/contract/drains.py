@@ -154,9 +154,10 @@ class Occupancy(Response):
 
 
 EMPTY, NOT_EMPTY, BLOCKED, DOWN = OCCUPANCY = ('empty', 'not empty', 'blocked', 'down')
-"""States of a host whose emptiness is checked. ``empty``: it has no servers, and any drain of it is
-over. ``not empty``: it has servers, or its drain is not over. ``blocked``: the remaining servers
-cannot leave. ``down``: it has servers, and its nova-compute is down."""
+"""States of a host whose emptiness is checked. ``empty``: the host has no servers, and its drain,
+if there is one, is over. ``not empty``: the host has servers, or its drain is not over.
+``blocked``: the servers on the host cannot leave. ``down``: the host has servers, and its
+nova-compute is down."""
 
 
 LIST = Operation(

@@ -82,7 +82,7 @@ class ListMoves(Page):
     """A request to list moves that meet all conditions. ``server`` is a name or a uuid. ``host`` is
     the source or the destination. ``since`` leaves out the moves that had ended before that time,
     and ``until`` the moves that were planned after that time. ``instance`` is the former name of
-    ``server``."""
+    the field ``server``."""
 
     plan: Uuid | None = None
     server: Name | None = None

@@ -284,8 +284,8 @@ class Fragments(Response):
     which the moves can run.
 
     before, after : number of new servers that fit without the moves, and after them
-    rate_before, rate_after : share (0 to 1) of the free CPUs of the hosts that may take such
-        servers, that no such server can use
+    rate_before, rate_after : share (0 to 1) of the free CPUs that no such server can use; only
+        hosts that may take such servers are counted
     """
 
     moves: list[RoomMove]
