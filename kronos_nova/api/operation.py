@@ -31,7 +31,8 @@ class Services:
     read_flavors : function that returns Nova's flavors; only requests for room need it
     host_api : function that returns the HostApi; only the occupancy of a host needs it
     room_allocations : function that returns the RoomAllocations of placement
-    planner_ports : function that returns the PlannerPorts, which are the sources that planning uses
+    planner_ports : function that returns the PlannerPorts: the metrics source, the clock and the
+        dry run for planning
     feed : Feed of events for listeners
     snapshots : SnapshotFolder with recorded snapshots
     """

@@ -378,8 +378,8 @@ def _noise(database):
 
 
 def _loads(conf, policy_set, answers, snapshot):
-    """Check, in the same way as a cycle, that the answers to all queries agree with Nova and with
-    each other."""
+    """Check that the answers to all queries agree with Nova and with each other. An evaluation
+    makes the same checks."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))
@@ -404,8 +404,8 @@ def _exporters(answers, snapshot):
 
 
 def _rules(conf, policy_set, snapshot):
-    """Check the rules that operators have configured, and the failure domains that the rules
-    name."""
+    """Check the rules in the policies file, and check that no host is in several failure domains of
+    one level."""
     levels = conf.kronos.failure_domain_key
     found = list(rule_table.rows(policy_set, snapshot, levels))
     wrong = [*rule_table.problems(found), *rule_table.contradictory_domains(snapshot, levels)]
@@ -415,8 +415,8 @@ def _rules(conf, policy_set, snapshot):
 
 
 def _buffers(conf, policy_set, reach):
-    """Check that Kronos balances the aggregates that buffers name, and that Nova has the flavors
-    that buffers name."""
+    """Check the buffers of the policies file: Kronos has to balance the aggregate of each buffer,
+    and Nova has to have its flavor."""
     in_scope = set(aggregates.aggregates_in_scope(conf))
     wrong = [f'buffer {each.name}: Kronos does not look after aggregate {each.aggregate}; nothing '
              'is kept' for each in policy_set.buffers if each.aggregate not in in_scope]

@@ -379,8 +379,8 @@ class _Cloud:
 
 
 def _is_of_instances(policy, kind):
-    """Return true if the answer to a query of this kind should have a series for each instance, and
-    false if it should have a series for each host."""
+    """Return true if a query of this kind is about instances, and false if it is about hosts. The
+    answer should have a series for each instance, or for each host."""
     if kind in OF_FORECASTS:
         return policy.is_forecast_by_vm
     return kind == metrics.VM_PROFILE

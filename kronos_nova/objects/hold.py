@@ -49,10 +49,10 @@ ANY = ''
 """Value of ``aggregate`` while no aggregate is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which Kronos searches for an aggregate in which moves can make room for servers for
-which Nova found no host. Each aggregate is searched when it is evaluated, every few minutes.
-Raised, a request that no aggregate can fulfil costs more searches; lowered, the request ends before
-every aggregate was searched. Not measured."""
+"""Seconds for which Kronos searches for an aggregate in which moves can make room for new servers.
+The search begins when Nova finds no host for these servers. Each aggregate is searched when it is
+evaluated, every few minutes. Raised, a request that no aggregate can fulfil costs more searches;
+lowered, the request ends before every aggregate was searched. Not measured."""
 WAIT_SECONDS = 86_400
 """Seconds after which a request for room expires if it was not approved, or if its moves have not
 ended. Raised, a request that operators have forgotten may still move servers much later; lowered,

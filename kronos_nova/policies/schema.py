@@ -1,10 +1,10 @@
 """The JSON schema of the policies file, for editors and pipelines. It is made from the models that
 the loader uses.
 
-A schema cannot express some checks. Only the loader checks that names are unique, that a target is
-below its high mark, that a file has only one mode, and that the weights of the enabled policies sum
-to 1. The schema is stricter in one case: the loader also accepts numbers in quotes, because
-templates write numbers in quotes.
+A schema cannot express some checks. Only the loader checks that names are unique, that ``target``
+of a policy is below its ``high``, that all policies have one mode, and that the weights of the
+enabled policies sum to 1. The schema is stricter in one case: the loader also accepts numbers in
+quotes, because templates write numbers in quotes.
 """
 
 import json

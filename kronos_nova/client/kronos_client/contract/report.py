@@ -19,8 +19,9 @@ MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
 
 class Sums(Response):
     """Sums over the moves that ended in a range of time, and over the loads of hosts in the days
-    (UTC) of this range. Sums can be grouped: ``month``, ``project`` and ``aggregate`` then name the
-    group. Each is null if the sums are not grouped by it.
+    (UTC) of this range. Sums can be grouped by ``month``, ``project`` and ``aggregate``. These
+    fields are then the month, project and aggregate of the group. A field by which the sums are not
+    grouped is null.
 
     month : such as ``2026-11``, in UTC
     project : uuid; null also for moves whose project is unknown
