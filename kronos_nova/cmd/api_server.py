@@ -42,9 +42,9 @@ less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
 """Seconds for which a client has to be silent before its connection may be closed to make room for
-a new connection. Raised, new clients wait longer while all connections are in use; lowered, a
-client may lose its connection before its request arrives. The time in which the server itself
-pauses for longer than this is not counted as silence of clients. Not measured."""
+a new connection. If the server itself pauses for longer than this, the pause is not counted as
+silence. Raised, new clients wait longer while all connections are in use; lowered, a client may
+lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
 """Number of connections that the server accepts in addition to :data:`MOST_CONNECTIONS`, while it
