@@ -51,9 +51,9 @@ has ended. Chosen to cover the largest difference between the clocks of controll
 absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""Time (in minutes) before the previous reading from which on ends of objects are read again. It is
-needed because the clocks of controllers differ. Raised, more objects are read twice; lowered, an
-end that was recorded with a slow clock is missed. Not measured."""
+"""Time (in minutes) by which two successive readings overlap. Ends of objects in this time are read
+a second time, because the clocks of controllers differ. Raised, more objects are read twice;
+lowered, an end that was recorded with a slow clock is missed. Not measured."""
 
 MOST_KEPT = 2 ** 24
 """Maximum number of bytes of past events in memory; this is about ten thousand events. A client
@@ -62,9 +62,9 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes from which on waiting events are passed to the WSGI server. Fewer bytes are first
-joined with the events that follow, if more events wait. Raised, a slow client holds more memory;
-lowered, the same events take more calls. Not measured."""
+"""Number of bytes up to which waiting events of a stream are joined into one piece. A piece is
+passed to the WSGI server when it has this size, or when no further event waits. Raised, a slow
+client holds more memory; lowered, the same events take more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the

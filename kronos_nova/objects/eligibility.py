@@ -67,8 +67,8 @@ def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Return True if an instance may be moved for a purpose, by the restrictions in nova.conf, in
-    its flavor and in its metadata; else False.
+    """Return True if the restrictions in nova.conf, in the instance's flavor and in its metadata
+    permit a move for a purpose; else False.
 
     The strictest restriction applies. A value that is not one of :data:`WORDS` counts as ``never``,
     because the owner probably intended a restriction.

@@ -189,8 +189,7 @@ which is the load of each of its servers."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UnbelievedHost:
-    """A host some of whose metrics in a policy are not used as they are, because they failed a
-    plausibility check.
+    """A host with metrics in a policy that failed a plausibility check.
 
     If ``what`` is ``score``, no server is moved to the host, and its servers are moved only in
     drains. If ``what`` is ``profile`` (the loads of its servers), the score of the host is used,

@@ -88,7 +88,7 @@ class Service:
     @property
     def has_stopped_reporting(self) -> bool:
         """True if nova-compute has stopped reporting, and the service is not forced down; else
-        False. The service may be disabled, in contrast to :attr:`is_silent`."""
+        False. This may be true for a disabled service, in contrast to :attr:`is_silent`."""
         return self.state == 'down' and not self.forced_down
 
 

@@ -174,10 +174,9 @@ class Reconciler:
 
     def _free_forgotten_instances(self):
         """Clear the task_state of instances whose request for a migration was lost. A request is
-        lost if a worker dies right after it has received the request. Of the request, only the
-        task_state remains that Nova had set. Only an old task_state is cleared. A request of this
-        age cannot still wait in the queue, because this process also takes requests from the
-        queue."""
+        lost if a worker dies right after it has received the request. The task_state that Nova set
+        for the request then remains. Only an old task_state is cleared. A request of this age
+        cannot still wait in the queue, because this process also takes requests from the queue."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:
