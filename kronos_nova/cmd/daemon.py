@@ -56,7 +56,7 @@ def load_config(prog, arguments):
 
 
 def refuse_unless_wanted(conf):
-    """Raise an error if ``[kronos] run_in`` lets nova-conductor do the work of daemons.
+    """Raise an error if, by ``[kronos] run_in``, nova-conductor does the work of the daemons.
 
     :raises ConfigurationError: nova-conductor does the work
     """

@@ -60,7 +60,7 @@ class Engine:
 def check(conf):
     """Check the configuration before the engine starts.
 
-    :raises ConfigurationError: an operator has to correct something first
+    :raises ConfigurationError: the configuration has an error that an operator has to correct
     """
     daemon.refuse_unless_wanted(conf)
     aggregates.refuse_empty_scope(conf)

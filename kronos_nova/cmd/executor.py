@@ -63,7 +63,7 @@ def aggregates(conf):
 def check(conf):
     """Check the configuration before the executor starts.
 
-    :raises ConfigurationError: an operator has to correct something first
+    :raises ConfigurationError: the configuration has an error that an operator has to correct
     """
     daemon.refuse_unless_wanted(conf)
     if not aggregates(conf):

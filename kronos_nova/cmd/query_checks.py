@@ -185,8 +185,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding. If no series has a server in the policy's label, the finding gets a
-    proposal of a label in which series have servers."""
+    """Return the finding. If no value of the policy's label matches a server, the finding gets a
+    proposal of another label, whose values match servers."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)

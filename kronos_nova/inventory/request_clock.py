@@ -20,7 +20,8 @@ LOG = logging.getLogger(__name__)
 
 _SEMAPHORE = _fair_semaphore.FairSemaphore
 _NEXT = '_kronos_next'
-"""Name of an attribute of a semaphore: the time of its next request, by the monotonic clock."""
+"""Name of the attribute of a semaphore that stores the time, by the monotonic clock, from which on
+the next request may be sent."""
 
 
 def _advance_timer(self) -> float:

@@ -87,8 +87,8 @@ def _names(by_address: Mapping[str, Sample], hosts):
 
 
 def _key(samples, host_label, addresses):
-    """Return the label whose values are addresses of machines in the most samples; None if no label
-    has such a value."""
+    """Return the label whose value is the address of a machine in the most samples; None if no
+    label has the address of a machine."""
     best, most = None, 0
     for label in (host_label, 'instance', 'host'):
         count = sum(address(sample.labels.get(label, '')) in addresses for sample in samples)

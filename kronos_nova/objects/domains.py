@@ -65,8 +65,8 @@ def place(host: Host, level: str) -> Place | None:
 
 
 def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
-    """Return the number of failure domains at each level that contain some of the hosts. The result
-    has pairs of (level, number), beginning with the level that has the largest domains."""
+    """Return, for each level, the number of failure domains that contain at least one of the hosts.
+    The result has pairs of (level, number). The level with the largest domains is the first."""
     found: dict[str, set[Place]] = collections.defaultdict(set)
     for host in hosts:
         levels = tuple(host.domains)

@@ -147,7 +147,8 @@ class SharedProvider:
 LIVE = 'live'
 COLD = 'cold'
 IMMOVABLE = 'no'
-"""Ways in which Nova can move a server: live, cold (the server is stopped), or not at all."""
+"""Values of ``can`` of a :class:`Movability`. Nova can move the server live, cold (Nova stops the
+server for the move), or not at all."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

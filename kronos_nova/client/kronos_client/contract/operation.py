@@ -95,8 +95,8 @@ class Operation:
                                strict=self.has_body)
 
     def _as_lists(self, sent):
-        """Return a copy of the query parameters in which a single value of a list field is a
-        list."""
+        """Return a copy of the query parameters. In the copy, a single value of a list field is
+        replaced by a list with this value."""
         if self.has_body:
             return sent
         lists = {field.name for field in msgspec.structs.fields(self.request)
