@@ -132,8 +132,8 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Return the free memory of this process to the kernel, so that the process does not grow with
-    each cycle."""
+    """Give the free memory of this process back to the kernel, so that the process does not grow
+    with each cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)

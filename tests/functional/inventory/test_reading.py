@@ -257,7 +257,7 @@ class ColumnsTest(test_two_ways.QemuTestCase):
                 connection.execute(sa.text(f'ALTER TABLE {table} RENAME TO mislaid_{table}'))
             error = self.assertRaises(exception.InventoryError, InProcessInventory().read)
             self.assertNotIn('\n', str(error))
-        self.assertIn('is left out: ', log.output)
+        self.assertIn('its records cannot be read: ', log.output)
         self.assertNotIn('[SQL', log.output)
 
     def test_metadata_is_heeded_by_the_next_reading(self):
