@@ -127,7 +127,7 @@ class Purge(command.Lister):
         parser.add_argument(
             '--days', type=arguments.at_least(1, bounds.MOST_DAYS), metavar='N',
             help='Keep the rows of the last N days in every table; default: the options '
-                 '*_retention_days of [kronos_database], which each are for some tables.')
+                 '*_retention_days of [kronos_database], one for each kind of data.')
         return parser
 
     def take_action(self, parsed_args):

@@ -224,8 +224,9 @@ class Status(_OfHosts):
     drained hosts are shown.
 
     Exit codes: 0 the host is empty; 1 the state of the host could not be read; 3 servers are still
-    on the host; 4 all servers that are still on the host cannot leave; 5 servers are on the host
-    and its nova-compute is down. With several hosts, the code is the highest of all hosts.
+    on the host, and some of them can leave; 4 none of the servers on the host can leave; 5 servers
+    are on the host and its nova-compute is down. With several hosts, the code is the highest of all
+    hosts.
     """
 
     def get_parser(self, prog_name):

@@ -145,10 +145,10 @@ class Failover(_AboutRoom):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='<host>', type=arguments.name,
-                            help='Name of a host to judge; may be repeated; default: all hosts '
-                                 'with servers.')
+                            help='Name of a host whose failure is assumed; may be repeated, and '
+                                 'each failure is assumed alone; default: all hosts with servers.')
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Judge only hosts of this aggregate, and let their servers '
+                            help='Assume only failures of hosts of this aggregate, whose servers '
                                  'restart only within the aggregate.')
         parser.add_argument('--all', action='store_true',
                             help="Show also the hosts whose servers all restart, also in Nova's "
@@ -386,8 +386,8 @@ class RoomList(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--all', action='store_true',
-                            help='List also the rooms that were used, released or given up, or '
-                                 'whose time is over.')
+                            help='List also room that is no longer kept: used, released, expired '
+                                 'or failed.')
         return parser
 
     def take_action(self, parsed_args):
