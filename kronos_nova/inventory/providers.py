@@ -200,9 +200,9 @@ def _tell_missing(roots, known):
     missing = sorted(roots - known)
     if not missing:
         return
-    told = (f'placement has no resource provider for the hypervisor '
-            f'{", ".join(missing[:5])}{" and others" if len(missing) > 5 else ""} of Nova; check '
-            'that nova-compute runs there and can reach placement')
+    problem = (f'placement has no resource provider for the hypervisor '
+               f'{", ".join(missing[:5])}{" and others" if len(missing) > 5 else ""} of Nova; '
+               'check that nova-compute runs there and can reach placement')
     if not known:
-        raise exception.InventoryError(problem=told)
-    LOG.warning('%d hosts are not considered in this evaluation: %s', len(missing), told)
+        raise exception.InventoryError(problem=problem)
+    LOG.warning('%d hosts are not considered in this evaluation: %s', len(missing), problem)

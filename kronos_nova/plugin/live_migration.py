@@ -74,7 +74,6 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         super().__init__(*args, **kwargs)
         self._placement = placement
         self._registration = registration
-        self._may_be_told = False
         self._claim = None
         self._refusals = []
 
@@ -98,7 +97,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def _as_nova_knows(self, error):
         # Once the source may have the request, the ERROR state keeps others from moving the
         # instance.
-        if self._may_be_told:
+        if self._registration.is_handed_over:
             return error
         is_outage = outages.is_outage(error)
         if is_outage:
@@ -127,7 +126,6 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             self.destination, dest_node, self.limits = self._find_destination()
         self._record_destination(dest_node)
         self._registration.hand_over()
-        self._may_be_told = True
         return self.compute_rpcapi.live_migration(
             self.context, host=self.source, instance=self.instance, dest=self.destination,
             block_migration=self.block_migration, migration=self.migration,
@@ -140,7 +138,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         If the request to the source may have arrived, the allocations are not changed. The guest
         may be moving, and then it needs its allocations at the destination.
         """
-        if self._may_be_told:
+        if self._registration.is_handed_over:
             LOG.warning('Host %s did not confirm the request for live migration %s, and may have '
                         'begun it. The allocations of the migration are kept until the outcome is '
                         'known.', self.source, self.migration.uuid)

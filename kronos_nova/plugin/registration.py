@@ -27,6 +27,7 @@ class Registration:
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
     :param note_outage: callable that records for the executor that an outage ended the migration
+    :ivar is_handed_over: whether the source compute may have the request
     """
 
     def __init__(self, make_tasks: Callable[[], Tasks], note_outage: Callable[[], None],
@@ -37,7 +38,7 @@ class Registration:
         self._uuids = [uuidutils.generate_uuid()]
         self._tasks = None
         self._error = None
-        self._is_handed_over = False
+        self.is_handed_over = False
 
     def __enter__(self):
         try:
@@ -55,7 +56,7 @@ class Registration:
         if self._tasks is None:
             return
         if not self._is_written_down(error):
-            if outages.is_outage(error) and not self._is_handed_over:
+            if outages.is_outage(error) and not self.is_handed_over:
                 self.note_outage()
             LOG.warning('Nova could not record that the live migration of instance %s failed; '
                         'nova-conductor ends the migration later.', self._instance_uuid)
@@ -91,8 +92,8 @@ class Registration:
 
         :raises TaskLost, DBError: this worker must not continue the migration
         """
-        self._is_handed_over = True
         self._go_on(lambda tasks: tasks.hand_over(self._uuids[-1]))
+        self.is_handed_over = True
 
     def note_outage(self) -> None:
         """Record for the executor that the migration fails because a service did not answer. If the
