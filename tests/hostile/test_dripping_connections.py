@@ -17,6 +17,8 @@ CONNECTIONS = 400
 TOKENS = 200
 """Requests a second with a token that is none."""
 MOST_SECONDS = 1.0
+"""Most seconds that all health checks but one in twenty may take. On a machine whose processors are
+busy with something else, a single one takes longer."""
 
 
 class Dripping:
@@ -78,6 +80,11 @@ class DrippingConnectionsTest(test_program.ProgramTestCase):
         self.assertEqual('OK', answer.text)
         return time.monotonic() - began
 
+    def assert_prompt(self, taken):
+        """Check durations of the health check, in seconds."""
+        self.assertLess(sorted(taken)[len(taken) * 19 // 20 - 1], MOST_SECONDS, taken)
+        self.assertLess(max(taken), api_server.HEAD_SECONDS / 2, taken)
+
     def ask(self, over):
         """Ask with bogus tokens, as many a second as one thread of ten has to."""
         with requests.Session() as session:
@@ -94,14 +101,14 @@ class DrippingConnectionsTest(test_program.ProgramTestCase):
             for each in askers:
                 each.start()
             deadline = time.monotonic() + 2 * api_server.HEAD_SECONDS + 5
-            slowest = 0.0
+            taken = []
             while time.monotonic() < deadline:
-                slowest = max(slowest, self.health())
+                taken.append(self.health())
                 time.sleep(0.3)
             over.set()
             for each in askers:
                 each.join(30)
-        self.assertLess(slowest, MOST_SECONDS)
+        self.assert_prompt(taken)
         self.assertGreaterEqual(dripping.cut, CONNECTIONS, 'they are cut, not only tolerated')
 
     def test_more_connections_than_may_be_open_make_room_for_whole_requests(self):
@@ -109,7 +116,7 @@ class DrippingConnectionsTest(test_program.ProgramTestCase):
         over = api_server.MOST_CONNECTIONS + 100
         with Dripping(self.port, over):
             time.sleep(2)
-            self.assertLess(max(self.health() for _ in range(10)), MOST_SECONDS)
+            self.assert_prompt([self.health() for _ in range(20)])
 
     def test_a_slow_request_that_is_whole_in_time_is_answered(self):
         with socket.create_connection(('127.0.0.1', self.port), timeout=30) as client:
