@@ -94,7 +94,7 @@ class DeliveryTest(testtools.TestCase):
         self.addCleanup(background.stop)
         begun = time.monotonic()
         background.tick()
-        self.assertLess(time.monotonic() - begun, 0.5)
+        self.assertLess(time.monotonic() - begun, 5)
         background._running.result(timeout=60)
         self.broker.server.server.start()
         self.broker.server.server.wait_ready(60)
