@@ -67,7 +67,8 @@ LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1
 class _Check:
     """A kind of fault, with the functions that find and correct it.
 
-    find : function of a session that returns the faulty rows, or the names of the missing rows
+    find : function that searches for the fault. Its argument is a session. It returns the faulty
+        rows or, if rows are missing, the names of the missing rows
     fix : function that corrects the fault of one row or name. Its arguments are a session and one
         result of ``find``. None if only an operator can correct the fault
     """
@@ -190,12 +191,11 @@ class _Rows:
             fix=_end_maintenance)
 
     def _lost_moves(self, session):
-        """Yield the moves in progress that no process carries out, and that no process will take
+        """Yield the rows of moves that are in progress but that no worker carries out or will take
         over.
 
-        The worker of the move has ended. No other worker takes the move over, because the move's
-        plan has ended, or because Kronos does not balance the move's aggregate. Nova may still be
-        migrating the instance.
+        The worker that owned the move no longer runs. Other workers take over only moves of open
+        plans in the aggregates that Kronos balances. Nova may still be migrating the instance.
         """
         workers = {*session.scalars(sa.select(models.WorkerRow.name))}
         begun = [state for state in moves.IN_FLIGHT if state not in moves.NOT_BEGUN]
@@ -214,8 +214,8 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """Abandon a move whose row cannot be read. The move may have any state, even one from which
-        a move normally cannot be abandoned."""
+        """Abandon a move whose row cannot be read. The state of the move is not checked first, so
+        the move is abandoned from any state."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))
@@ -305,7 +305,7 @@ def _delete(session, row):
 
 
 def _older_drains(session):
-    """Return the drains in progress whose host has a newer drain in progress."""
+    """Return the rows of drains in progress whose host has a newer drain in progress."""
     newest: dict[str, str] = {}
     older = []
     for row in session.scalars(sa.select(models.DrainRow).where(

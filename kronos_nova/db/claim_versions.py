@@ -27,8 +27,9 @@ def read(connection):
 def record(*, ctx, step, **_kwargs):
     """Record the version that an upgrade step has reached.
 
-    Alembic calls this function as its ``on_version_apply``. The function does nothing for the
-    command ``stamp`` of alembic, because the table ``claim_versions`` already has the version then.
+    Alembic calls this function as its ``on_version_apply``. The function does nothing for alembic's
+    command ``stamp``, which changes only alembic's own table. The table ``claim_versions`` keeps
+    its version.
     """
     if step.is_stamp:
         return

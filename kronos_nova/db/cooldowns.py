@@ -29,14 +29,15 @@ class Cooldowns:
 
     @retried
     def cool(self, scope, names, until, now=None):
-        """Put aggregates or instances in cooldown until a time, and count the cooldown.
+        """Put aggregates or instances in cooldown until a time. Add 1 to the number of cooldowns of
+        each aggregate or instance.
 
         :param scope: AGGREGATE, INSTANCE or SPREAD
         :param names: names of aggregates, or uuids of instances
         :param until: end of the cooldown. If a later end is already recorded, the later end is kept
-        :param now: the present time. If a recorded cooldown was set more than :data:`CLOCKS_APART`
-            after ``now``, a wrong clock set it, and its end is replaced by ``until``. None skips
-            this check
+        :param now: the present time. A cooldown that was set more than :data:`CLOCKS_APART` seconds
+            after ``now`` comes from a wrong clock. The end of this cooldown is replaced by
+            ``until``, even if ``until`` is earlier. None skips this check
         """
         with self.database.writer() as session:
             for name in names:

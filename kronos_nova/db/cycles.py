@@ -11,11 +11,11 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of doublings of the pause after failed evaluations, while an operator waits for an
-evaluation. Each failure in a row doubles the pause once. Raised, the operator may get a result
-later after an outage; lowered, an evaluation that always fails is repeated more often, which uses
-processor time. Chosen because a pause of ten seconds that is doubled four times is shorter than
-three minutes."""
+"""Maximum number of doublings of the pause before an evaluation that an operator has requested.
+Each failed evaluation since the last success doubles the pause once. Raised, the operator may get a
+result later after an outage; lowered, an evaluation that always fails is repeated more often, which
+uses processor time. Chosen because a pause of ten seconds that is doubled four times is shorter
+than three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
@@ -23,18 +23,18 @@ aggregate is evaluated later after the cause was removed; lowered, evaluations t
 more processor time. Not measured."""
 
 CLOCKS_APART = 60
-"""Maximum seconds by which the clocks of two controllers may differ. A time in the database that is
-farther in the future than this difference can explain was written by a wrong clock, and is ignored.
-Raised, a wrong clock delays evaluations for longer; lowered, a small difference counts as a wrong
-clock. Chosen as the default of Nova's option ``service_down_time``: Nova regards a service as down
-if its clock is this many seconds behind."""
+"""Maximum seconds by which the clocks of two controllers may differ. A time in the database may be
+this much in the future. A later time is ignored, because a wrong clock wrote it. Raised, a wrong
+clock delays evaluations for longer; lowered, a small difference counts as a wrong clock. Chosen as
+the default of Nova's option ``service_down_time``: Nova regards a service as down if the clock of
+its host is this many seconds behind."""
 
 
 class Cycles:
     """The times and results of the last evaluation of each aggregate.
 
-    If a time is further in the future than the longest pause between evaluations, a wrong clock
-    wrote it. No worker waits for such a time.
+    Workers ignore a time that is further in the future than the longest pause between evaluations.
+    A wrong clock wrote this time.
     """
 
     def __init__(self, database):
@@ -47,8 +47,9 @@ class Cycles:
         An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
         failure has postponed its next evaluation.
 
-        :param favour: (name of this worker, seconds). If another worker evaluated an aggregate
-            last, the aggregate becomes due for this worker these seconds later than usual
+        :param favour: (name of this worker, seconds). For an aggregate that another worker
+            evaluated last, the interval is longer by this number of seconds. So the other worker
+            can evaluate the aggregate first
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
@@ -65,11 +66,11 @@ class Cycles:
     def begin(self, aggregate, worker, now, interval, is_ordered=False):
         """Begin an evaluation of an aggregate, if the evaluation is due.
 
-        An evaluation is due if the last one began at least ``interval`` seconds ago, and no failure
-        has postponed the next one.
+        An evaluation is due if the last evaluation began at least ``interval`` seconds ago, and no
+        failure has postponed the next evaluation.
 
-        :param is_ordered: whether an operator waits for the evaluation. If so, earlier failures
-            postpone it by at most 2 ** :data:`MOST_DOUBLINGS` intervals
+        :param is_ordered: whether an operator has requested the evaluation. If so, each failure
+            since the last success doubles the interval, at most :data:`MOST_DOUBLINGS` times
         :returns: whether this call has begun the evaluation; False if the evaluation is not due
             yet, or if another worker has begun it
         """
@@ -92,8 +93,7 @@ class Cycles:
     @retried
     def expedite(self, aggregate):
         """Make the next evaluation of an aggregate due at once. Nothing is changed while an
-        evaluation of the aggregate is in progress. If a failure has postponed the next evaluation,
-        it stays postponed."""
+        evaluation of the aggregate is in progress. A postponement after a failure is kept."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)
@@ -121,12 +121,12 @@ class Cycles:
 
     @retried
     def fail(self, aggregates, now, interval):
-        """Record that the last evaluation of some aggregates failed, because its process died
-        before the evaluation ended. The next evaluation is postponed. Aggregates whose last
-        evaluation has ended are not changed.
+        """Record that the last evaluation of each aggregate in ``aggregates`` failed, because the
+        process died during the evaluation. Postpone the next evaluation of the aggregate.
+        Aggregates whose last evaluation has ended are not changed.
 
-        :param interval: seconds between evaluations that succeed; also the pause after the first
-            failure
+        :param interval: seconds between evaluations that succeed. The pause after the first failure
+            has the same length
         """
         with self.database.writer() as session:
             for row in session.scalars(sa.select(models.CycleRow).where(
@@ -182,9 +182,11 @@ class Cycles:
 
 
 def _is_after(column, time, now, seconds):
-    """Return an SQL condition on the time in ``column``. The condition is true for a time that is
-    later than ``time``, but at most ``seconds`` + :data:`CLOCKS_APART` seconds later than
-    ``now``."""
+    """Return an SQL condition: ``column`` is later than ``time``, and no wrong clock wrote it.
+
+    A wrong clock wrote a time that is more than ``seconds`` + :data:`CLOCKS_APART` seconds after
+    ``now``.
+    """
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 

@@ -34,14 +34,13 @@ class Drains:
         """Record the request to drain some hosts. Either the drains of all these hosts are
         recorded, or none of them.
 
-        A host may have an earlier drain that is over but was not released. The earlier drain then
-        becomes released. The new drain takes over the list of servers that the earlier drain has
-        stopped.
+        If a host has an earlier drain that is over but not released, the earlier drain becomes
+        released. The new drain takes over the earlier drain's list of stopped servers.
 
         :param refuse: function that raises an error if the request has to be refused. Its argument
             is the names of all hosts that are drained already. The function is called in the
-            transaction that records the request. So if two requests come at the same time, the
-            second one is checked with the hosts of the first one
+            transaction that records the request. So of two requests at the same time, the second is
+            checked against the hosts of the first
         :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -119,22 +118,24 @@ class Drains:
         """Bring a drain to the state ``new``, if the drain is still in one of ``states``.
 
         :returns: whether the state was changed
-        :raises IllegalDrainTransition: the new state may not follow one of ``states``
+        :raises IllegalDrainTransition: a drain in one of ``states`` is not allowed to change to the
+            new state
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             return _enter_and_report(session, drain, states, new, values.get('looked_at'), values)
 
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
-        """End the moves of a drain. The drain gets the state ``new``, in which no move starts.
-        Moves of the drain that have not begun are given up.
+        """Bring a drain to the state ``new``, in which no move of the drain starts. Abandon the
+        moves of the drain that were not requested from Nova yet.
 
-        No move starts during the transaction of this function, so no move of the drain starts after
-        it. Migrations that were already requested from Nova continue.
+        No move starts during this function's transaction. Migrations that were already requested
+        from Nova continue.
 
-        :param who: name that is recorded as the worker that gave the moves up
+        :param who: name that is recorded as the worker that abandoned the moves
         :returns: whether the state was changed
-        :raises IllegalDrainTransition: the new state may not follow one of ``states``
+        :raises IllegalDrainTransition: a drain in one of ``states`` is not allowed to change to the
+            new state
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             is_changed = _enter_and_report(session, drain, states, new, now, values)
@@ -158,7 +159,8 @@ def _enter(session, uuid, olds, new, **values):
 
     :param olds: the drain has to be in one of these states; otherwise nothing is done
     :returns: whether the state was changed
-    :raises IllegalDrainTransition: the new state may not follow one of ``olds``
+    :raises IllegalDrainTransition: a drain in one of ``olds`` is not allowed to change to the new
+        state
     """
     illegal = [old for old in olds if new not in drains.DRAIN_TRANSITIONS[old]]
     if illegal:
