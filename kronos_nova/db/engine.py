@@ -73,9 +73,10 @@ def control_engine(conf):
     """Return an engine of the control database, configured by ``[kronos_database]``. The engine
     connects at its first use.
 
-    The option ``max_retries`` is ignored, because with this option oslo.db tries for a minute and a
-    half to make the first connection. A service has to react to a stop in this time, and tries
-    again in its next tick. A person who runs a command does not wait that long.
+    The option ``max_retries`` is ignored: only one attempt is made to open the first connection.
+    With the option's value, oslo.db may try for a minute and a half. That is too long for a
+    command, and for a service that has to stop on request. A service tries again some seconds
+    later.
     """
     return patient_control_engine(conf, max_retries=0)
 
@@ -95,8 +96,8 @@ def impatient_control_engine(conf, seconds=1):
     cannot wait long and can continue without the database. This function opens no connection.
 
     :param seconds: maximum seconds to wait for a connection, and for an answer. With PostgreSQL,
-        the maximum applies only to the connection. The default suits calls during which a request
-        of Nova waits
+        the maximum applies only to the connection. The default is for calls that delay a request of
+        Nova
     """
     url = control_url(conf)
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}
@@ -199,7 +200,7 @@ def first_line(error):
 class Database:
     """The sessions of one database engine. Objects stay readable after their session has ended.
 
-    ``utcnow()`` returns the time that all hosts share.
+    ``utcnow()`` returns the time of the database, which is the same for all hosts.
 
     :param announces: whether notifications about changes are recorded, to be sent later
     """
@@ -220,7 +221,8 @@ class Database:
 
     @contextlib.contextmanager
     def writer(self):
-        """Open a session that commits when the block ends and rolls back when it raises."""
+        """Open a session. Its changes are committed when the block ends, and rolled back when the
+        block raises an error."""
         with one_kind_of_error(self.engine), self._write.begin() as session:
             yield session
 

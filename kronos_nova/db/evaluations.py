@@ -48,9 +48,11 @@ class Evaluations:
     @retried_as_update
     def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
-        """Save the measurements of an evaluation. The loads of the aggregate's hosts replace the
-        loads of the evaluation before. A point is added to the aggregate's history. The loads are
-        added to the sums of the day."""
+        """Save the measurements of an evaluation.
+
+        The stored loads of the aggregate's hosts are replaced. The imbalances are added to the
+        aggregate's history. The loads are added to the sums of the day.
+        """
         row = models.EvaluationRow
         with self.database.writer() as session:
             before = session.scalar(sa.select(sa.func.max(row.at)).where(
@@ -120,11 +122,10 @@ class Evaluations:
     @retried
     def slots_since(self, aggregate: str, since: datetime.datetime
                     ) -> dict[str, list[tuple[datetime.datetime, int]]]:
-        """Return {flavor: [(time, slots)]} since a time. Slots are the number of further servers of
-        the flavor that fitted into the aggregate.
+        """Return {flavor: [(time of an evaluation, slots)]} for the evaluations since a time.
 
-        Each number was computed by the evaluation at that time. Only the newest :data:`MOST_POINTS`
-        evaluations are read.
+        ``slots`` is the number of further servers of the flavor that had room in the aggregate at
+        that time. Only the newest :data:`MOST_POINTS` evaluations with slots are read.
         """
         row = models.EvaluationRow
         with self.database.reader() as session:
@@ -139,8 +140,8 @@ class Evaluations:
 
 
 def _add_loads(session, report, loads, since, now):
-    """Add the loads of an evaluation to the sums of the day. The loads are counted for the time
-    since the previous evaluation, but at most for :data:`COVERED`.
+    """Add the loads of an evaluation to the sums of the day. The loads are multiplied by the time
+    since the previous evaluation, at most :data:`COVERED`.
 
     :param since: time of the previous evaluation; None if there was none, in which case nothing is
         added

@@ -88,10 +88,11 @@ class Holds:
     @retried
     def enter(self, hold: Hold, new: str, **values: Any) -> bool:
         """Bring a hold to the state ``new``, and save the columns ``values``. Nothing is done if
-        the state of the hold has changed since it was read.
+        the state of the hold has changed since the hold was read.
 
         :returns: whether the state was changed
-        :raises IllegalHoldTransition: the new state may not follow the present one
+        :raises IllegalHoldTransition: a hold is not allowed to change from its state to the new
+            state
         """
         if new not in states.HOLD_TRANSITIONS[hold.state]:
             raise exception.IllegalHoldTransition(hold=hold.uuid, old=hold.state, new=new)
@@ -101,8 +102,9 @@ class Holds:
             ).values(state=new, **_columns(values))).rowcount == 1
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
-        """Return {uuid of a consumer: (hold of the consumer, host of the consumer)}, for the
-        consumers that may have allocations in placement."""
+        """Return {uuid of a consumer: (Hold, host)} for the consumers in placement that keep room
+        for holds. The host is the host of the consumer's allocations. A consumer is included even
+        if its allocations are not made yet or are already removed."""
         return {uuid: (each, host) for each in self.with_consumers()
                 for uuid, host in each.consumers.items()}
 

@@ -14,17 +14,18 @@ NOTIFICATIONS = 'notifications'
 
 CLOCKS_APART = 60
 """Maximum seconds by which the clocks of the nodes of a database cluster may differ. A lease is the
-right of one process to do some work for all processes. If the end of a lease is farther in the
-future than this difference can explain, a wrong clock wrote the end, and another process takes the
-lease. Raised, a lease from a wrong clock blocks the work for longer; lowered, a process may lose a
-valid lease because of a small difference between clocks. Not measured."""
+right of one process to do some work for all processes. A lease whose end is too far in the future
+comes from a wrong clock, and another process takes it. The limit is :data:`LONGER` times the length
+of a lease, plus this difference. Raised, a lease from a wrong clock blocks the work for longer;
+lowered, a process may lose a valid lease because of a small difference between clocks. Not
+measured."""
 
 LONGER = 2
-"""Maximum factor by which another process's lease may be longer than the lease that this process
+"""Maximum ratio of the rest of another process's lease to the length of the lease that this process
 requests. (A lease is the right of one process to do some work for all processes.) A longer lease
-was written by a wrong clock, and this process takes it. Raised, a lease from a wrong clock blocks
-the work for longer; lowered, a process may lose a valid lease if its options set longer leases.
-Chosen so that an operator can double the length of leases on one host after the other."""
+comes from a wrong clock, and this process takes it. Raised, a lease from a wrong clock blocks the
+work for longer; lowered, a process may lose a valid lease if its options set longer leases. Chosen
+so that an operator can double the length of leases on one host after the other."""
 
 
 class Leases:
@@ -41,8 +42,8 @@ class Leases:
 
     @retried
     def hold(self, name, seconds):
-        """Take or renew the lease of the work ``name`` for ``seconds``. If this process already
-        holds the lease, the lease is renewed.
+        """Take the lease of the work ``name`` for ``seconds``, or renew the lease if this process
+        holds it.
 
         :returns: whether this process holds the lease now
         """

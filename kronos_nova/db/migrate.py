@@ -92,7 +92,8 @@ def current(engine, history):
     """Return the revision of a database; None if the database is empty or its SQLite file is
     missing.
 
-    A missing file is not created, because it would belong to the user who runs the command.
+    A missing file is not created. Otherwise the file would belong to the user who runs the command,
+    and a service could perhaps not write to it.
     """
     if _is_missing(engine):
         return None

@@ -21,11 +21,11 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of completed moves that are read for each predicted duration that the status command
-needs. The newest moves are read first. Some of them are not live migrations, or have no prediction,
-so one move for each is not enough. Raised, the status command reads more rows; lowered, the status
-command may find too few predictions. Chosen to limit the search: without a limit, a search of 10^6
-moves without predictions took 4.9 s."""
+"""Factor: the status command reads at most this many completed moves for each predicted duration
+that it needs. The newest moves are read first. The factor is above 1 because some moves are not
+live migrations or have no predicted duration. Raised, the status command reads more rows; lowered,
+the status command may find too few predictions. Chosen to limit the search: without a limit, a
+search of 10^6 moves without predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
@@ -89,7 +89,7 @@ class Moves:
 
         :param move: the MoveRecord as the worker knows it
         :returns: the MoveRecord as it is now
-        :raises IllegalTransition: the new state cannot follow the present one
+        :raises IllegalTransition: a move is not allowed to change from its state to the new state
         :raises MoveLost: another worker owns the move, or its state has changed
         """
         with self.database.writer() as session:
@@ -234,14 +234,11 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Return the numbers of moves since a time, in two ways: by project, and by the instance
-        whose load caused the moves.
+        """Count the moves since a time by project, and by the instance that caused the moves with
+        its load.
 
-        A move counts if it was planned or last checked since that time. Moves that were given up
-        and moves that empty hosts do not count.
-
-        :returns: ({project: number of moves of its instances}, {instance uuid: number of moves that
-            the load of this instance caused})
+        A move counts if it was planned or last checked since that time. Abandoned moves and moves
+        that empty hosts do not count.
         """
         move = models.MoveRow
         with self.database.reader() as session:
@@ -278,7 +275,8 @@ class Moves:
         there are more than :data:`MOST_COMPLETED`, only the latest are returned.
 
         :param aggregates: names of the aggregates whose moves are returned; None for any
-        :returns: rows with instance_uuid, source, destination and phase
+        :returns: rows with instance_uuid, source, destination and phase (the phase of planning that
+            chose the move)
         """
         move = models.MoveRow
         query = rows.of_aggregates(sa.select(
@@ -292,8 +290,8 @@ class Moves:
     def instances_moved_since(self, since):
         """Return {instance uuid: number of moves of the instance since a time}.
 
-        A move counts if it was planned or last checked since that time. Moves that were given up
-        and moves that empty hosts do not count.
+        A move counts if it was planned or last checked since that time. Abandoned moves and moves
+        that empty hosts do not count.
         """
         move = models.MoveRow
         with self.database.reader() as session:
@@ -331,9 +329,14 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return a number for each row of a move: the average number of moves, this one included, that
-    used the same network link at the same time. The link is that of the source or of the
-    destination, whichever had more moves."""
+    """Return the average number of moves, including the move itself, on the link of each move.
+
+    A move uses two network links, one of its source and one of its destination. The number is that
+    of the link with more moves. The average is over the duration of the move.
+
+    :param rows: rows of moves
+    :returns: list with a number for each row
+    """
     from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

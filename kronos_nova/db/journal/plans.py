@@ -86,7 +86,7 @@ class Plans:
         """End a plan, if it is still in the state ``old``.
 
         :param why: reason that is recorded
-        :raises IllegalPlanTransition: the state ``new`` may not follow ``old``
+        :raises IllegalPlanTransition: a plan is not allowed to change from ``old`` to ``new``
         """
         with rows.serialized(self.database, PLANNING) as session:
             _enter(session, uuid, (old,), new, now, n.PLAN_VOID, ended_because=why)
@@ -144,11 +144,11 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
-        """Start an approved plan, or end the plan as void if no move is left. From now on, the age
-        of the moves is counted from ``now``, not from the time at which the plan was made.
+        """Start an approved plan. If ``chosen`` is empty, end the plan as void instead. The age of
+        the moves is counted from ``now``, because the moves were just checked.
 
-        :param chosen: the Moves that are to be made; other moves of the plan are left out
-        :param left_out: {order of a move: reason why it is left out}
+        :param chosen: the Moves that still help; other moves of the plan are left out
+        :param left_out: {order of a move: reason why the move is left out}
         :param start_interval: seconds between the due times of two consecutive moves
         :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan is not approved
@@ -270,8 +270,8 @@ class Plans:
 
     @retried
     def hosts_being_emptied(self):
-        """Return the names of the hosts that running plans empty. A plan empties a host for
-        maintenance, or to free the host."""
+        """Return the names of the hosts that running plans empty, for maintenance or to have free
+        hosts."""
         other = sa.orm.aliased(models.MoveRow)
         # These moves make room on a host for instances that arrive there, so the host is not
         # emptied.
@@ -365,7 +365,8 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
     :param olds: the plan has to be in one of these states; otherwise nothing is done
     :param event_type: type of the notification, None for no notification
     :returns: whether the state was changed
-    :raises IllegalPlanTransition: the new state may not follow one of ``olds``
+    :raises IllegalPlanTransition: a plan in one of ``olds`` is not allowed to change to the new
+        state
     """
     illegal = [old for old in olds if new not in transitions.PLAN_TRANSITIONS[old]]
     if illegal:
@@ -414,10 +415,10 @@ def _keep_moves(session, plan, chosen):
 
 
 def _fingerprint(chosen):
-    """Return a key of the moves of a plan.
+    """Return a fingerprint of the moves of a plan.
 
-    Plans have equal keys if they move the same instances between the same hosts in the same phases.
-    The imbalances and loads of the plans do not matter.
+    Plans have equal fingerprints if they move the same instances between the same hosts in the same
+    phases. The fingerprint does not depend on imbalances and loads.
     """
     said = sorted((move.phase, move.instance_uuid, move.source, move.destination)
                   for move in chosen)

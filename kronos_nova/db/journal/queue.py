@@ -38,12 +38,12 @@ class Queue:
         accepts it.
 
         :param caps: limits of concurrent moves
-        :param utcnow: function that returns the time. It is called after the moves in progress are
-            read. Otherwise the journal could show that a move was dispatched before the end of the
-            move for which it waited
+        :param utcnow: function that returns the time. This function is called after the moves in
+            progress are read. So in the journal, a move that waits for another move is never
+            dispatched before the end of the other move
         :param plan_uuids: uuids of plans, to dispatch only their moves; None for all plans
         :param stale_after: seconds after which a move is too old to be started; None for no limit.
-            A group of moves is not begun if some of its moves would become too old before they
+            No move of a group is dispatched if a later move of the group would be too old before it
             could start
         :returns: MoveRecords, now DISPATCHED and without a worker
         """
@@ -89,8 +89,8 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Bring dispatched moves that no worker has accepted back to PLANNED. The messages that
-        offered these moves to workers count as lost.
+        """Bring dispatched moves that no worker has accepted back to PLANNED. It is assumed that
+        the messages that offered these moves to workers were lost.
 
         :param dispatched_before: only moves that were dispatched before this time
         :returns: MoveRecords, now PLANNED
@@ -103,22 +103,22 @@ class Queue:
 
     @retried
     def abandon(self, now, stale_before, forbidden=None):
-        """Give up planned moves that may not start any more.
+        """Give up planned moves that are no longer allowed to start.
 
         A move is given up in these cases:
 
         - it was planned or last checked before ``stale_before``
         - an operator aborted it
-        - its plan may not continue
+        - its plan is in ``forbidden``
         - it depends on a move that did not succeed
         - another move of its group did not succeed, and no other move of the group has begun
 
         A move whose last attempt failed and that waits for another attempt becomes FAILED, unless
         an operator aborted it. All other moves become ABANDONED.
 
-        :param forbidden: {uuid of a plan: reason why the plan may not continue}
-        :returns: MoveRecords of the moves, now ABANDONED or FAILED. The consequences of FAILED
-            moves are not recorded yet
+        :param forbidden: {uuid of a plan: reason why no more moves of the plan may start}
+        :returns: MoveRecords of the moves, now ABANDONED or FAILED. The caller has to record the
+            consequences of FAILED moves, such as quarantines
         """
         forbidden = forbidden or {}
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -139,8 +139,8 @@ class Queue:
         """Give up some planned moves, and record a separate reason for each move.
 
         :param reasons: {uuid of a move: reason}
-        :returns: MoveRecords of the moves, now ABANDONED or FAILED. The consequences of FAILED
-            moves are not recorded yet
+        :returns: MoveRecords of the moves, now ABANDONED or FAILED. The caller has to record the
+            consequences of FAILED moves, such as quarantines
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             query = rows.moves_in((moves.PLANNED,)).where(models.MoveRow.uuid.in_(reasons))
@@ -156,7 +156,8 @@ class Queue:
 
     @retried
     def request_abort(self, uuid, who, now):
-        """Request that the worker of a move aborts the move. The user who requested it is recorded.
+        """Request that the worker of a move aborts the move. The name of the user, ``who``, is
+        recorded.
 
         :raises MoveNotFound: there is no such move
         :raises MoveEnded: the move has ended
@@ -208,7 +209,7 @@ class Queue:
         wrong clocks.
 
         :param since: only workers that have given a sign of life since this time
-        :param most: seconds by which a clock may differ without being wrong
+        :param most: maximum difference between a correct clock and the database's clock, in seconds
         """
         row = models.WorkerRow
         with self.database.reader() as session:
@@ -219,8 +220,8 @@ class Queue:
 
     @retried
     def forget_workers(self, before):
-        """Delete the records of processes that have ended. These are the processes that own no move
-        in progress and whose last sign of life is older than ``before``."""
+        """Delete the records of workers that have ended. A worker counts as ended if it owns no
+        move in progress, and its last sign of life is older than ``before``."""
         with self.database.writer() as session:
             owners = sa.select(models.MoveRow.owner).where(
                 models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
@@ -229,13 +230,14 @@ class Queue:
 
     @retried
     def owners(self, aggregates=None):
-        """Return the last sign of life of every other worker that owns a move in progress.
+        """Return the time of the last sign of life of every other worker that owns a move in
+        progress.
 
         :param aggregates: names of the aggregates whose moves are considered; None for all
             aggregates
         :returns: {worker: time of its last sign of life}; the time is None if no sign of life is
-            recorded. The key None stands for the moves without an owner; a worker leaves such moves
-            when it ends
+            recorded. The key None is included if some moves in progress have no owner, because
+            their worker has ended normally
         """
         move, row = models.MoveRow, models.WorkerRow
         query = sa.select(move.owner, row.heartbeat_at).outerjoin(
@@ -247,11 +249,11 @@ class Queue:
 
     @retried
     def adopt(self, now, silent, aggregates=None):
-        """Take over the moves in progress of workers that have died. If a worker has given a sign
-        of life after ``silent`` was read, its moves are not taken over.
+        """Take over the moves in progress of workers that have died. Workers that have given a sign
+        of life since ``silent`` was read keep their moves.
 
-        :param silent: {worker: time of its last sign of life}, as returned by :meth:`owners`, but
-            only for workers whose last sign of life has not changed for a long time
+        :param silent: the part of the result of :meth:`owners` for the workers that count as dead:
+            {worker: time of its last sign of life}
         :param aggregates: names of the aggregates whose moves are taken over; None for any
         :returns: the MoveRecords, now owned by this worker. Their states are not changed
         """
@@ -310,8 +312,8 @@ def _ready(now, plan_uuids):
 
 
 def _before(session, row):
-    """Return {ordinal of a move in the plan: state of that move} for the moves on which a move
-    depends."""
+    """Return {ordinal: state} of the moves on which a move depends. An ordinal is the number of a
+    move in its plan."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
@@ -339,8 +341,8 @@ def _why_not_any_more(session, row, stale_before):
 
 
 def _rest_of_group(session, row):
-    """Return ordinal, state and expected_seconds of the other moves in the group of a move, sorted
-    by ordinal."""
+    """Return the other moves in the group of a move, sorted by ordinal. Each row has the columns
+    ordinal, state and expected_seconds."""
     if row.group is None:
         return []
     move = models.MoveRow
@@ -356,10 +358,11 @@ def _is_begun(others):
 
 
 def _can_finish(session, row, now, stale_after):
-    """Return whether the group of a move that is due can still be finished.
+    """Return whether a move that is due can start without leaving its group of moves incomplete.
 
-    The result is True if a move of the group has begun, or if all moves of the group can be started
-    before they are too old. For a move without a group, the result is True.
+    The result is True if the move has no group, or if another move of the group has begun.
+    Otherwise the result is True if all moves of the group can start one after the other before they
+    are too old. Moves are too old after ``stale_after`` seconds; None for no limit.
     """
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):

@@ -62,7 +62,7 @@ def transit(session, row, new, now, worker, detail='', **values):
 
     :returns: whether the move was changed. Nothing is changed if the state or the owner of the move
         has changed since ``row`` was read
-    :raises IllegalTransition: the new state may not follow the present one
+    :raises IllegalTransition: a move is not allowed to change from its state to the new state
     """
     old = row.state
     if new != old and not transitions.is_legal(old, new):
