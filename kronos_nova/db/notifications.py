@@ -96,7 +96,8 @@ def _drain_event(before, after):
 
 
 def _fresh(session, model, uuid):
-    """Return a row as read from the database again, with the changes of this transaction."""
+    """Read a row from the database again, and return it. The row has the changes that this
+    transaction has made."""
     session.flush()
     return session.get(model, uuid, populate_existing=True)
 

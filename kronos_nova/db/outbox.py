@@ -47,8 +47,8 @@ class Outbox:
         they were written.
 
         Notifications are not numbered when they are written, for two reasons. A transaction that is
-        rolled back would leave a gap. Two transactions that commit in another order than they began
-        would have their numbers in the wrong order.
+        rolled back would leave a gap in the numbers. A transaction that begins first but commits
+        last would have a lower number than notifications that were already sent.
 
         :returns: number of notifications that were numbered
         """

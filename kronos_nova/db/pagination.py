@@ -1,4 +1,4 @@
-"""Pages of plans. Page by page, a program can read all plans."""
+"""Queries that return the plans page by page."""
 
 import datetime
 

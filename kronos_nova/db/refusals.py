@@ -21,7 +21,7 @@ class Refusals:
         """Record that some instances are not moved for ``seconds``, because Nova refused hosts for
         them. Expired records are deleted.
 
-        :param refusals: Refusals, one for each instance
+        :param refusals: a Refusal (an instance with the hosts that Nova refused) for each instance
         """
         until = now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:

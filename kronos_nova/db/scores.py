@@ -19,7 +19,7 @@ class Scores:
     def replace(self, mode, weights, scores, now):
         """Save scores of hosts, in place of the earlier scores of the same hosts.
 
-        :param mode: mode of the policies
+        :param mode: mode of the policies: ``spread``, ``pack`` or ``relieve``
         :param weights: {policy: weight}
         :param scores: {host: {policy: score}}
         """

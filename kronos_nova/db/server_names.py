@@ -53,7 +53,7 @@ class ServerNames:
 
         :param names: {uuid: name}; characters that cannot be printed are replaced
         :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; a server
-            that is not in it keeps its last aggregate
+            that is not in ``aggregates`` keeps its last aggregate
         """
         new = {uuid: (name, aggregates.get(uuid)) for uuid, name in names.items()
                if not self._is_saved(uuid, name, aggregates.get(uuid), now)}

@@ -1,12 +1,13 @@
 """The time that all hosts share, which is the time of the control database.
 
 Times that several hosts compare are all taken from this clock, not from the clocks of hosts. Each
-process reads the time of the database every few seconds. In between, the process counts on with its
-own monotonic clock. So a change of the host's clock has no effect.
+process reads the time of the database every few seconds. Between two readings, the process adds the
+time that its monotonic clock measures. So a change of the host's clock has no effect.
 
 On SQLite, which serves one host, the database's clock is the clock of that host. In a Galera
 cluster, each node has its own clock. So these times are exact enough only for intervals of minutes
-and more. They never decide whether a process is alive (see kronos_nova.executor.liveness).
+and more. Whether a process is alive is never decided by these times (see
+kronos_nova.executor.liveness).
 """
 
 import datetime
@@ -45,9 +46,9 @@ class SharedClock:
     """A callable that returns the database's time, as an aware datetime.
 
     While the database does not answer, the clock continues from the last answer. Before the first
-    answer, it returns the host's time.
+    answer, the clock returns the host's time.
 
-    :param engine: engine of the control database; it does not connect before the first call
+    :param engine: engine of the control database; the engine does not connect before the first call
     :param wall: returns the host's time
     :param monotonic: returns seconds of a clock that is never set
     """
@@ -70,8 +71,8 @@ class SharedClock:
         return then + datetime.timedelta(seconds=self._monotonic() - at)
 
     def skew(self) -> float | None:
-        """Return the seconds by which the host's clock is ahead of the database's; None while they
-        are not known."""
+        """Return the seconds by which the host's clock is ahead of the database's clock; None while
+        the difference is not known."""
         self._ask_if_due()
         return self._skew
 
@@ -79,8 +80,8 @@ class SharedClock:
         """Compare the clock of the host with the clock of the database.
 
         The text of the error contains the difference between the clocks. Callers log an error again
-        when its text changes. So the text is changed only after the difference has changed by
-        several seconds.
+        when its text changes. To avoid this, the difference in the text stays the same until it is
+        wrong by more than :data:`MOST_SKEW_SECONDS`.
 
         :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
         """

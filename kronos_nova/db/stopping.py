@@ -64,7 +64,8 @@ class Stopping:
 
     @retried
     def knows(self, switch) -> bool:
-        """Return whether any process has already recorded a stop in the control database."""
+        """Return whether the stop ``switch`` is already recorded in the control database, by this
+        process or another one."""
         event = models.SwitchEventRow
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.count()).where(

@@ -102,8 +102,7 @@ FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
 
 
 def figures(move: sa.Row) -> dict[str, float]:
-    """Return {name of a column: amount}, which is the amount that one move adds to each column of
-    sums."""
+    """Return the amounts that one move adds to the sums, as {name of a column: amount}."""
     is_complete = move.state == moves.COMPLETED
     took = (move.finished_at - move.requested_at).total_seconds() if (
         is_complete and move.requested_at) else 0.0
@@ -163,16 +162,13 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Return a pair (sums of moves, number of different servers that were moved) for each group
-        of moves that ended between two times. Only moves that are still in the journal are
-        included.
+        """Return [(sums of moves, number of different servers)] for the moves that ended between
+        two times, one pair for each group. Only moves that are still in the journal are included.
 
-        The query selects year, month, project, aggregate, sum(...) and count(DISTINCT
-        instance_uuid), which counts completed moves only. A column of the first four is selected
-        only if ``by`` has its key; the selected ones are the groups.
+        The number counts the servers of completed moves.
 
-        :param by: as for :meth:`moves`
-        :param wanted: as for :meth:`moves`
+        :param by: keys of :data:`BY` by which the moves are grouped
+        :param wanted: {column: value that it must have}; None permits any value
         """
         move = models.MoveRow
         keys = [column for name in BY if name in by
@@ -214,12 +210,8 @@ class Sums:
                     [name for name in by if name != PROJECT], {'aggregate': aggregate})]
 
     def _read(self, row, names, since, until, by, wanted):
-        """Yield ({key: value}, {column: sum}) for each group of rows. The database computes the
-        sums.
-
-        The query selects year, month, project, aggregate, count(*) and sum(...). A column of the
-        first four is selected only if ``by`` has its key; the selected ones are the groups.
-        """
+        """Yield ({key: value}, {column: sum}) for each group of rows. Rows are in one group if they
+        have the same value for each key in ``by``. The database computes the sums."""
         keys = [column for name in BY if name in by for column in _columns(row, name, row.day)]
         query = sa.select(*keys, sa.func.count().label('count_'), *(
             sa.func.sum(getattr(row, name)).label(name) for name in names)).where(

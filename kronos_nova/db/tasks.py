@@ -17,8 +17,8 @@ class Tasks:
 
     :param worker: name of this process
     :param clock: returns the time
-    :param announcements: the control database with short timeouts, for :meth:`announce`, because a
-        request of Nova waits for that method
+    :param announcements: the control database with short timeouts, which :meth:`announce` uses,
+        because that method delays a request of Nova. None for ``database``
     """
 
     def __init__(self, database, worker, clock, announcements=None):
@@ -38,7 +38,8 @@ class Tasks:
 
     @retried
     def begin(self, key: str, migration_uuid: str) -> bool:
-        """Record the migration of an announced task, before anything is changed for the migration.
+        """Record the migration of an announced task. Callers call this method before they change
+        anything for the migration.
 
         :returns: whether this worker may continue; False if another process has taken the task
             away, because this worker seemed to be dead
@@ -84,13 +85,10 @@ class Tasks:
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
         """Return the tasks that are recorded as lost, and the tasks whose worker has died. A worker
-        counts as dead if its last sign of life for the task is too old. The limit depends on
-        whether the task was handed over to the source compute.
+        counts as dead if its last sign of life for the task is older than a limit.
 
-        :param begun_before: time of the oldest sign of life that is accepted for a task that was
-            not handed over
-        :param handed_over_before: time of the oldest sign of life that is accepted for a task that
-            was handed over
+        :param begun_before: limit for tasks that were not handed over to the source compute
+        :param handed_over_before: limit for tasks that were handed over to the source compute
         """
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
@@ -125,8 +123,8 @@ class Tasks:
 
     @retried
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record a migration as lost, because it has no worker and no task. A repeated call does no
-        harm."""
+        """Record that a migration was lost: no worker prepares the migration, and it has no task. A
+        repeated call does no harm."""
         try:
             self._add(migration_uuid, instance_uuid, tasks.ORPHANED)
         except db_exc.DBDuplicateEntry:

@@ -1,8 +1,9 @@
 """The model of a cluster, and the state that planning changes.
 
 A :class:`Problem` is the data of one aggregate as arrays. A :class:`Model` is a problem with rules
-and prices; the rules are compiled from constraints. A :class:`State` is a model after some moves.
-Only :meth:`State.delta` decides which effect moves have and whether moves are allowed.
+that forbid moves and with prices of moves. The rules are compiled from constraints. A price is a
+cost in units of combined imbalance. A :class:`State` is a model after some moves. Only
+:meth:`State.delta` decides which effect moves have and whether moves are allowed.
 """
 
 from kronos_nova.model.compiled import Model

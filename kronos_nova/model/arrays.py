@@ -1,5 +1,5 @@
-"""Types of arguments about moves. Instances and hosts are given by their indexes, one or many at
-once."""
+"""Types of the arguments of functions about moves. Instances and hosts are given by their indexes
+in the arrays of the problem, one index or an array of indexes."""
 
 import numpy as np
 

@@ -1,9 +1,9 @@
 """The choice of hosts for instances: the input and the result of an integer program.
 
-Instances are of one *kind* if they need the same room, may go to the same hosts and are kept apart
-by the same groups. The program decides only how many instances of each kind arrive at a host or
-leave the host. So the size of the program does not depend on the number of instances. The order of
-the moves is found later (:mod:`kronos_nova.planners.order`).
+Instances are of one *kind* if they are equal for the program: they need the same room, may go to
+the same hosts and are kept apart by the same groups. The program decides only how many instances of
+each kind arrive at a host or leave the host. So the size of the program does not depend on the
+number of instances. The order of the moves is found later (:mod:`kronos_nova.planners.order`).
 """
 
 import dataclasses
@@ -32,10 +32,12 @@ from kronos_nova.model.state import State
 class Ended:
     """The end state that an integer program finds for instances that leave their hosts.
 
-    moves : (instance, destination), in the order of the program's rounds (stages of moves)
-    stays : intp, instances that have to leave and for which no host is found
-    is_proven : True if it is proven that no end state leaves fewer instances; False otherwise
-    parts : {instance: NUMA cells on its new host that the program chose}
+    moves : (instance, destination) of each move. The moves of an earlier round (stage of moves)
+        come first
+    stays : intp, instances that have to leave but stay, because no host is found for them
+    is_proven : True if it is proven that at least as many instances stay in every other end state;
+        False otherwise
+    parts : {instance: NUMA cells that the program chose on the instance's new host}
     """
 
     moves: list[tuple[int, int]]
@@ -47,17 +49,18 @@ class Ended:
 class Assignment:
     """The input of an integer program that chooses hosts for instances.
 
-    The input has the instances that have to leave their hosts, the instances that may move to make
-    room, and the hosts that may take instances. The program applies the rules about room, NUMA
-    cells, load and groups that are kept apart. All other rules are evaluated in the present state.
-    A kind is a set of instances that are equal for the program.
+    The input has v instances and h hosts. Some of the instances have to leave their hosts, the
+    others may move to make room. The hosts are possible destinations. The program applies the rules
+    about room, NUMA cells, load and groups that are kept apart. All other rules are evaluated in
+    the present state. A kind is a set of instances that are equal for the program. There are k
+    kinds.
 
     kind : intp (v,), kind of each instance
     allowed : bool (k, h), true for hosts that instances of a kind may go to
-    emptied : use of NUMA cells without the instances; None if no rule about NUMA cells applies
+    emptied : use of NUMA cells without the v instances; None if no rule about NUMA cells applies
     places : the distinct sets of NUMA cells that instances use now, each a tuple of Place
     lies : intp (v,), position in ``places`` of the NUMA cells of each instance
-    is_exact : False if a rule forbids a host that the rule may permit once other instances have
+    is_exact : False if a host is forbidden now, but may be permitted after other instances have
         moved
     """
 
@@ -136,8 +139,11 @@ class Assignment:
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """Return two results: intp (v,), for each instance the position of its set of NUMA cells in
-        a list; and this list, which has the distinct sets."""
+        """Return the sets of NUMA cells that instances use.
+
+        :returns: intp (v,), the position of the set of each instance in a list; and this list,
+            without duplicates
+        """
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
             return np.zeros(len(self.vms), dtype=np.intp), [()]
@@ -146,17 +152,17 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """Return intp (v, C): the row of ``limits`` of the shared provider from which each resource
-        class of an instance is allocated. The result is -1 if the host of the instance provides the
-        class."""
+        """Return intp (v, C), a row for each instance: for each resource class, the row of
+        ``limits`` of the shared provider from which the class is allocated; -1 if the instance's
+        host provides the class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """Return intp (v, n): the present failure domain of each instance that has to leave, in
-        each of the n groups that are kept apart by failure domains. The result is -1 for instances
-        that are not in the group or need not leave."""
+        """Return intp (v, n), the present failure domains of the instances that have to leave.
+        There is a column for each of the n groups whose members are kept apart by failure domains.
+        The value is -1 for instances that are not in the group, or do not have to leave."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]
@@ -222,11 +228,13 @@ class Assignment:
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays about the instances that may move but do not have to.
+        """Count the instances that may move but do not have to, by kind, host and NUMA cells.
 
-        Each row stands for the instances of one kind (equal instances) on one host in one set of
-        NUMA cells. The arrays are (kind, host), intp (n, 2); the position of the set in ``places``,
-        (n,); and the number of instances, (n,).
+        Each row of the result stands for the instances of one kind (equal instances) that are on
+        one host and use one set of NUMA cells.
+
+        :returns: intp (n, 2), the kind and the position of the host in ``hosts``; intp (n,), the
+            position of the set of NUMA cells in ``places``; and intp (n,), the number of instances
         """
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
@@ -293,14 +301,15 @@ class Assignment:
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
         """Return intp: the positions of the instances of one kind (equal instances) that move in a
-        round (a stage of moves). If instances of the kind have to leave, the heaviest are chosen.
-        Otherwise the lightest on each host are chosen.
+        round (a stage of moves). If instances of the kind have to leave, the ``count`` heaviest
+        move. Otherwise the lightest instances of each host move.
 
         :param is_left: bool (v,), true for instances that have not moved yet
-        :param count: number of instances that move, if they have to leave
-        :param leave: intp (h,), number of instances that leave each host, if they do not have to
-        :param lies: {host: {position in ``places``: number of instances in these NUMA cells that
-            leave}}
+        :param count: number of instances that move; used only if instances of the kind have to
+            leave
+        :param leave: intp (h,), number of instances that leave each host; used only otherwise
+        :param lies: for each host, {position in ``places``: number of instances that leave this set
+            of NUMA cells}
         """
         vms = np.flatnonzero((self.kind == kind) & is_left)
         size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
@@ -327,9 +336,10 @@ def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """Return bool (H,): true for the hosts that an integer program considers. Hosts that are to be
-    emptied are left out. If hosts and sizes of instances make more than ``pairs`` pairs, only the
-    hosts with most free room are considered."""
+    """Return bool (H,): true for the hosts that an integer program considers. The program has at
+    most about ``pairs`` pairs of a host and a size of instances. If there are too many pairs, only
+    the hosts with most free room are considered. Hosts that are to be emptied are never considered.
+    """
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
     kinds = len(np.unique(problem.demands[free_to_move], axis=0))

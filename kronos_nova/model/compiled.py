@@ -1,4 +1,5 @@
-"""The compiled model of one aggregate: its arrays, rules and prices."""
+"""The compiled model of one aggregate: its arrays, the rules that forbid moves, and the prices of
+moves."""
 
 import copy
 import functools
@@ -25,13 +26,15 @@ FREE = Prices()
 
 
 class Model:
-    """A problem with all rules and prices. A model does not change while an aggregate is planned.
+    """A problem with all rules and prices. A price is the cost of a move in units of combined
+    imbalance. A model does not change while an aggregate is planned.
 
     rules : rules that forbid moves, in the order in which they are evaluated; callback rules come
         last
-    prices : prices of moves
+    prices : Prices of moves
     memberships : members of server groups
-    breakable : bool (G,), true for soft groups whose policy may be violated for a price
+    breakable : bool (G,), true for groups whose policy moves may violate; each violation adds to
+        the price of the moves
     guests : intp (H,), number of instances on each host before any move, including instances that
         are migrating to the host
     """
@@ -64,9 +67,8 @@ class Model:
         return other
 
     def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
-        """Return a copy with the rule that no host exceeds ``ceiling`` in any policy after any
-        move. If a host is already above the ceiling in ``state``, it may not exceed its score in
-        ``state``.
+        """Return a copy with the rule that no host is above ``ceiling`` in any policy after any
+        move. The limit of a host that is already above the ceiling is its score in ``state``.
 
         :param ceiling: the overload ceiling, a score
         """
@@ -75,8 +77,8 @@ class Model:
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """Return a copy with the rule that no host ends above the limit ``mark`` in any policy. If
-        a host is already above the limit in ``state``, it may not end above its score in ``state``.
+        """Return a copy with the rule that no host ends above ``mark`` in any policy. The limit of
+        a host that is already above the mark is its score in ``state``.
 
         :param mark: limit of the score, one for all policies, or float64 (P,)
         """
@@ -85,9 +87,9 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return the keys of an instance. Instances that share a key must not be moved at the same
-        time. The keys are the positions of the instance's server groups, because Nova does not
-        count a group member that is migrating."""
+        """Return the positions of the server groups of an instance. Two instances of one group must
+        not be moved at the same time, because Nova does not count a group member that is migrating.
+        """
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
@@ -122,8 +124,8 @@ class Model:
             self.memberships.hard, hard, soft)
 
     def broken_rules(self, state: 'State') -> np.ndarray:
-        """Return bool (G,): true for operators' rules about several servers that the hosts of the
-        servers violate in ``state``."""
+        """Return bool (G,): true for operators' rules about several servers that are violated in
+        ``state``."""
         return (state.groups.misplaced > 0) & self.memberships.by_rule
 
     def astray(self, state: 'State') -> np.ndarray:
@@ -161,8 +163,8 @@ class Model:
 
     @property
     def kinds_by_rules(self) -> list[np.ndarray]:
-        """Arrays intp (V,) that give each instance a number by operators' rules. Instances to which
-        different rules apply have different numbers in at least one array."""
+        """Arrays intp (V,) that number instances by the operators' rules that apply to them. Two
+        instances with different rules have different numbers in at least one array."""
         preferences = self.prices.preferences
         return [rule.kind for rule in self._placement_rules] + (
             [] if preferences is None else [preferences.kind])

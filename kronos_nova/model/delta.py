@@ -89,8 +89,9 @@ class Delta:
 
     @functools.cached_property
     def price(self) -> np.ndarray:
-        """float64 (...): the price that the moves add to the price of all moves made since
-        :meth:`State.settle`. The value is negative for moves back to earlier hosts."""
+        """float64 (...): the change of the price of all moves since :meth:`State.settle`. A price
+        is a cost in units of combined imbalance. The change is negative for moves back to earlier
+        hosts."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:
@@ -105,9 +106,8 @@ class Delta:
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): true if the move repairs some wanted server group at least in part:
-        fewer members of the group violate its policy after the move. The chains must have one move
-        each.
+        """Return bool (...): true for moves that reduce the number of members that violate the
+        policy of at least one wanted server group. Each chain must have only one move.
 
         :param wanted: bool (G,), true for the wanted groups
         """
@@ -171,8 +171,8 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """Return float64 (...): the increase of the price of members that violate the policies of
-        soft groups."""
+        """Return float64 (...): the part of :attr:`price` that is due to soft groups. Moves have
+        this price if they increase the number of members that violate the policy of a group."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
@@ -191,9 +191,11 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (positions of moves, groups, changes), with an entry for every group of every
-        moved instance. A change is the number by which the members that violate the policy of the
-        group increase."""
+        """Return three arrays with an entry for each group of each moved instance.
+
+        :returns: position of the move; group; and change of the number of members that violate the
+            policy of the group
+        """
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)
         return position, groups, self.state.groups.change(

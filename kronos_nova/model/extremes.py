@@ -56,17 +56,16 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: some of the least loaded hosts, of all policies together. For each policy, these
-        are the hosts whose low scores the policy leaves out of its imbalance (``imbalance_over``),
-        and the two hosts with the next higher scores."""
+        """intp: some of the least loaded hosts of each policy, in one array without duplicates. If
+        a policy leaves out the n lowest scores (``imbalance_over``), these are its n + 2 least
+        loaded hosts."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
         """Return intp (n,) for each policy: the hosts that decide the imbalance at one end of the
-        scores. These hosts are the hosts that the policy leaves out at this end, and the first host
-        that counts.
+        scores. These are the hosts that the policy leaves out at this end, and the next host.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
@@ -114,7 +113,7 @@ class Extremes:
         """Return float64 (...): the imbalance after changes of scores, for a policy that leaves
         some hosts out of its imbalance.
 
-        :param shifts: (hosts, changes of their scores) of each change
+        :param shifts: (hosts, changes of the scores of these hosts) of each change
         """
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
@@ -169,16 +168,16 @@ class Extremes:
 def _after_changes(ends: np.ndarray, scores: np.ndarray,
                    touched: Sequence[tuple[Index, np.ndarray]], values: Sequence[np.ndarray],
                    beyond: int) -> np.ndarray:
-    """Return float64 (...): the score at position ``beyond`` (from 0) in descending order, after
-    some hosts have new scores.
+    """Return float64 (...): the score at position ``beyond`` after some hosts get new scores.
+    Position 0 is the highest score.
 
-    Let x be the new scores, and r the scores of all other hosts, both in descending order with
-    positions from 0. If j of x are among the ``beyond`` + 1 highest scores, the wanted score is the
-    lower one of x[j - 1] and r[``beyond`` - j]. The result is the highest of these scores over all
-    j.
+    Let x be the new scores, and r the scores of all other hosts, both in descending order. If j of
+    the ``beyond`` + 1 highest scores are in x, the score at position ``beyond`` is the minimum of
+    x[j - 1] and r[``beyond`` - j]. The result is the maximum of this value over all j. x[-1] and
+    r[-1] count as infinite.
 
     :param ends: the hosts with the highest scores, in descending order
-    :param touched: (hosts, whether they count) of each change
+    :param touched: (hosts, whether these hosts count in the imbalance) of each change
     :param values: the new scores of the hosts of each change
     """
     never = len(scores)
@@ -201,8 +200,9 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
 
 
 def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Return arrays of one shape, after the arrays are broadcast. The first array has the smallest
-    value at each position, the second array the second smallest value, and so on."""
+    """Sort arrays at each position, after they are broadcast to one shape. In the result, the first
+    array has the smallest value at each position, the second array the second smallest value, and
+    so on."""
     for last in range(len(parts) - 1, 0, -1):
         for n in range(last):
             parts[n:n + 2] = np.minimum(*parts[n:n + 2]), np.maximum(*parts[n:n + 2])

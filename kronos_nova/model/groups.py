@@ -118,11 +118,13 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """Update three numbers for each of ``groups``. For this, the places of the group are sorted
-        by their number of members, the largest first. The group may use the first ``most_places``
-        of these places. The first number is that of the members in the last place that the group
-        may use. The second is that of the members in the next place. The third is that of the
-        members that violate the policy of the group.
+        """Update ``_last``, ``_next`` and ``misplaced`` for each of ``groups``.
+
+        The places of a group are sorted by their number of members, the largest first. A group
+        whose members are kept together may use the first ``most_places`` places. ``_last`` is the
+        number of members in the last place that the group may use. ``_next`` is the number of
+        members in the place after it. ``misplaced`` is the number of members that violate the
+        policy of the group.
 
         :param of: intp, the group of each entry of ``counts``, sorted
         :param counts: intp, number of members in each place
@@ -170,18 +172,19 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true if the number of members in the last place that the group may use
-        falls by 1 when one member leaves the host. For this, the places of the group are sorted by
-        their number of members, the largest first. The number falls if the place of the host has as
-        many members as the last place that the group may use, and the next place has fewer."""
+        """Return bool (n,): true if ``_last`` of the group falls by 1 when one member leaves the
+        host. (``_last`` is the number of members in the last place that a group may use; see
+        :meth:`_summarise`.)
+
+        This is so if the place of the host has ``_last`` members, and the next place has fewer.
+        """
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return intp (n,): the number of members in the last place that the group may use, after
-        one member has left the host. The places of the group are sorted by their number of members,
-        the largest first. A member that moves to a place with at least this number of members does
-        not violate the policy of the group."""
+        one member has left the host. The member may move to any place that has at least this number
+        of members, without violating the policy of the group."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,

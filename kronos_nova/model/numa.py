@@ -111,8 +111,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
     NUMA topology, or no host reports its cells.
 
     :param vm_host: intp (V,), host of each instance
-    :param arrived: instances that planned moves have brought to their hosts. The used amounts that
-        these hosts report do not include the instances yet
+    :param arrived: instances that planned moves bring to their hosts. The used amounts that these
+        hosts report do not include the instances
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -254,7 +254,8 @@ class CellUse:
 
     def add(self, vm: int, host: int, sign: int) -> None:
         """Add an instance to the use of a host's cells, or remove the instance. An added instance
-        uses the cells that Nova would choose. An instance that does not fit uses nothing.
+        uses the cells that Nova would choose. On the instance's first host, it uses its first cells
+        if these are free. An instance that does not fit uses no cells.
 
         :param sign: 1 to add the instance, -1 to remove it
         """
@@ -409,11 +410,12 @@ class CellUse:
         """Return the Place that Nova chooses on a host for each of ``parts``, the cells of a
         server's NUMA topology; None if Nova finds no places.
 
-        Nova tries the permutations of the host's cells. In each try, Nova numbers a part by the
-        cell into which the part fitted last, and keeps the page size that was last found for the
-        part. Nova stores under these numbers whether a part fits into a cell. Two unequal parts can
-        get the same number. So Nova finds no places for some servers with unequal parts although
-        there are places. This method gives the same results as Nova.
+        This method gives the same results as Nova, even where Nova overlooks places. Nova tries the
+        permutations of the host's cells, and remembers for pairs of a part's number and a cell
+        whether the part fits. The number of a part becomes the number of the cell into which the
+        part fitted last. Two unequal parts can therefore get the same number, and Nova may find no
+        places for them although there are places. From one permutation to the next, Nova also keeps
+        the page size that was last found for a part.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -522,9 +524,9 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return a list with an array bool (H, C) for each part of an instance of ``kind``. A part
-        is one cell of an instance's NUMA topology. An array is true for host cells that can hold
-        fewer parts of the kind ``slot`` once the part is added."""
+        """Return a list of arrays bool (H, C), one for each part of an instance of ``kind``. An
+        array is true for host cells that can hold fewer parts of the kind ``slot`` after the part
+        is added. A part is one cell of an instance's NUMA topology."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
@@ -579,10 +581,15 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays about sums over all cells of a host: the free room and the total room
-        of each host, float64 (h, k) each, and the needs of each instance, float64 (v, k). The
-        columns are CPUs to pin, shared CPUs, and pages of each size. For hosts whose cells are not
-        known, room for all instances is returned."""
+        """Return the free room, the total room and the needs of instances as sums over all cells of
+        a host.
+
+        The columns are CPUs to pin, shared CPUs, and pages of each size. Hosts whose cells are not
+        known get room for all instances.
+
+        :returns: free room and total room of each host, float64 (h, k) each; and needs of each
+            instance, float64 (v, k)
+        """
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
                           for kind in cells.kind[vms].tolist()])

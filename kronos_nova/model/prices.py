@@ -1,4 +1,4 @@
-"""Prices of moves, and costs of instances on hosts."""
+"""Prices of moves, and costs of instances on hosts. Both are in units of combined imbalance."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,7 +15,8 @@ class Preferences:
     """Costs of instances on hosts that violate operators' preferences for these instances.
 
     kind : intp (V,), row of ``cost`` for each instance
-    cost : float64 (K, H), cost of the instances of each kind on each host
+    cost : float64 (K, H), cost of the instances of each kind on each host, in units of combined
+        imbalance
     names : function of (instance, host) that returns a text with the rules that prefer another host
         for the instance. Without a host, the text has all rules that apply to the instance
     """
@@ -40,8 +41,8 @@ class Preferences:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices of moves. A move is worth making only if it lowers the combined imbalance by more than
-    its price.
+    """Prices of moves. A price is a cost in units of combined imbalance. A move is worth making
+    only if it lowers the combined imbalance by more than its price.
 
     vms : float64 (V,), price of moving each instance; None if the price is 0
     pairs : {(source, destination): additional price of a move between these hosts}
@@ -91,8 +92,8 @@ class Prices:
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64 (...): the increase of the cost of preferences by each move; 0 if the cost
-        falls."""
+        """Return float64 (...): the part of the price of each move that is due to preferences. This
+        is the increase of the cost of preferences, or 0 if the cost falls."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))
         return np.maximum(

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from kronos_nova.model.numa import Cells
 
 TOLERANCE = 1e-9
-"""Largest difference, as a fraction of a host, at which two loads or two gains count as equal. All
-planners use this tolerance. Raised, gains that an operator could measure are ignored; lowered,
-rounding errors of float64 decide between plans. Fixed between the accuracy of loads, three digits,
-and the accuracy of float64, fifteen digits."""
+"""Largest difference, as a fraction of a host, at which two loads or two decreases of the imbalance
+count as equal. All planners use this tolerance. Raised, decreases that an operator could measure
+are ignored; lowered, rounding errors of float64 decide between plans. Fixed between the accuracy of
+loads, three digits, and the accuracy of float64, fifteen digits."""
 BY_OTHERS = np.zeros(0, dtype=bool)
 """Placeholder for an array that was not given. The default of the array depends on other fields and
 is set later."""
@@ -33,9 +33,9 @@ class Group:
     anti : True if members are kept apart; False if members are kept together
     hard : False for the two soft policies
     max_per_host : maximum number of members of an ``anti`` group in one place
-    arriving : intp (n_arriving,), hosts on which one further member is counted. These are the
-        destination of each member that is migrating, and one host in the place of each member that
-        is outside of the problem
+    arriving : intp (n_arriving,), hosts on which members outside of ``members`` are counted, with
+        one entry for each member. The host is the destination of a member that is migrating, or any
+        host in the place of a member that is not in the problem
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
         None if every host is a separate place
     most_places : maximum number of places of a group whose members are kept together
@@ -150,11 +150,11 @@ class Problem:
                 object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
-        """Return float64 (V, P): the loads of instances; NaN for an instance whose load is not
-        known in every policy.
+        """Return float64 (V, P): the loads of instances. If the load of an instance is unknown in
+        at least one policy, all its loads are NaN.
 
-        :param of_leaving: whether instances that are migrating have their loads in the result; if
-            False, NaN is returned for these instances
+        :param of_leaving: whether the loads of instances that are migrating are returned; if False,
+            the loads of these instances are NaN
         """
         unknown = self.unweighed if of_leaving else self.unweighed | self.leaving
         return np.where(unknown[:, None], np.nan, self.weights)

@@ -25,7 +25,7 @@ class LoadSumRow(Base):
 
 
 class MoveSumRow(Base):
-    """Sums of the deleted moves that ended on one day (UTC); see
+    """Sums of the moves that ended on one day (UTC) and were deleted from the journal; see
     :class:`kronos_nova.db.sums.MoveSum`. ``project_id`` is empty if the project was not known."""
 
     __tablename__ = 'move_sums'

@@ -30,7 +30,8 @@ class SwitchRow(_Switched, Base):
 
 class SwitchEventRow(_Switched, Base):
     """The record of one change of a switch (a level or a pause). ``value`` is the new value; empty
-    if the switch ended. The boolean column is true once the change is in the log."""
+    if the switch ended. The boolean column is true once the change was written to the service's
+    log."""
 
     __tablename__ = 'switch_events'
 
