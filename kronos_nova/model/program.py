@@ -35,15 +35,14 @@ instance of mean memory. Raised, more instances are moved to keep hosts below th
 hosts exceed their limits by more. Not measured."""
 SLOWED = 4.0
 """Ratio of the time limit of the solver HiGHS to the processor time that is left for a plan (no
-unit). HiGHS measures wall time. On a busy machine, the solver gets less processor time than wall
-time passes; the ratio makes up for this. Raised, a plan may exceed its deadline by more; lowered, a
-busy machine more often stops the solver early, and the plan is worse. Not measured."""
+unit). HiGHS measures wall time. On a busy machine, the solver uses less processor time than wall
+time. The ratio makes up for this. Raised, a plan may exceed its deadline by more; lowered, a busy
+machine more often stops the solver early, and the plan is worse. Not measured."""
 SMALL = 1e-4
-"""Cost of copying an instance of mean memory, in units of combined imbalance, when rules are
-repaired. An integer program repairs the rules. Of two solutions that are otherwise equal, the
-solver prefers the one that copies less memory. Raised, preferences of low cost are ignored to copy
-less memory; lowered, the cost is below the tolerance of the solver and has no effect. Not
-measured."""
+"""Cost of copying an instance of mean memory in the integer program that repairs violations of
+operators' rules. The unit is the combined imbalance. The cost is small, so that it only decides
+between solutions that are otherwise equal. Raised, preferences of low cost are ignored to copy less
+memory; lowered, the cost is below the tolerance of the solver and has no effect. Not measured."""
 LOADED = 0.01
 """Cost of a fully loaded destination in an integer program, in addition to the cost of copying. The
 unit is the cost of copying an instance of mean memory. A less loaded destination costs
@@ -120,9 +119,9 @@ class Program:
         :param rounds: number of rounds of moves; with 1, the moves of a solution may have no
             possible order
         :param slot: an instance that stands for the new servers for which room is made; None if
-            there are none. Instances of other kinds do not use NUMA cells that could then hold
-            fewer of the new servers. This restriction halves the program and rarely makes the
-            result worse
+            there are none. If given, the solution places no other instance in a NUMA cell that
+            could then hold fewer of the new servers. This restriction halves the program and rarely
+            makes the result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -194,9 +193,9 @@ class Program:
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add constraints on the arrivals and departures of instances. A row stands for one or
-        several hosts. For each row, the sum of the arriving amounts minus the sum of the leaving
-        amounts is at most the bound of the row.
+        """Add constraints on the arrivals and departures of instances. A row stands for one host,
+        or for several hosts that share a bound. For each row, the arriving amounts minus the
+        leaving amounts are at most the bound of the row.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), row of each host
@@ -215,11 +214,11 @@ class Program:
 
     def _at_once(self) -> Iterator[np.ndarray]:
         """Yield one array bool (n,) for each constraint that is needed: true for the columns
-        (variables) of arrivals and departures that the constraint counts.
+        (variables) of arrivals and departures that the constraint includes.
 
-        A round is a stage of moves. With one round, one constraint counts all columns. With more
-        rounds, there is a constraint for each round. This constraint counts the arrivals in this
-        round and earlier rounds, and the departures in earlier rounds.
+        A round is a stage of moves. With one round, the only constraint includes all columns. With
+        more rounds, there is a constraint for each round. It includes the arrivals in this round
+        and in earlier rounds, and the departures in earlier rounds.
         """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
@@ -271,8 +270,8 @@ class Program:
         """Add constraints about NUMA cells: in each cell, arrivals minus departures use no more
         than is free.
 
-        An arriving instance uses the cells of the host in one of the possible ways. Nova may choose
-        another way. The order of the moves is searched with the choice that Nova would make.
+        The program chooses the cells of an arriving instance. Nova may choose other cells. The
+        later search for the order of the moves uses the cells that Nova would choose.
         """
         use, now = self.of.emptied, self.of.state.cells
         if use is None or now is None:
@@ -305,9 +304,9 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints by which instances of one kind (equal instances) do not both arrive at a
-        host and leave the host. A solution with both would stand for a move of an instance between
-        two cells of the host. Such a move is not possible.
+        """Add constraints that prevent moves within a host: if instances of a kind (equal
+        instances) arrive at a host, none of this kind leaves the host. Otherwise, a solution could
+        move an instance between two cells of its host, which is not possible.
 
         :param use: use of NUMA cells without the instances of the assignment
         """
@@ -428,7 +427,7 @@ class Program:
 
     def keep_reserved_room(self) -> None:
         """Add constraints by which the moves leave the reserved room free on the available hosts.
-        All available hosts count, whether in use or not."""
+        The room of all available hosts counts, with or without instances."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
@@ -446,7 +445,8 @@ class Program:
 
     def keep_wishes(self, should: bool) -> None:
         """Set the objective to the costs of operators' preferences and of copying. An instance that
-        stays on a host that a rule forbids costs more than all preferences and copies.
+        stays on a host that an operator's rule forbids costs more than all preferences and copies
+        together.
 
         :param should: whether preferences count
         """

@@ -1,10 +1,10 @@
 """The kinds of rules into which constraints are compiled.
 
-A rule is evaluated for many moves at once. Each rule has a reason that is reported. A chain is
-several moves that are made together. A rule is additive (``is_additive``) if only sums over the
-moves of a chain matter. An additive rule gets the other moves of the chain as an argument. A rule
-that is not additive reports the chains whose moves affect each other (``couples``). These chains
-are evaluated on a copy of the state.
+A rule is evaluated for many moves at once. Each rule has a reason, which is reported for the
+instances that stay because of the rule. A chain is several moves that are made together. A rule is
+additive (``is_additive``) if it depends only on sums over the moves of a chain. An additive rule
+gets the other moves of the chain as an argument. A rule that is not additive reports the chains
+whose moves affect each other (``couples``). These chains are evaluated on a copy of the state.
 """
 
 import dataclasses
@@ -351,8 +351,8 @@ class GroupPolicy(Rule):
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
         """Return bool (n,): true where the group allows its member on the host. All arguments
-        except ``state`` and ``others`` have one entry for each member. ``others`` count only for
-        groups whose members are kept apart, because only for these groups the rule is additive.
+        except ``state`` and ``others`` have one entry for each member. ``others`` are used only for
+        groups whose members are kept apart, because the rule is additive only for these groups.
 
         :param others: other moves of the same chains
         """

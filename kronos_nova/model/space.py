@@ -1,9 +1,10 @@
-"""The part of a model on which a search works. This part consists of small arrays, so that a few
-array operations rate many assignments.
+"""The part of a model on which the search for a plan works. This part consists of small arrays, so
+that a few array operations rate many assignments of instances to hosts.
 
-The arrays have the prices and effects of single moves, and room as sums. Shared providers, rules
-that are not additive and the order of moves are not included. :meth:`State.delta` checks these when
-the order of a plan's moves is searched.
+The arrays have the effects of single moves, the prices of moves (costs in units of combined
+imbalance), and the sums of free resources. Shared providers, rules that are not additive and the
+order of moves are not included. :meth:`State.delta` checks these when the order of a plan's moves
+is searched.
 """
 
 import functools
@@ -24,8 +25,9 @@ count as equal. The search has a matrix for each size. Raised, a search takes mo
 lowered, more hosts of different sizes are rated as if they had equal sizes. Chosen because clouds
 have few kinds of hosts."""
 ROWS = 256
-"""Number of instances for which the prices of moves are computed in one call. Raised, a call takes
-more memory; lowered, more calls are made, each with the overhead of numpy. Not measured."""
+"""Number of instances for which the prices of moves (costs in units of combined imbalance) are
+computed in one call. Raised, a call takes more memory; lowered, more calls are made, each with the
+overhead of numpy. Not measured."""
 NOWHERE = -1
 """Value (no unit) that marks an instance on no host. The value stands in place of the index of a
 host. Fixed: no index is negative."""
@@ -36,7 +38,8 @@ so that differences and products of such prices are numbers."""
 
 class SearchSpace:
     """The available hosts that a search may use, and the movable instances on these hosts. There
-    are h hosts, v instances, and c kinds of room that could run out within the budget of moves.
+    are h hosts and v instances. There are c kinds of room (such as a resource class or a load
+    limit) that could run out within the budget of moves.
 
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
     has no load and stands for no instance.
@@ -50,7 +53,7 @@ class SearchSpace:
     worst : float64 (P,), highest imbalance that each policy may have after a plan
     is_free : whether every instance may go to every host without a price
     room, free : float64 (h, c), total and free room of each host
-    sizes : float64 (v + h, c), sizes of the items
+    sizes : float64 (v + h, c), room that each item needs
     unit : float64 (c,), room of the largest host
     """
 
@@ -110,8 +113,9 @@ class SearchSpace:
         of added rows.
 
         One row has the highest score of each policy among these hosts, another row has the lowest
-        scores. If policies leave hosts out of imbalances, two more rows are added for each host
-        that is left out. The rows have no instances and take no instances.
+        scores. If policies leave out at most n hosts at each end of the scores, 2n more rows are
+        added: the n next highest and the n next lowest scores. The rows have no instances and take
+        no instances.
         """
         others = self.problem.available.copy()
         others[self.hosts] = False
@@ -154,9 +158,9 @@ class SearchSpace:
             digits -= 1
 
     def row(self, vm: int) -> np.ndarray:
-        """Return float64 (h,): the price of moving an instance to each host. The price is 0 for the
-        present host, and inf for hosts to which the instance may not go. Room is not considered,
-        because a plan may make room."""
+        """Return float64 (h,): the price of moving an instance to each host, in units of combined
+        imbalance. The price is 0 for the present host, and inf for hosts to which the instance may
+        not go. Room is not considered, because a plan may make room."""
         if vm not in self._rows:
             self._rows[vm] = self._table(np.array([vm]))[0]
         return self._rows[vm]
@@ -319,7 +323,7 @@ class SearchSpace:
         """Update ``scores`` and ``free`` for moves of items from ``sources`` to ``hosts``. An item
         is an instance, or a dummy item without load and size.
 
-        :param number: position of the end state in which each item is moved
+        :param number: row of ``scores`` and ``free`` (an end state) in which each item is moved
         """
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),

@@ -27,8 +27,8 @@ class State:
         the host
     groups : counts of the server groups' members in places
     cells : use of NUMA cells; None if the problem has no NUMA cells
-    origin : intp (V,), host of each instance at the last :meth:`settle`; prices are prices of moves
-        from this host
+    origin : intp (V,), host of each instance at the last :meth:`settle`. Prices are computed for a
+        move from this host to the present host
     """
 
     def __init__(self, model: Model):
@@ -69,8 +69,8 @@ class State:
         return other
 
     def settle(self) -> None:
-        """Make the present state the start from which prices count. The moves made so far have no
-        price afterwards, and neither have the present violations of group policies."""
+        """Make the present state the start for prices. Afterwards, the moves made so far and the
+        present violations of group policies have no price."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
@@ -136,14 +136,14 @@ class State:
         return self.extremes().combined
 
     def price(self) -> float:
-        """Return the price of all moves since :meth:`settle`."""
+        """Return the price of all moves since :meth:`settle`, in units of combined imbalance."""
         moved = np.flatnonzero(self.vm_host != self.origin)
         return self.misplacing() + float(self.model.prices.of_moves(
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """Return the price of the members that violate the policies of soft groups. Only violations
-        that were added since :meth:`settle` count."""
+        """Return the part of :meth:`price` that is due to members that violate the policies of soft
+        groups. Only violations that were added since :meth:`settle` count."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
@@ -178,9 +178,9 @@ class State:
         """Return the effect of moves, and whether the moves are allowed.
 
         :param moves: pairs (instances, destinations) of intp arrays that are broadcast to one
-            common shape. One pair stands for single moves. Several pairs stand for chains, whose
-            moves are made together, such as two for a swap. An instance is at most once in each
-            chain
+            common shape. One pair stands for single moves. Several pairs stand for chains: moves
+            that are made together, such as the two moves of a swap. A chain has at most one move of
+            each instance
         :param model: the model whose rules apply; by default the model of the state
         """
         return Delta(self, moves, model)
