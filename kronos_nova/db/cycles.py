@@ -182,7 +182,8 @@ class Cycles:
 
 
 def _is_after(column, time, now, seconds):
-    """Return an SQL condition: ``column`` is later than ``time``, and no wrong clock wrote it.
+    """Return an SQL condition: the time in ``column`` is later than ``time``, and not from a wrong
+    clock.
 
     A wrong clock wrote a time that is more than ``seconds`` + :data:`CLOCKS_APART` seconds after
     ``now``.

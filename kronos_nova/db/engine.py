@@ -156,7 +156,7 @@ def _begin_for_writing(connection):
 
 @contextlib.contextmanager
 def one_kind_of_error(engine):
-    """Convert every error of a database that the block raises to an error of oslo.db.
+    """Convert every database error that the block raises to an error of oslo.db.
 
     oslo.db does not convert errors of SQLAlchemy that it does not recognise. Examples are SQLite's
     errors for a full disk or a file that cannot be opened, and MySQL's error for a missing table.
@@ -221,8 +221,8 @@ class Database:
 
     @contextlib.contextmanager
     def writer(self):
-        """Open a session. Its changes are committed when the block ends, and rolled back when the
-        block raises an error."""
+        """Open a session. The changes of the session are committed when the block ends, and rolled
+        back when the block raises an error."""
         with one_kind_of_error(self.engine), self._write.begin() as session:
             yield session
 

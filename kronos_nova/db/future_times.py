@@ -28,8 +28,8 @@ class DatedTable:
     done : columns with the times of past actions
     until : {column with the end of a period: column with its start}. The column with the start is
         one of ``done``
-    states : states of the rows that are searched; empty for all rows. Rows that have ended are
-        skipped in this way, because a table may have millions of them
+    states : states of the rows that are searched; empty for all rows. States of ended plans and
+        moves are left out, because there may be millions of these rows
     """
 
     model: type

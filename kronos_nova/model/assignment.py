@@ -357,10 +357,10 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first instances of ``vms``, as many as the sum of the free room of ``hosts`` could
-    hold. At least one instance is returned.
+    """Return the longest beginning of ``vms`` that needs no more than the free room of ``hosts`` in
+    any resource class, summed over the hosts. At least one instance is returned.
 
-    :param hosts: bool (H,)
+    :param hosts: bool (H,), true for the hosts that count
     """
     problem = state.problem
     needed, free = np.cumsum(problem.demands[vms], axis=0), problem.limits - state.used

@@ -83,7 +83,8 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 class _Taken(NamedTuple):
     """The use of a resource of a NUMA cell by a column of the program. A column is a variable of
-    the program: it counts instances of one kind that arrive or leave in one round.
+    the program: the number of instances of one kind that arrive at a host, or leave a host, in one
+    round.
 
     column : number of the column
     round : the round, a stage of moves

@@ -167,9 +167,9 @@ class SearchSpace:
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """The prices of all items on all hosts, float32 (v + h, h); None if all moves are allowed
-        and free. The price is :data:`NEVER` if an instance may not go to a host, and 0 for dummy
-        items, which stand for no instance."""
+        """The prices of moving each item from its present host to each host, float32 (v + h, h).
+        None if all moves are allowed and free. The price is :data:`NEVER` if an instance may not go
+        to a host, and 0 for dummy items, which stand for no instance."""
         if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
@@ -179,7 +179,7 @@ class SearchSpace:
 
     @functools.cached_property
     def _priced_rows(self) -> np.ndarray:
-        """float32 (n, h): the prices on all hosts of the instances in ``priced``."""
+        """float32 (n, h): the prices of moving the instances in ``priced`` to each host."""
         rows = np.empty((len(self.priced), len(self.scores)), dtype=np.float32)
         for start in range(0, len(rows), ROWS):
             part = slice(start, start + ROWS)
@@ -188,7 +188,7 @@ class SearchSpace:
 
     @functools.cached_property
     def priced(self) -> np.ndarray:
-        """intp: the instances that have a price on some host, or may not go to some host."""
+        """intp: the instances whose moves may have a price, or that may not go to every host."""
         found = self.model.prices.charges(self.vms, self.hosts)
         for rule in self._forbidding:
             found |= rule.narrows(self.vms, self.hosts)
@@ -196,15 +196,15 @@ class SearchSpace:
 
     @functools.cached_property
     def price_rows(self) -> 'PriceRows | None':
-        """The prices of all instances on the hosts as PriceRows; None if all moves are allowed and
-        free."""
+        """The prices of moving each instance to each host, as PriceRows; None if all moves are
+        allowed and free."""
         return None if self.is_free else PriceRows(
             self._priced_rows[:, :len(self.hosts)], self.priced, len(self.vms))
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """Return float32 (...): the price of each item on ``hosts`` minus its price on ``sources``.
-        An item is an instance, or a dummy item that has no price."""
+        """Return float32 (...): the change of a plan's price if items go to ``hosts`` instead of
+        ``sources``. Items are instances, or dummy items, which have no price."""
         if self.prices_at is None:
             return np.float32(0)
         # One flat index is many times faster than two.
@@ -332,9 +332,10 @@ class SearchSpace:
 
 
 class PriceRows:
-    """Prices of instances on hosts, stored only for the instances that may have a price.
+    """Prices of moving instances from their present hosts to each host. Rows are stored only for
+    the instances that may have a price.
 
-    row : intp (v,), row of each instance; the last row is for instances without prices
+    row : intp (v,), row of each instance in ``rows``; the last row is for instances without prices
     rows : float32 (r, h), the prices
     columns : float32 (h, r), the same prices by host
     """
@@ -353,7 +354,7 @@ class PriceRows:
         self._is_charging = np.asarray(self.rows.any(axis=0))
 
     def price_of(self, vm: int, host: int) -> np.float32:
-        """Return the price of one instance on one host."""
+        """Return the price of moving one instance from its present host to a host."""
         return self.rows[self.row[vm], host]
 
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
