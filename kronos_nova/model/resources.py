@@ -154,8 +154,8 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
     among ``vms``, and at least one further member among ``vms`` or the instances that are migrating
     to ``hosts``.
 
-    The metadata of a member may ask for a level of failure domains. If the members of the group are
-    kept apart, a copy of the group is then added for this level.
+    If the members of a group are kept apart, the metadata of a member may request a level of
+    failure domains. A copy of the group is added for each requested level.
     """
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)

@@ -21,11 +21,11 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Factor: the status command reads at most this many completed moves for each predicted duration
-that it needs. The newest moves are read first. The factor is above 1 because some moves are not
-live migrations or have no predicted duration. Raised, the status command reads more rows; lowered,
-the status command may find too few predictions. Chosen to limit the search: without a limit, a
-search of 10^6 moves without predictions took 4.9 s."""
+"""Maximum number of completed moves that the status command reads for each predicted duration that
+it needs. The newest moves are read first. More than 1, because some moves are not live migrations
+or have no predicted duration. Raised, the status command reads more rows; lowered, the status
+command may find too few predictions. Chosen to limit the search: without a limit, a search of 10^6
+moves without predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
