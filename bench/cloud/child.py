@@ -43,7 +43,7 @@ def clocked(owner, name, piece):
     setattr(owner, name, call)
 
 
-def told(real):
+def recorded(real):
     """Return a function that runs a cycle like ``real`` and appends its CPU seconds, memory and
     outcomes to a file."""
     @functools.wraps(real)
@@ -81,7 +81,7 @@ def main():
     clocked(observe, 'planning_history', 'remembering')
     # nova-scheduler's work, and there is none here.
     dry_run.SchedulerDryRun = lambda: not_asked
-    evaluation.Cycle.run = told(evaluation.Cycle.run)
+    evaluation.Cycle.run = recorded(evaluation.Cycle.run)
     return child_process.main()
 
 

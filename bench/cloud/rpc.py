@@ -117,16 +117,16 @@ class Conductor:
 
     def _await_cycle(self):
         wanted = len(self._trial.size.aggregates)
-        told = None
+        seen = None
 
         def has_ended():
-            nonlocal told
+            nonlocal seen
             if not self._process.alive():
                 raise SystemExit(f'the conductor ended:\n{self._process.tail()}')
             # The database serves the conductor that is measured: it is asked only after a child
             # reported a cycle, never in between.
-            before, told = told, self._trial.cycles_file.stat().st_size
-            if before == told:
+            before, seen = seen, self._trial.cycles_file.stat().st_size
+            if before == seen:
                 return False
             [row] = self._services.database.query(
                 'kronos', 'SELECT COUNT(*) AS ended FROM cycles WHERE finished_at >= started_at')

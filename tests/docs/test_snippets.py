@@ -202,7 +202,7 @@ class CommandsTest(testtools.TestCase):
             yield f'{program}: no command "{" ".join(rest)}"'
 
     def test_every_documented_command_exists_with_its_options(self):
-        found = [(path.name, line) for path in PAGES for line in told(path)]
+        found = [(path.name, line) for path in PAGES for line in reported(path)]
         self.assertLess(100, len(found))
         self.assertEqual([], [(where, problem) for where, line in found
                               for problem in self.problems(line)])
@@ -213,7 +213,7 @@ class CommandsTest(testtools.TestCase):
             self.assertNotEqual([], [*self.problems(line)], line)
 
 
-def told(path):
+def reported(path):
     """Command lines of a page: those behind a prompt, and those within the text."""
     for block in blocks(path):
         if block.language in ('console', ''):

@@ -44,6 +44,6 @@ class UnitsTest(testtools.TestCase):
         self.assertEqual((0, ''), self.analyse('verify', '--man=no', '--recursive-errors=no'))
 
     def test_they_may_do_little_else(self):
-        code, told = self.analyse('security', '--offline=yes', f'--threshold={WORST_EXPOSURE}',
+        code, reported = self.analyse('security', '--offline=yes', f'--threshold={WORST_EXPOSURE}',
                                   '--no-pager')
-        self.assertEqual(0, code, told)
+        self.assertEqual(0, code, reported)

@@ -25,8 +25,8 @@ class UnreadableTest(test_allocations_audit.AuditTestCase):
         self.put(good['id'], {'host1': test_allocations_audit.SMALL,
                               'host2': test_allocations_audit.SMALL})
 
-        told = {(audit.STALLED, bad['id'])} if is_told else set()
-        self.assertEqual({(audit.DOUBLED, good['id'])} | told, {*self.findings()})
+        reported = {(audit.STALLED, bad['id'])} if is_told else set()
+        self.assertEqual({(audit.DOUBLED, good['id'])} | reported, {*self.findings()})
         states = {each.finding.instance: each.state for each in self.heal()}
         self.assertEqual(repairs.HEALED, states.pop(good['id']))
         self.assertEqual([repairs.SKIPPED] * is_told, [*states.values()])

@@ -166,15 +166,15 @@ class Cloud:
 
     def wait_hosts(self):
         """Wait until Nova knows every host, finds it up, and placement has its inventory."""
-        wanted, trouble, told = set(self.settings.hosts()), [], set()
+        wanted, trouble, shown = set(self.settings.hosts()), [], set()
 
         def known():
             self._check_alive()
             try:
                 up = wanted & self._hypervisors_up()
-                if up - told:
+                if up - shown:
                     self.progress(f'{len(up)} of {len(wanted)} compute hosts are up')
-                    told.update(up)
+                    shown.update(up)
                 return wanted == up and wanted <= self._candidates()
             except exceptions.HttpServerError as error:
                 # nova-api trips over a host whose records are half made.

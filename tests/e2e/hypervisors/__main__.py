@@ -67,8 +67,8 @@ def main():
     result = unittest.TextTestRunner(verbosity=2, resultclass=Times).run(
         suite(arguments.chosen, arguments.times))
     for name, seconds in result.seconds.items():
-        told = ' '.join('FAILED' if each is None else f'{each:.0f} s' for each in seconds)
-        print(f'{name}: {told}')
+        reported = ' '.join('FAILED' if each is None else f'{each:.0f} s' for each in seconds)
+        print(f'{name}: {reported}')
     return 0 if result.wasSuccessful() and result.seconds else 1
 
 

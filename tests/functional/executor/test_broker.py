@@ -72,14 +72,14 @@ class BrokerTest(testtools.TestCase):
 
     def executor(self, name, *aggregates):
         """A queue of the uuids that an executor of these aggregates receives."""
-        told = queue.Queue()
-        listening = broker.listen_for_tasks(self.transports(), aggregates, name, told.put,
+        reported = queue.Queue()
+        listening = broker.listen_for_tasks(self.transports(), aggregates, name, reported.put,
                                             pending_stops.PendingStops())
         self.addCleanup(listening.stop)
-        return told
+        return reported
 
-    def assert_silence(self, *told):
-        for each in told:
+    def assert_silence(self, *reported):
+        for each in reported:
             self.assertRaises(queue.Empty, each.get, timeout=SILENCE)
 
     def test_what_is_said_over_it(self):
@@ -122,18 +122,18 @@ class BrokerTest(testtools.TestCase):
         self.assertNotIn(0, (one.qsize(), two.qsize()))
 
     def a_newer_minor_version_is_handled_and_a_newer_major_one_refused(self):
-        told = self.executor('four', 'versions')
+        reported = self.executor('four', 'versions')
         topic = messages.migrations_topic('versions')
         for version, extra in (('1.7', {'priority': 3}), ('2.0', {})):
             messaging.get_rpc_client(
                 self.transports().rpc, messaging.Target(topic=topic, version=version)).cast(
                     {}, 'execute_migration', task={'move_uuid': version, 'colour': 'red'}, **extra)
-        self.assertEqual('1.7', told.get(timeout=PATIENCE))
-        self.assert_silence(told)
+        self.assertEqual('1.7', reported.get(timeout=PATIENCE))
+        self.assert_silence(reported)
 
     def results_reach_one_listener_and_only_final_ones_count(self):
-        told = [queue.Queue(), queue.Queue()]
-        for each in told:
+        reported = [queue.Queue(), queue.Queue()]
+        for each in reported:
             listening = broker.listen_for_results(self.transports(), ['gpu'], each.put)
             self.addCleanup(listening.stop)
         self.notifier.announce(dataclasses.replace(
@@ -144,4 +144,4 @@ class BrokerTest(testtools.TestCase):
         self.notifier._to('gpu').info({}, messages.FAILED, {
             **messages.result(FAILED)[1], 'version': '2.0', 'move_uuid': 'newer major'})
         self.assert_silence(queue.Queue())
-        self.assertEqual(['move', 'newer minor'], sorted([*told[0].queue, *told[1].queue]))
+        self.assertEqual(['move', 'newer minor'], sorted([*reported[0].queue, *reported[1].queue]))

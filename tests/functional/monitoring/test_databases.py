@@ -17,7 +17,7 @@ SCRAPE_SECONDS = 10
 
 
 class DatabasesTest(test_mariadb.MariaDBTestCase):
-    def told(self, url):
+    def reported(self, url):
         """{name: first value} of a scrape."""
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
@@ -34,7 +34,7 @@ class DatabasesTest(test_mariadb.MariaDBTestCase):
         engine = db_engine.create_engine(url)
         self.addCleanup(engine.dispose)
         migrate.sync(engine, migrate.CONTROL)
-        found = self.told(url)
+        found = self.reported(url)
         self.assertEqual(1, found['kronos_control_database_up'])
         self.assertLess(100_000, found['kronos_control_database_size_bytes'])
 
@@ -42,6 +42,6 @@ class DatabasesTest(test_mariadb.MariaDBTestCase):
         silent = socket.create_server(('127.0.0.1', 0))
         self.addCleanup(silent.close)
         begun = time.monotonic()
-        found = self.told(f'mysql+pymysql://k:k@127.0.0.1:{silent.getsockname()[1]}/kronos')
+        found = self.reported(f'mysql+pymysql://k:k@127.0.0.1:{silent.getsockname()[1]}/kronos')
         self.assertEqual({'kronos_control_database_up': 0.0}, found)
         self.assertLess(time.monotonic() - begun, SCRAPE_SECONDS)

@@ -214,12 +214,12 @@ class MutatedApi:
         real = self._cloud._body
 
         def body(path, query):
-            told = real(path, query)
+            reported = real(path, query)
             if self._rng is None or self._rng.random() > 0.15:
-                return told
+                return reported
             if self._rng.random() < 0.2:
-                return mutate.text(self._rng, json.dumps(told).encode())
-            return mutate.tree(self._rng, told)
+                return mutate.text(self._rng, json.dumps(reported).encode())
+            return mutate.tree(self._rng, reported)
 
         self._cloud._body = body
 
@@ -255,7 +255,7 @@ class MutatedPlacement:
         self._rng = rng
 
     def request(self, path, method, **_kwargs):
-        told = {
+        reported = {
             'versions': [{'max_version': '1.39', 'min_version': '1.0'}],
             'allocations': {UUID: {'resources': {'VCPU': 1}, 'generation': 3}},
             'consumer_generation': 1, 'project_id': 'p', 'user_id': 'u',
@@ -265,9 +265,9 @@ class MutatedPlacement:
         response = requests.Response()
         response.status_code = self._rng.choice((200, 200, 200, 200, 200, 204, 400, 404, 409, 503))
         if self._rng.random() < 0.5:
-            told = mutate.tree(self._rng, told, most=1)
-        response._content = (mutate.text(self._rng, json.dumps(told).encode())
-                             if self._rng.random() < 0.1 else mutate.encoded(told))
+            reported = mutate.tree(self._rng, reported, most=1)
+        response._content = (mutate.text(self._rng, json.dumps(reported).encode())
+                             if self._rng.random() < 0.1 else mutate.encoded(reported))
         return response
 
 

@@ -77,13 +77,13 @@ class EventsTest(EventsTestCase):
                          {(each.kind, each.data['aggregate']) for each in there
                           if each.kind in ('automation', 'evaluation')})
         move = self.advance(move, moves.MIGRATING, memory_remaining=250)
-        told = listener.until('move', progress=75.0)[-1].data
+        reported = listener.until('move', progress=75.0)[-1].data
         self.assertEqual(('migrating', 'spread', 'name-of-vm1'),
-                         (told['state'], told['phase'], told['instance_name']))
+                         (reported['state'], reported['phase'], reported['instance_name']))
         self.end(move)
-        told = listener.until('move', state='completed')[-1].data
+        reported = listener.until('move', state='completed')[-1].data
         [shown] = self.ask(f'/v1/moves?plan={move.plan_uuid}')['moves']
-        self.assertEqual(shown, told)
+        self.assertEqual(shown, reported)
         self.journal.close_plans(clock.utcnow())
         listener.until('plan', uuid=move.plan_uuid, state='done')
 
@@ -130,9 +130,9 @@ class EventsTest(EventsTestCase):
         last = self.listen().until('synced')[-1].id
         self.end(move)
         other = self.serve(application.make(self.conf, self.services()))
-        told = self.listen(other, last_id=last).until('synced')
-        self.assertNotIn('reset', [each.kind for each in told])
-        self.assertIn('completed', [each.data['state'] for each in told if each.kind == 'move'])
+        reported = self.listen(other, last_id=last).until('synced')
+        self.assertNotIn('reset', [each.kind for each in reported])
+        self.assertIn('completed', [each.data['state'] for each in reported if each.kind == 'move'])
 
     def test_who_was_away_too_long_is_asked_to_begin_again(self):
         long_ago = (clock.utcnow() - 2 * event_feed.KEPT).isoformat()
@@ -316,9 +316,9 @@ class FeedTest(EventsTestCase):
         for number in range(20):
             self.there[('plan', 'p')] = f'number {number}'
             self.take(quick, f'"number {number}"')
-        told = self.take(slow, 'synced')
-        self.assertEqual((1, 1, 1), (told.count('event: reset'), told.count('event: plan'),
-                                     told.count('number 19')))
+        reported = self.take(slow, 'synced')
+        self.assertEqual((1, 1, 1), (reported.count('event: reset'), reported.count('event: plan'),
+                                     reported.count('number 19')))
 
     def test_nothing_is_read_without_listeners(self):
         self.patch(event_feed, 'IDLE_SECONDS', 0.05)

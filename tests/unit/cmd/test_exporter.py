@@ -203,9 +203,9 @@ class ExporterTest(ExporterTestCase):
             Drain(uuid=host, host=host, aggregate='gpu', state=DRAINING, requested_by='jane',
                   requested_at=clock.utcnow()) for host in ('a', 'c')])
         found = self.series()
-        told = found['kronos_drain_remaining_seconds', (('host', 'a'),)]
+        reported = found['kronos_drain_remaining_seconds', (('host', 'a'),)]
         # One after the other, and a little while between.
-        self.assertAlmostEqual(80, told, delta=10)
+        self.assertAlmostEqual(80, reported, delta=10)
         self.assertNotIn(('kronos_drain_remaining_seconds', (('host', 'c'),)), found)
 
     def test_broken_server_groups_show_and_cost_health(self):

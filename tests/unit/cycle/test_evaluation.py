@@ -545,10 +545,10 @@ class CycleTest(CycleTestCase):
         self.cycles.begin('gup', 'one', self.clock(), 1)
         self.assertEqual(['gpu'], [report.name for report in self.run_cycle(
             engine_options=with_a_typo).aggregates])
-        told = {row.aggregate: row for row in self.cycles.last()}['gup']
-        self.assertEqual(plans.FAILED, told.outcome)
+        reported = {row.aggregate: row for row in self.cycles.last()}['gup']
+        self.assertEqual(plans.FAILED, reported.outcome)
         self.assertIn('there is no aggregate of that name', overview.reason(
-            plans.AggregateReport.from_json(told.report)))
+            plans.AggregateReport.from_json(reported.report)))
 
     def test_that_an_aggregate_does_not_exist_is_logged_once(self):
         with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gup',))

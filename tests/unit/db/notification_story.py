@@ -33,7 +33,7 @@ class Story:
         self.drains = db_drains.Drains(database)
         self.outbox = outbox.Outbox(database)
 
-    def told(self):
+    def reported(self):
         """Return the notifications since the last call."""
         while self.outbox.number():
             pass
@@ -42,7 +42,7 @@ class Story:
         return found
 
     def events(self):
-        return [each.event_type for each in self.told()]
+        return [each.event_type for each in self.reported()]
 
     def plan(self, *pairs, state=plans.EXECUTING):
         """A plan that moves servers from one host to another."""
@@ -119,7 +119,7 @@ class Story:
                            blocked={}, finished_at=self.clock())
 
 
-def samples(told):
+def samples(reported):
     """{event type: the first message of it as it goes over the broker, as text}, with uuids that
     are the same whenever this is run."""
     found, known = {}, {}
@@ -130,7 +130,7 @@ def samples(told):
             return uuid
         return known.setdefault(uuid, f'00000000-0000-4000-8000-{len(known) + 1:012}')
 
-    for each in told:
+    for each in reported:
         if each.event_type not in found:
             message = dict(sorted(sent(each).items()))
             found[each.event_type] = UUID.sub(same, f'{json.dumps(message, indent=2)}\n')

@@ -33,7 +33,7 @@ class SilenceTest(AnnouncingTestCase):
 
     def test_without_topics_nothing_is_written(self):
         self.story.tell_all()
-        self.assertEqual([], self.story.told())
+        self.assertEqual([], self.story.reported())
 
 
 class SamplesTest(AnnouncingTestCase):
@@ -41,7 +41,7 @@ class SamplesTest(AnnouncingTestCase):
 
     def test_they_are_what_is_sent_today(self):
         self.story.tell_all()
-        found = notification_story.samples(self.story.told())
+        found = notification_story.samples(self.story.reported())
         self.assertEqual({*n.EVENTS}, {*found})
         if os.environ.get('KRONOS_WRITE_SAMPLES'):
             SAMPLES.mkdir(exist_ok=True)
@@ -54,10 +54,10 @@ class SamplesTest(AnnouncingTestCase):
 class PlanTest(AnnouncingTestCase):
     def test_a_plan_that_needs_no_approval_names_no_approver(self):
         self.story.plan(('a', 'b'))
-        [told] = self.story.told()
-        data = told.payload['kronos_object.data']
+        [reported] = self.story.reported()
+        data = reported.payload['kronos_object.data']
         self.assertEqual((n.PLAN_APPROVED, 'executing', None, {'planned': 1}),
-                         (told.event_type, data['state'], data['approved_by'], data['moves']))
+                         (reported.event_type, data['state'], data['approved_by'], data['moves']))
 
     def test_an_observed_plan_is_not_told_of(self):
         self.story.plan(('a', 'b'), state=plans.OBSERVED)
@@ -75,7 +75,7 @@ class PlanTest(AnnouncingTestCase):
         report = plans.AggregateReport.from_json(self.journal.plan(uuid).report)
         self.journal.approve_plan(uuid, report.moves, 'jane', self.clock())
         self.journal.start_plan(uuid, [], self.clock(), left_out={1: 'the instance is gone'})
-        ends = [each.payload['kronos_object.data'] for each in self.story.told()
+        ends = [each.payload['kronos_object.data'] for each in self.story.reported()
                 if each.event_type == n.PLAN_VOID]
         self.assertEqual(
             [('superseded', 'compute7 is being drained'), ('expired', None),
@@ -88,14 +88,14 @@ class PlanTest(AnnouncingTestCase):
         self.story.end(one, moves.COMPLETED)
         self.story.end(two, moves.FAILED, error_type='MigrationFailed', error='why')
         self.assertEqual(['gpu'], self.journal.close_plans(self.clock()))
-        told = self.story.told()[-1]
+        reported = self.story.reported()[-1]
         self.assertEqual((n.PLAN_FINISHED, {'completed': 1, 'failed': 1}),
-                         (told.event_type, told.payload['kronos_object.data']['moves']))
+                         (reported.event_type, reported.payload['kronos_object.data']['moves']))
 
     def test_what_is_refused_is_not_told(self):
         uuid = self.story.plan(('a', 'b'), state=plans.PROPOSED)
         self.journal.reject_plan(uuid, 'jane', self.clock())
-        self.story.told()
+        self.story.reported()
         self.assertRaises(exception.PlanNotWaiting, self.journal.reject_plan, uuid, 'joe',
                           self.clock())
         self.assertEqual([], self.story.events())
@@ -105,17 +105,18 @@ class MoveTest(AnnouncingTestCase):
     def setUp(self):
         super().setUp()
         self.story.plan(('a', 'b'))
-        self.story.told()
+        self.story.reported()
 
     def test_a_try_that_fails_is_reported_and_is_not_final(self):
         [move] = self.story.begin()
         self.story.retry(move)
         [move] = self.story.begin()
         self.story.end(move, moves.COMPLETED)
-        told = [(each.event_type, data['final'], data['retry_count']) for each in self.story.told()
-                for data in [each.payload['kronos_object.data']]]
+        reported = [(each.event_type, data['final'], data['retry_count'])
+                    for each in self.story.reported()
+                    for data in [each.payload['kronos_object.data']]]
         self.assertEqual([(n.MOVE_START, False, 0), (n.MOVE_ERROR, False, 1),
-                          (n.MOVE_START, False, 1), (n.MOVE_END, True, 1)], told)
+                          (n.MOVE_START, False, 1), (n.MOVE_END, True, 1)], reported)
 
     def test_one_that_is_given_back_has_not_failed(self):
         [move] = self.journal.dispatch(notification_story.WIDE, self.clock)
@@ -125,7 +126,7 @@ class MoveTest(AnnouncingTestCase):
 
     def test_how_far_it_is_is_not_told(self):
         [move] = self.story.begin()
-        self.story.told()
+        self.story.reported()
         self.journal.advance(move, moves.MIGRATING, self.clock(), memory_total=100,
                              memory_remaining=7)
         self.assertEqual([], self.story.events())
@@ -134,7 +135,7 @@ class MoveTest(AnnouncingTestCase):
         stop = automation.Switch(kind=automation.PAUSE, aggregate='*', value='stop', set_by='jane',
                                  set_at=self.clock(), reason='the storage is slow')
         stopping.Stopping(self.story.database, 'jane').stop(stop)
-        changed, aborted = self.story.told()
+        changed, aborted = self.story.reported()
         self.assertEqual((n.AUTOMATION_CHANGED, n.MOVE_ABORT),
                          (changed.event_type, aborted.event_type))
         self.assertIn('the storage is slow', aborted.payload['kronos_object.data']['detail'])
@@ -165,7 +166,7 @@ class DrainTest(AnnouncingTestCase):
 
     def test_of_many_servers_that_are_blocked_some_are_named(self):
         self.change(drains.BLOCKED, blocked={f'vm{number}': 'no' for number in range(50)})
-        data = self.story.told()[-1].payload['kronos_object.data']
+        data = self.story.reported()[-1].payload['kronos_object.data']
         self.assertEqual((50, n.MOST_BLOCKED), (data['blocked_count'], len(data['blocked'])))
 
 
@@ -176,5 +177,5 @@ class ClearedSwitchTest(AnnouncingTestCase):
             kind=automation.PAUSE, aggregate='gpu', value='', set_by='joe', set_at=self.clock()),
             everyone=True)
         self.assertEqual([('pause', 'jane@controller1'), ('', 'joe')],
-                         [(data['value'], data['set_by']) for each in self.story.told()
+                         [(data['value'], data['set_by']) for each in self.story.reported()
                           for data in [each.payload['kronos_object.data']]])

@@ -14,7 +14,7 @@ H = 6
 HOURS = 24 * 9
 
 
-def told(loads, horizon=H):
+def reported(loads, horizon=H):
     """The forecast made of (N, 216 + horizon) hours after the first 216, and what then came."""
     days = loads[:, HOURS - forecast.DAYS:HOURS]
     begin = HOURS - forecast.WEEK_AGO
@@ -47,7 +47,7 @@ class SeasonalTest(testtools.TestCase):
         return self.rng.normal(0, deviation, (count, len(self.hours)))
 
     def off(self, loads):
-        made, came = told(loads)
+        made, came = reported(loads)
         return float(np.abs(made.ahead - came).mean())
 
     def office(self, hours):
@@ -57,7 +57,7 @@ class SeasonalTest(testtools.TestCase):
         for hour in (2, 6, 10, 16):
             loads = self.office(self.hours + hour) + self.noise(20)
             self.assertLess(self.off(loads), .02)
-            made, _came = told(loads)
+            made, _came = reported(loads)
             found = made.judged(on_one_host(20))
             self.assertTrue(found.is_worth_it)
             self.assertLess(found.error, .2 * found.present_error)
@@ -75,7 +75,7 @@ class SeasonalTest(testtools.TestCase):
 
     def test_what_has_no_pattern_is_hardly_predicted_better_than_by_the_present(self):
         loads = np.abs(np.cumsum(self.noise(20, .02), axis=1)) + .2
-        made, _came = told(loads)
+        made, _came = reported(loads)
         found = made.judged(on_one_host(20))
         self.assertTrue(found.is_known)
         self.assertFalse(found.is_worth_it)
@@ -83,28 +83,28 @@ class SeasonalTest(testtools.TestCase):
     def test_without_a_week_yesterday_is_enough_and_without_yesterday_nothing_is_predicted(self):
         loads = self.office(self.hours) + self.noise(20)
         loads[:, :HOURS - forecast.DAYS] = np.nan
-        made, came = told(loads)
+        made, came = reported(loads)
         self.assertLess(np.abs(made.ahead - came).mean(), .02)
         self.assertTrue(made.judged(on_one_host(20)).is_worth_it)
         loads[:, :HOURS - 20] = np.nan
-        made, _came = told(loads)
+        made, _came = reported(loads)
         self.assertTrue(np.isnan(made.ahead).all())
         self.assertFalse(made.judged(on_one_host(20)).is_known)
         self.assertFalse(made.judged(on_one_host(20)).is_worth_it)
 
     def test_one_of_which_nothing_is_known_spoils_nothing(self):
         loads = self.office(self.hours) + self.noise(3)
-        made, _came = told(loads)
+        made, _came = reported(loads)
         found = made.select(np.array([0, -1, 2]))
         self.assertEqual([False, True, False], np.isnan(found.ahead).any(axis=1).tolist())
         self.assertTrue(found.judged(on_one_host(3)).is_worth_it)
-        nothing, _came = told(loads[:0])
+        nothing, _came = reported(loads[:0])
         self.assertTrue(np.isnan(nothing.select(np.array([-1])).ahead).all())
 
     def test_margins_cover_so_many_hours_of_each_host_and_go_with_what_causes_them(self):
         loads = self.office(self.hours) + self.noise(6, .001)
         loads[0] += self.rng.choice([0, .2], len(self.hours), p=(.7, .3))
-        made, _came = told(loads)
+        made, _came = reported(loads)
         placed = forecast.PlacedLoads(np.repeat([0, 1], 3), np.ones(6), 2)
         margins = made.margins(placed, .9)
         beyond = placed.sums(-made.errors)
@@ -116,14 +116,14 @@ class SeasonalTest(testtools.TestCase):
         """Errors of instances that cancel out are none of their host."""
         noise = self.noise(1, .1)
         loads = .5 + np.concatenate([noise, -noise])
-        made, _came = told(loads)
+        made, _came = reported(loads)
         self.assertLess(made.judged(on_one_host(2)).error, 1e-6)
 
     @settings(max_examples=30 * MANY, deadline=None)
     @given(st.integers(0, 2 ** 32 - 1), st.integers(0, H - 1))
     def test_it_is_what_the_plainest_way_gives(self, seed, lead):
         loads = np.random.default_rng(seed).uniform(.1, 1, HOURS + H)
-        made, _came = told(loads[None])
+        made, _came = reported(loads[None])
         known = range(HOURS - 24, HOURS - lead)
         self.assertAlmostEqual(max(brute(loads, lead, known, HOURS), 0.0), made.ahead[0, lead],
                                places=5)
@@ -135,7 +135,7 @@ class SeasonalTest(testtools.TestCase):
     @settings(max_examples=30 * MANY, deadline=None)
     @given(hnp.arrays(float, (3, HOURS + H), elements=st.floats(0, 1) | st.just(np.nan)))
     def test_whatever_is_missing_what_is_predicted_is_possible(self, loads):
-        made, _came = told(loads)
+        made, _came = reported(loads)
         ahead = made.ahead[~np.isnan(made.ahead)]
         self.assertTrue(((ahead >= 0) & (ahead <= 3)).all())
         self.assertTrue((np.isnan(made.errors) == np.isnan(made.present_errors)).all())

@@ -40,17 +40,17 @@ class LoaderTest(testtools.TestCase):
         self.assertEqual(3, found.budget)
 
     def test_everything_wrong_is_reported_at_once_with_its_place(self):
-        told = problems_of('policies:' + CPU.replace('0.1', '1.5').replace('  weight: 0.5\n', '')
+        found = problems_of('policies:' + CPU.replace('0.1', '1.5').replace('  weight: 0.5\n', '')
                            + MEMORY.replace('spread', 'sprad') + '  colour: red\n')
         for place in ('policies[0] (cpu).threshold', 'policies[0] (cpu).weight',
                       'policies[1] (memory).mode', 'policies[1] (memory).colour'):
-            self.assertIn(place, told)
+            self.assertIn(place, found)
 
     def test_what_is_wrong_with_all_together_is_reported_beside_what_is_wrong_with_one(self):
-        told = problems_of('policies:' + CPU.replace('0.1', '1.5') + CPU + MEMORY.replace(
+        found = problems_of('policies:' + CPU.replace('0.1', '1.5') + CPU + MEMORY.replace(
             'spread', 'pack'))
         for problem in ('(cpu).threshold', 'repeated: cpu', 'cannot be mixed', 'sum to 1.5'):
-            self.assertIn(problem, told)
+            self.assertIn(problem, found)
 
     def test_weights_must_sum_to_one(self):
         self.assertIn('must sum to 1, but sum to 0.5', problems_of('policies:' + CPU))

@@ -47,9 +47,9 @@ class SchemaTest(testtools.TestCase):
 
     def test_it_is_a_schema_and_reports_every_key(self):
         self.validator.check_schema(schema.document())
-        told = schema.document()['$defs']['Policy']['properties']
-        self.assertEqual({*models.Policy.model_fields}, {*told})
-        self.assertTrue(all(each['description'] for each in told.values()))
+        reported = schema.document()['$defs']['Policy']['properties']
+        self.assertEqual({*models.Policy.model_fields}, {*reported})
+        self.assertTrue(all(each['description'] for each in reported.values()))
 
     @hypothesis.settings(max_examples=300, deadline=None)
     @hypothesis.given(sound())

@@ -25,7 +25,7 @@ class InvalidTest(testtools.TestCase):
         change(tree)
         path.write_text(json.dumps(tree))
 
-    def told(self, *arguments):
+    def found(self, *arguments):
         code, out, err = run(self.folder, '-f', 'json', *arguments)
         self.assertEqual((1, ''), (code, out))
         return err
@@ -48,21 +48,21 @@ class InvalidTest(testtools.TestCase):
         self.edit('cooldowns.json', lambda tree: tree['instance_quarantines'].update(a=-2))
         (self.folder / IMBALANCE).write_text('<html>please log in</html>')
         (self.folder / 'meta.json').unlink()
-        told = self.told()
+        found = self.found()
         for line in (f'{INVENTORY}: instances[0].host: no host is called ghost',
                      f'{INVENTORY}: aggregates[0].hosts: no host is called spectre',
                      'is given 2 times', 'cooldowns.json: instance_quarantines.a: must be',
                      f'{IMBALANCE}: an HTML page', 'meta.json: cannot be read'):
-            self.assertIn(line, told)
+            self.assertIn(line, found)
 
     def test_unknown_and_missing_keys_are_named(self):
         def spoil(tree):
             tree['instances'][3]['colour'] = 'red'
             del tree['hosts'][1]['service']
         self.edit(INVENTORY, spoil)
-        told = self.told()
-        self.assertIn(f'{INVENTORY}: instances[3].colour', told)
-        self.assertIn(f'{INVENTORY}: hosts[1].service', told)
+        found = self.found()
+        self.assertIn(f'{INVENTORY}: instances[3].colour', found)
+        self.assertIn(f'{INVENTORY}: hosts[1].service', found)
 
     def test_what_format_2_adds_is_checked_as_well(self):
         def spoil(tree):
@@ -90,9 +90,9 @@ class InvalidTest(testtools.TestCase):
                               'shared_providers[0].hosts: no host is called spectre'))):
             Cloud(2).know_what_placement_holds().write(self.folder)
             self.edit(INVENTORY, change)
-            told = self.told()
+            found = self.found()
             for line in lines:
-                self.assertIn(line, told)
+                self.assertIn(line, found)
 
     def test_cells_that_cannot_be_are_named(self):
         def spoil(tree):
@@ -103,46 +103,46 @@ class InvalidTest(testtools.TestCase):
             tree['instances'][1]['devices'] = [{'alias': 'nic', 'policy': 'near'}]
         self.edit('meta.json', lambda tree: tree.update(format=3))
         self.edit(INVENTORY, spoil)
-        told = self.told()
-        self.assertIn('hosts[1].cells[0].pages: 2M is no size of pages in KiB', told)
-        self.assertIn('instances[1].devices[0].policy: ', told)
+        found = self.found()
+        self.assertIn('hosts[1].cells[0].pages: 2M is no size of pages in KiB', found)
+        self.assertIn('instances[1].devices[0].policy: ', found)
 
         def mend(tree):
             del tree['hosts'][1]['cells'], tree['instances'][1]['devices']
         self.edit(INVENTORY, mend)
-        told = self.told()
-        self.assertIn('hosts[0].cells: id 1 is given 2 times', told)
-        self.assertIn('instances[0].on_cells: must have one number for each of the 1 cells', told)
+        found = self.found()
+        self.assertIn('hosts[0].cells: id 1 is given 2 times', found)
+        self.assertIn('instances[0].on_cells: must have one number for each of the 1 cells', found)
 
     def test_figures_that_cannot_be_are_named(self):
         for key, value in (('memory_mb', -1), ('vcpus', 1.5), ('memory_mb', '512'),
                            ('disk_gb', 10**30), ('locked', 1)):
             Cloud(2).write(self.folder)
             self.edit(INVENTORY, lambda tree, k=key, v=value: tree['instances'][0].update({k: v}))
-            self.assertIn(f'instances[0].{key}', self.told())
+            self.assertIn(f'instances[0].{key}', self.found())
 
     def test_a_truncated_file_is_named(self):
         for name in (INVENTORY, 'meta.json', 'cooldowns.json', IMBALANCE):
             Cloud(2).write(self.folder)
             path = self.folder / name
             path.write_text(path.read_text()[:-20])
-            self.assertIn(name, self.told())
+            self.assertIn(name, self.found())
 
     def test_nan_is_no_json(self):
         path = self.folder / INVENTORY
         path.write_text(path.read_text().replace('"allocation_ratio": 1.0',
                                                  '"allocation_ratio": NaN', 1))
-        self.assertIn(INVENTORY, self.told())
+        self.assertIn(INVENTORY, self.found())
 
     def test_a_newer_format_is_refused(self):
         self.edit('meta.json', lambda tree: tree.update(format=4))
-        self.assertIn('meta.json: format', self.told())
+        self.assertIn('meta.json: format', self.found())
 
     def test_policies_that_were_not_recorded_cannot_be_replayed(self):
         policies = self.folder / 'other.yaml'
         policies.write_text((self.folder / 'policies.yaml').read_text().replace('cpu', 'steal'))
         self.assertIn('metrics/steal/imbalance.json: is missing, and policy steal needs it',
-                      self.told('--policies', policies))
+                      self.found('--policies', policies))
 
     def test_a_folder_that_is_not_there(self):
         code, _out, err = run(self.folder / 'nowhere')

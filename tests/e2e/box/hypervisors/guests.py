@@ -36,7 +36,7 @@ class Guests:
     @functools.cache  # noqa: B019 (it lives as long as the cloud)
     def image(self, **work):
         """The image of guests that work so: ``cpu=0.4, memory_mb=32, dirty_mb_s=8``."""
-        told = ' '.join(f'kronos.{name}={value}' for name, value in work.items())
+        reported = ' '.join(f'kronos.{name}={value}' for name, value in work.items())
         return self._client.create_image(
-            DISK, os_command_line=f'console=ttyS0 quiet {told}', hw_machine_type='pc',
+            DISK, os_command_line=f'console=ttyS0 quiet {reported}', hw_machine_type='pc',
             **self._boots_from)
