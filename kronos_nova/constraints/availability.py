@@ -1,6 +1,9 @@
-"""The rules that keep instances off three kinds of hosts: hosts whose nova-compute is not
-available, hosts that are being emptied or will be emptied, and hosts whose load is not known. A
-nova-compute is available if it is up, enabled and not forced down."""
+"""The rule that keeps instances off hosts that cannot take instances, and the rule for hosts whose
+load is not known.
+
+A host cannot take instances if its nova-compute is down, disabled or forced down, or if the host is
+emptied now or later.
+"""
 
 from collections.abc import Iterator
 

@@ -22,21 +22,21 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : whether moves between availability zones are forbidden
-    reserve_hosts : a number n; as much room as the n largest hosts have must stay free on the hosts
-        in use
-    soft_group_cost : price of a violation of a soft server group; None if soft groups are as strict
-        as hard groups
+    reserve_hosts : number of hosts; as much room as the largest hosts of this number have in total
+        is kept free on the hosts in use
+    soft_group_cost : penalty for a violation of a soft server group, in combined imbalance; None if
+        soft groups are as strict as hard groups
     soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise
     vetoes : {(instance uuid, host name): reason}, moves that Nova's own scheduler refuses
-    returns : pairs (instance uuid, host name). The instance left the host recently and may not
-        return to it yet
+    returns : pairs (instance uuid, host name) of an instance and a host that the instance left
+        recently and may not return to yet
     closed_hosts : names of hosts that take no instance, even if Nova reports these hosts as
         available
     host_checks : names of the checks that compare servers with hosts; a subset of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
     selections : the rules of operators, with the servers that each rule selects
-    packs_numa_cells : whether Nova fills NUMA cells in use first, instead of the cells with most
-        room
+    packs_numa_cells : whether Nova tries the most used NUMA cells of a host first; if False, Nova
+        tries the cells with the most free room first
     """
 
     restrict_to_az: bool = False
@@ -54,15 +54,15 @@ class ConstraintRules:
 class Constraint(Protocol):
     """The protocol of a constraint: one reason for which an instance may not go to a host.
 
-    A constraint returns rules of the kinds in :mod:`kronos_nova.model.rules`. A reason that no
-    other kind can express becomes a :class:`~kronos_nova.model.rules.CallbackRule`, which is
-    evaluated last.
+    A constraint returns rules of the kinds in :mod:`kronos_nova.model.rules`. If none of these
+    kinds fits, the constraint returns a :class:`~kronos_nova.model.rules.CallbackRule`. Callback
+    rules are evaluated after all other rules.
     """
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
-        """Return the rules of this constraint. Return no rules if the constraint forbids no move in
-        this problem."""
+        """Return the rules of this constraint; no rules if the constraint forbids no move in this
+        problem."""
 
 
 NAMESPACE = 'kronos_nova.constraints'

@@ -1,5 +1,4 @@
-"""The rules that keep instances off hosts without enough room. Room is counted as in placement and
-Nova.
+"""The rules that keep instances off hosts without enough room, as placement and Nova define room.
 
 Placement requires capacity in every resource class, and limits the amount that one consumer may
 allocate (``min_unit``, ``max_unit`` and ``step_size``). For an instance with a NUMA topology, Nova
@@ -36,9 +35,9 @@ class NumaCells:
 
 
 def _units(problem: Problem) -> tuple[AllowedHosts, ...]:
-    """Return the rule that keeps instances off hosts whose ``min_unit``, ``max_unit`` or
-    ``step_size`` do not allow the amounts that the instances allocate, as in placement. Return no
-    rule if all amounts are allowed."""
+    """Return the rule that applies the ``min_unit``, ``max_unit`` and ``step_size`` of placement.
+    The rule keeps an instance off a host that does not permit the amounts that the instance
+    allocates. Return no rule if all hosts permit all amounts."""
     if problem.min_unit is None or problem.max_unit is None or problem.step_size is None:
         return ()
     kind = equal_rows(problem.demands)

@@ -1,16 +1,15 @@
 """The rule that forbids moves that violate the policies of server groups.
 
-By default, the rule applies all four policies. If ``soft_group_cost`` is set, the rule applies only
-the two hard policies, and violations of soft policies have a price instead.
+By default, the rule applies hard and soft policies. If ``soft_group_cost`` is set, the rule applies
+only hard policies, and a violation of a soft policy has a penalty instead.
 
 Anti-affinity permits at most ``max_server_per_host`` members on a host. Affinity permits a member
-to go only to the host of all other members. If members are already on several hosts, a member may
-go only to one of the hosts with the most other members. So a violated group can be repaired move by
-move, and no move adds a violation.
+to go only to the host of the other members. If the other members are on several hosts, the member
+may go only to the hosts with the most other members. So a violated group is repaired move by move,
+and no move adds a violation.
 
-In a drain, soft policies are relaxed if the host cannot be emptied otherwise. Nova treats soft
-policies as preferences. A tenant who creates a group must not be able to prevent maintenance of a
-host.
+Nova treats soft policies as preferences. So a drain relaxes soft policies if a host cannot be
+emptied otherwise. Otherwise, a tenant could prevent the maintenance of a host by a group.
 """
 
 import numpy as np

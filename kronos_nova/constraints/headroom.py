@@ -1,6 +1,6 @@
-"""The rule that keeps the destination of a move at or below the ``capacity_threshold`` of every
-policy. The threshold limits the load of the host in the policy, and the value of the policy's
-capacity query for the host."""
+"""The rule that applies the ``capacity_threshold`` of every policy to the destinations of moves.
+After a move, neither the destination's score nor the value of the policy's capacity query for the
+destination may be above this threshold."""
 
 import numpy as np
 

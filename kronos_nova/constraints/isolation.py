@@ -1,5 +1,5 @@
-"""The rules of two filters of Nova that reserve hosts for some projects or flavors. The filters
-read the metadata of aggregates."""
+"""The rules of two scheduler filters of Nova that reserve hosts for some projects or flavors. The
+filters read the metadata of aggregates."""
 
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -32,17 +32,16 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
-    """A constraint that applies two filters of Nova, so that no move is planned that these filters
-    refuse. Both filters read the metadata of aggregates.
+    """A constraint that forbids the moves that two scheduler filters of Nova would refuse. Both
+    filters read the metadata of aggregates.
 
     AggregateMultiTenancyIsolation: if a host's aggregates list projects in ``filter_tenant_id`` (or
     in keys that begin with this word), instances of other projects may not use the host.
     AggregateInstanceExtraSpecsFilter: the value of every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
 
-    A filter that forbids no pair of an instance and a host gives no rule. All projects that no host
-    lists are compared with the hosts once. Flavors with equal extra specs, and hosts with equal
-    metadata, are compared once as well. So the cost does not grow with projects times hosts.
+    A filter that forbids no move gives no rule. Equal requirements of instances are compared with
+    the equal properties of hosts only once. So the time does not grow with projects times hosts.
     """
 
     @staticmethod
@@ -88,9 +87,8 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
 
 def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
-    """Return two lists with an entry for each host: the projects for which the host is reserved,
-    and the metadata of the host's aggregates. Entries are hashable. Hosts in the same aggregates
-    have the same entry objects."""
+    """Return two lists with one entry for each host: the projects for which the host is reserved,
+    and the metadata of the host's aggregates. Hosts in the same aggregates share one entry."""
     inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
@@ -126,8 +124,8 @@ def _required(instance: Instance) -> Specs:
 def _admits(specs: Specs, properties: Properties) -> bool:
     """Return True if a host's aggregates have every value in ``specs``; False otherwise.
 
-    Of the operators in Nova's extra specs, only ``<or>`` is supported. With any other operator the
-    result is False, because planning no move is better than planning a move that Nova refuses.
+    Nova has several operators for the values of extra specs. Only ``<or>`` is supported here. For
+    any other operator the result is False, so that no move is planned that Nova might refuse.
     """
     offered = dict(properties)
     return all(not offered.get(key, frozenset()).isdisjoint(_values(value))

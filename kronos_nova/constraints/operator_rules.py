@@ -1,9 +1,10 @@
 """The rules of operators: on which hosts servers may be, and which servers are kept together or
-apart. Some rules only set a price for servers on unwanted hosts.
+apart. A rule that states a preference forbids nothing, but sets a penalty for servers on unwanted
+hosts.
 
 Rules that name hosts are compiled into sets of hosts. Rules about several servers are compiled into
-groups. Some rules are relaxed if a host cannot be emptied otherwise. These are the rules that
-select servers by properties that the owners of servers can change, such as tags.
+groups. A rule may select servers by properties that the owners of servers can change, such as tags.
+Such a rule is relaxed if a host cannot be emptied otherwise.
 """
 
 import functools
@@ -70,8 +71,8 @@ def _placement_rule(subjects: '_Subjects', kind: np.ndarray, sets: Sequence[tupl
 
 
 def preferences(problem: Problem, selections: Selections) -> Preferences | None:
-    """Return the prices that rules set for servers on unwanted hosts; None if no rule sets a
-    price."""
+    """Return the penalties that rules set for servers on unwanted hosts; None if no rule sets a
+    penalty."""
     subjects = _Subjects(problem, selections)
     kind, sets = subjects.narrowed((SHOULD, SHOULD_NOT))
     if not kind.any():
@@ -98,13 +99,14 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return two results. The second is the list of the distinct sets of rules that apply to
-        instances. Each set is a tuple of positions of rules; the first set is empty. The first
-        result is intp (V,), for each instance the position of its set in this list.
+        """Return the rules of some relations that apply to each instance.
 
         :param relations: relations of the rules to include
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
             otherwise; False to include only the other rules; None to include all rules
+        :returns: intp (V,), for each instance a position in a list; and this list. An entry of the
+            list is the tuple of the positions of the rules that apply to an instance. The first
+            entry is empty
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -115,8 +117,8 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): true where a rule allows its servers on a host and does not prefer another
-        host for these servers."""
+        """bool (n, H): true where a rule accepts a host for its servers. A rule that names wanted
+        hosts accepts these hosts; a rule that names unwanted hosts accepts all other hosts."""
         # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}
@@ -125,8 +127,9 @@ class _Subjects:
         return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
-        """Return a text with the names of the rules in ``numbers`` that keep their servers off
-        ``host``. If ``host`` is None, the text has the names of all rules in ``numbers``."""
+        """Return a text with the names of those rules in ``numbers`` that do not accept ``host``
+        for their servers. If ``host`` is None, the text has the names of all rules in
+        ``numbers``."""
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 
@@ -145,9 +148,9 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
     """Return the groups that rules about several servers define, with instances of a problem as
     members.
 
-    A server that is migrating to a host of the problem counts on this host and is not movable. A
-    server on a host outside of the problem counts if its host is in the same failure domain, such
-    as a rack, as a host of the problem.
+    Some servers count in a group although no move of theirs is planned. A server that is migrating
+    to a host of the problem counts on this host. A server on a host outside of the problem counts
+    if this host is in the same failure domain, such as a rack, as a host of the problem.
 
     :param vms, hosts: uuids of the instances and names of the hosts of the problem
     :param moved: {uuid of an instance: present host}, for instances that are no longer on their
@@ -181,12 +184,11 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
 
 def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
-    """Return the failure domains of a level, such as racks, and the failure domain in which each
-    host is.
+    """Return the failure domains of a level, such as racks, and the failure domain of each host.
 
     :returns: {failure domain: index of its first host}; and intp (H,), for each host the index of
-        the first host in the same failure domain. The second result is None at the level of hosts,
-        at which every host is a failure domain of its own
+        the first host in the same failure domain. If the level is that of hosts, the dict is empty
+        and the second result is None, because every host is its own failure domain
     """
     if level == HOST:
         return {}, None

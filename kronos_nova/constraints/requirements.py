@@ -1,7 +1,7 @@
 """The rules that keep servers off hosts that do not meet the requirements of the servers' flavors,
 images and CPUs.
 
-Only requirements that are known without a request to Nova are checked.
+The rules check only requirements that the snapshot has. No request is sent to Nova.
 """
 
 import re
@@ -46,7 +46,7 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 class HostRequirements:
     """A constraint that forbids moves to hosts that do not meet the requirements of the server.
-    Nova would refuse such moves. Each check gives a separate rule:
+    Nova would refuse these moves. Each check gives a separate rule:
 
     traits : required and forbidden traits of the flavor and the image
     aggregates : aggregates that the server's ``member_of`` lists, and aggregates that are isolated
@@ -55,9 +55,8 @@ class HostRequirements:
     hypervisor : a live migration goes to the same hypervisor, in the same or a newer version
     cpu : the destination's processors have the features of the source's processors
 
-    Servers with equal requirements are compared once, and so are hosts with equal properties. So
-    the cost does not grow with servers times hosts. A requirement or a property that is not known
-    forbids no host.
+    Equal requirements of servers are compared with equal properties of hosts only once. So the time
+    does not grow with servers times hosts. An unknown requirement or property forbids no host.
     """
 
     @staticmethod
@@ -84,10 +83,10 @@ class HostRequirements:
 
 
 class _Question:
-    """A comparison of the distinct requirements of servers with the distinct properties (offers) of
-    hosts.
+    """The comparison of the requirements of servers with the properties of hosts. Properties of
+    hosts are called offers.
 
-    :param needs: distinct requirements
+    :param needs: the distinct requirements
     :param kind: intp (V,), position in ``needs`` of each instance's requirements
     """
 
@@ -168,15 +167,17 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Adapt the requirements that depend on the properties of the server's own host. Return the
-        position of each instance's requirement, intp (V,), and the list of requirements, including
-        the adapted requirements.
+        """Return the requirements that apply to each instance, after the properties of its present
+        host are taken into account. A part of a requirement that the present host does not meet
+        does not apply.
 
-        :param wanted: requirements; ``kind`` has positions in this list
-        :param depends: whether each requirement depends on the properties of the server's own host
+        :param wanted: distinct requirements, in the order of ``needs``
+        :param depends: for each requirement, whether the present host may change it
         :param offers: properties of each host
-        :param narrowed: function of (requirement, properties of the server's own host) that returns
-            the adapted requirement
+        :param narrowed: function of (requirement, properties of the present host) that returns the
+            requirement that applies
+        :returns: intp (V,), for each instance the position of its requirement in a list; and this
+            list
         """
         kind, more = self._kind.copy(), list(wanted)
         for vm in np.flatnonzero(np.array(depends, dtype=bool)[kind]).tolist():
@@ -190,10 +191,10 @@ class _Question:
         rule if every host meets the requirement of every instance.
 
         :param kind: intp (V,), position in ``wanted`` of each instance's requirement
-        :param wanted: requirements
+        :param wanted: the requirements
         :param offers: properties of each host
-        :param lack: function of (requirement, properties) that returns a text about the unmet
-            requirement; '' if the host meets the requirement
+        :param lack: function of (requirement, properties) that returns a text about the part of the
+            requirement that the host does not meet; '' if the host meets the requirement
         """
         present, kind = np.unique(kind, return_inverse=True)
         needs = [wanted[position] for position in present.tolist()]
@@ -288,8 +289,8 @@ def _numbers(dotted: str) -> tuple[int, ...]:
 
 
 def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
-    """Return a text that explains why Nova's conductor would refuse the destination because of its
-    hypervisor; '' if the conductor would not refuse the destination.
+    """Return a text that says why Nova's conductor would refuse the hypervisor of the destination;
+    '' if the conductor would accept the hypervisor.
 
     :param home, there: (type, version) of the hypervisors of the server's host and of the
         destination
@@ -302,10 +303,10 @@ def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> st
 
 
 def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
-    """Return a text that explains why the destination's processors cannot run the server: they have
-    another architecture, or lack CPU features of the server's host. Return '' if no such reason is
-    known. Features are compared as libvirt compares features for Nova. On Arm, nothing is
-    compared."""
+    """Return a text that says why the destination's processors cannot run the server; '' if no
+    reason is known. The processors may have another architecture, or may lack CPU features of the
+    source's processors. Features are compared as libvirt compares features for Nova. On Arm, the
+    result is ''."""
     if home is None or there is None or home == there or home.arch == 'aarch64':
         return ''
     if home.arch != there.arch:

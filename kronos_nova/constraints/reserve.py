@@ -1,4 +1,5 @@
-"""The rule that keeps as much room free on the hosts in use as ``reserve_hosts`` hosts have."""
+"""The rule that keeps room free on the hosts in use: as much as the ``reserve_hosts`` largest hosts
+have in total."""
 
 import numpy as np
 
@@ -9,9 +10,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
-    """A constraint that keeps as much room free as the ``reserve_hosts`` largest hosts have. Only
-    free room on hosts in use counts, because empty hosts may be switched off. If free room on empty
-    hosts counted, packing could fill all hosts in use."""
+    """A constraint that keeps room free on the hosts in use. The room is as much as the
+    ``reserve_hosts`` largest hosts have in total. Free room on empty hosts does not count, because
+    empty hosts may be switched off."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

@@ -1,5 +1,4 @@
-"""Constraints that forbid pairs of an instance and a host for reasons that are known before
-planning."""
+"""Constraints that forbid single moves for reasons that are known before planning."""
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Problem
@@ -22,8 +21,8 @@ class Returning:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Return the rule that keeps instances off hosts that the instances left recently. The rule
-        prevents instances from moving back and forth."""
+        """Return the rule that keeps instances off hosts that the instances left recently. So
+        instances do not move back and forth."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))

@@ -1,5 +1,5 @@
-"""The history of moves and cooldowns. With this history, Kronos avoids moving the same instances
-again and again."""
+"""The history of moves and cooldowns, by which Kronos avoids moving the same instances too
+often."""
 
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.planning_history import PastTry

@@ -9,8 +9,8 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Value (-1) in place of the seconds that remain of a quarantine, if the quarantine has no end. (A
-server in quarantine is not moved.) Fixed: no remaining time is negative."""
+"""Number of seconds left (-1) that stands for a quarantine without an end. A server in quarantine
+is not moved. Fixed: the seconds left of other quarantines are never negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,8 @@ class PastMove:
     """A completed live migration.
 
     ended_at : end of the migration, in Unix seconds
-    has_emptied : whether Kronos requested the migration to empty the source. If so, the instance
-        may return to the source once the source takes servers again
+    has_emptied : whether Kronos requested the migration to empty the source. An instance may return
+        to a source that was emptied, once the source takes servers again
     is_own : whether Kronos requested the migration
     """
 
@@ -39,10 +39,10 @@ class PastTry:
         known
     lasted : seconds from the request to the end, also for a failed move; None if the time is not
         known
-    processed_mb : MiB of memory that were copied (pages that were copied again count again), plus
-        the MiB that still had to be copied at the end; None if not known
-    sharing : mean number of moves of Kronos that used the same network link at the same time. The
-        link is that of the source or of the destination, whichever had more moves
+    processed_mb : MiB of memory that the migration copied, plus MiB that were left to copy at the
+        end. A page that was copied twice counts twice. None if not known
+    sharing : mean number of moves of Kronos, including this move, on the network link of the source
+        or of the destination during this move. The link with more moves counts
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 
@@ -66,29 +66,30 @@ class PlanningHistory:
     proposals : {aggregate: AggregateReport} for each plan that waits for approval
     aggregates, instances : {name of an aggregate, or uuid of an instance: seconds left of its
         cooldown}; the cooldown is over at 0 or less
-    spread : {aggregate: seconds until moves that spread its load may be planned again}; with 0 or
-        less, such moves are permitted now
-    refused : {uuid of an instance: seconds for which it is not moved, because Nova refused every
-        host that was tested}
+    spread : {aggregate: seconds until moves that spread its load may be planned again}; at 0 or
+        less, these moves may be planned now
+    refused : {uuid of an instance: seconds for which the instance is not moved, because Nova
+        refused every host that was tested}
     refused_hosts : {uuid of an instance: {destination: error}} of moves that Nova refused to begin
     quarantines : {uuid of an instance: seconds left of its quarantine, or :data:`INDEFINITE`}
-    imbalanced : {aggregate: number of cycles in a row, up to the last one, in which it was
-        imbalanced}
+    imbalanced : {aggregate: number of cycles in a row, up to the last cycle, in which the aggregate
+        was imbalanced}
     moves : completed live migrations within the longer of ``no_return_window`` and ``server_grace``
-    tries : moves of Kronos that ended within ``experience_window``; durations are learnt from them
-    projects_moved : {project: number of moves of its instances in the last 24 hours}; moves that
-        emptied hosts do not count
-    instances_moved : {uuid of an instance: number of its moves in the last week}; moves that
-        emptied hosts do not count
-    instances_moved_today : the same numbers as ``instances_moved``, but for the last 24 hours
+    tries : moves of Kronos that ended within ``experience_window``, from which durations are learnt
+    projects_moved : {project: number of moves of its instances in the last 24 hours}, without moves
+        that emptied hosts
+    instances_moved : {uuid of an instance: number of its moves in the last week}, without moves
+        that emptied hosts
+    instances_moved_today : {uuid of an instance: number of its moves in the last 24 hours}, without
+        moves that emptied hosts
     load_stats : {aggregate: {policy: LoadStats of the aggregate's instances}}
     endless : uuids of instances that write memory too fast for a live migration to end
-    doubted : {aggregate: pairs (policy, host)}, whose score failed a check of
-        :mod:`kronos_nova.load.belief` in the last evaluation
+    doubted : {aggregate: pairs (policy, host) whose score failed a check of
+        :mod:`kronos_nova.load.belief` in the last evaluation}
     caused : {uuid of an instance: number of moves of other instances in the last 24 hours that were
-        planned because of its load}
-    homes : {uuid of an instance: (its host, the host on which it would be without the moves for
-        load)}; None if no such data is available
+        planned because of the load of this instance}
+    homes : {uuid of an instance: (its host, the host on which it would be if no move for load had
+        been made)}; None if these hosts are not known
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -167,11 +168,13 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 
 
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
-    """Return the pairs (instance uuid, source) of the moves that ended since a time (Unix seconds).
+    """Return the pairs (instance uuid, source) of the moves that ended at or after a time. Moves
+    that emptied a host are left out.
 
-    An instance should not return to the source of its move, because this would undo the move (A to
-    B to A), or close a longer circle. Moves that emptied a host are left out, because their
-    instances may return.
+    An instance should not return to the source of its move, because the return would undo the move.
+    Instances of an emptied host may return.
+
+    :param since: the time, in Unix seconds
     """
     return frozenset((move.instance_uuid, move.source) for move in moves
                      if move.ended_at >= since and not move.has_emptied)

@@ -1,5 +1,5 @@
-"""The disabling and enabling of nova-compute services for drains. A drain of a host disables its
-nova-compute service first. The release of the drain enables the service."""
+"""The disabling and enabling of nova-compute services for drains. The nova-compute service of a
+host is disabled when the drain of the host begins, and is enabled when the drain is released."""
 
 import dataclasses
 import datetime
@@ -48,8 +48,7 @@ of ``[kronos_executor] ha_disabled_reasons``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Timer:
-    """The deadline of a drain in two clocks. The deadline is converted once into the monotonic
-    clock of this process.
+    """The deadline of a drain, as UTC time and as time of this process's monotonic clock.
 
     deadline : the deadline as UTC time
     ends_at : the deadline in seconds of the monotonic clock
@@ -61,7 +60,7 @@ class _Timer:
 
 class DrainService:
     """The part of a service that disables and enables nova-compute on drained hosts. Any number of
-    workers may run it at the same time, because a repeated step has no effect.
+    workers may run a DrainService at the same time, because a repeated step has no effect.
 
     :param executor_ports: ExecutorPorts
     :param ha_reasons: function that returns ``[kronos_executor] ha_disabled_reasons``
@@ -112,8 +111,9 @@ class DrainService:
             self._see_what_is_left_of_it(drain)
 
     def _timer(self, drain: drains.Drain, deadline: datetime.datetime) -> _Timer:
-        """Return the timer of a drain. It starts when this process first reads the deadline, so
-        that later corrections of the system clock have no effect."""
+        """Return the timer of a drain. The deadline is converted to the monotonic clock when this
+        process first reads the deadline. So later corrections of the system clock have no
+        effect."""
         known = self._timers.get(drain.uuid)
         if known is not None and known.deadline == deadline:
             return known
@@ -144,9 +144,11 @@ class DrainService:
 
     def _leave_alone(self, drain: drains.Drain) -> None:
         """Ask the service for high availability not to act on the host, because the host may be
-        rebooted during its drain. No request is sent if the service does not watch the host anyway.
-        The request is recorded before it is sent. So it is reverted later even if this worker dies
-        in between."""
+        rebooted during its drain. Send no request if that service does not watch the host.
+
+        The request is recorded before it is sent. So the request is reverted after the drain even
+        if this worker dies in between.
+        """
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)
@@ -183,7 +185,7 @@ class DrainService:
     def _stop_rest(self, drain: drains.Drain) -> None:
         """Stop the servers that Nova does not migrate live, as the operator requested with the
         drain. Each server is recorded before the request to Nova. So the server is started again
-        later even if this worker dies in between."""
+        after the drain even if this worker dies in between."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
         # Servers that have left the host in the meantime are found at the release.
@@ -280,10 +282,10 @@ class DrainService:
     def _open(self, drain: drains.Drain) -> None:
         """Enable the nova-compute service of a host that a drain disabled.
 
-        The service stays disabled if an operator has disabled it for another reason since the drain
-        began. The service is enabled if a service for high availability has disabled it since then.
-        A service for high availability may regard a reboot during a drain as a failure, and then
-        replaces the disabled reason.
+        The disabled reason of the service decides. The service is enabled if the reason is that of
+        a drain. The service is also enabled if a service for high availability has replaced the
+        reason of the drain, because such a service may regard a reboot during a drain as a failure.
+        With any other reason, an operator has disabled the service, and the service stays disabled.
         """
         self._watch_again(drain)
         service = self.hosts.service(drain.host)

@@ -63,8 +63,8 @@ class Wish:
 
 
 class Checker:
-    """A checker of whether some hosts can all be emptied. It plans the moves that empty the hosts
-    together.
+    """A planner of the moves by which some hosts are emptied together. The plans show whether all
+    of the hosts can be emptied.
 
     :param read: function that reads the present cloud and returns a Snapshot
     :param planner_ports: function that makes the PlannerPorts
@@ -81,7 +81,7 @@ class Checker:
               snapshot: Snapshot | None = None) -> tuple[Snapshot, list[Checked]]:
         """Return the plans of some drains, without requesting the drains.
 
-        :param wanted: the drains, whose aggregates are not yet set
+        :param wanted: the drains; the method determines the aggregate of each drain
         :param snapshot: present cloud; None to read it
         :returns: (Snapshot, [(aggregate, its Drains, DrainPlan), ...])
         :raises NotInScope: a host is in no aggregate that Kronos plans
@@ -108,12 +108,12 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return a sentence about hosts and failure domains whose loss is covered now, but would
-        not be covered after the drains. A loss is covered if all servers of the lost host or domain
-        could restart elsewhere. If there is such a sentence, the drains need ``force``.
+        """Return a sentence about hosts and failure domains whose loss is covered before the drains
+        but not after the drains. The loss of a host or domain is covered if all of its servers
+        could restart elsewhere.
 
-        The result is '' if there is no such host or failure domain, or if no option requires that
-        losses are covered.
+        The result is '' if there is no such host or domain, or if no option requires that losses
+        are covered. With any other result, the drains need ``force``.
 
         :param checked: result of :meth:`check`
         """
@@ -150,7 +150,7 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
     """Return the names of the hosts of a failure domain, sorted.
 
     :param domain: text such as ``rack=r3``, or ``room=a,rack=r3`` for rack r3 of room a
-    :raises RequestRefused: the domain has no host
+    :raises RequestRefused: no host is in this domain
     """
     found = domains.hosts_in(snapshot.hosts, domain)
     if not found:
@@ -200,9 +200,9 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Return a sentence with the reason why some drains need ``force``; '' if no drain needs
-    ``force``. There are two reasons: an aggregate would have no host left that takes servers, or no
-    server can leave the hosts.
+    """Return a sentence with the reason why some drains need ``force``; '' if the drains do not
+    need ``force``. One reason is that an aggregate would have no host left that takes servers. The
+    other reason is that no server can leave the hosts.
 
     :param drained: names of hosts that are drained already
     """
@@ -234,7 +234,7 @@ def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
 
 
 def releasable(database: Database, host: str) -> drains.Drain:
-    """Return the newest drain of a host. The drain may be released, or an error is raised.
+    """Return the newest drain of a host, if this drain may be released.
 
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host

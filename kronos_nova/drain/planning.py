@@ -1,15 +1,15 @@
 """Plans that empty drained hosts.
 
-A drain is planned by the same planners as an evaluation, from a DrainRequest. Cooldowns are
-ignored. Quarantines are respected, and moves that Nova refused are not planned again. A server
-stays on a drained host for the same reasons as on a disabled host. If a host cannot be emptied
-otherwise, servers of other hosts are moved to make room.
+The planners of an evaluation also plan drains; the input is a DrainRequest. Cooldowns are ignored.
+Quarantines are respected, and a move that Nova refused is not planned again. A server stays on a
+drained host for the same reasons as on a disabled host. If a host cannot be emptied otherwise,
+servers of other hosts are moved to make room.
 
-The allocated fraction of each host is an additional policy. So the choice of destinations is
-possible even where load is not known.
+An additional policy scores each host by its allocated fraction. So destinations can be chosen even
+where load is not known.
 
-Moves must not exceed the room of a host, nor violate hard server groups, zones, isolation or Nova's
-filters. They may violate soft groups, because Nova treats soft groups as preferences as well.
+Moves respect the room of hosts, hard server groups, zones, isolation and Nova's filters. Moves may
+violate soft server groups, because Nova treats these as preferences as well.
 """
 
 import collections
@@ -52,14 +52,13 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Weight [0, 1] of allocated resources in the choice of destinations when a host is emptied. The
-other criterion is the measured load of the operator's policies, with the remaining weight. Raised,
-measured loads matter less; lowered, hosts with equal measured loads are filled unevenly. Not
-measured."""
+"""Weight, from 0 to 1, of a host's allocated resources in the choice of destinations when a host is
+emptied. The measured loads of the operator's policies have the remaining weight. Raised, measured
+loads matter less; lowered, hosts with equal measured loads are filled unevenly. Not measured."""
 
 ANY_IMBALANCE = 1e6
-"""Threshold of the imbalance that every policy has while hosts are emptied, as a fraction of a
-host. Fixed: above any possible imbalance, so that no move is planned to balance load."""
+"""Imbalance, as a fraction of a host, that is the threshold of every policy while hosts are
+emptied. Fixed: above any possible imbalance, so that no move is planned to balance load."""
 
 WITHOUT_END = 100_000
 """Maximum number of moves of a plan that empties hosts. Fixed: more moves than a search finds
@@ -95,7 +94,7 @@ class DrainRequest:
     avoid : names of hosts outside ``sources`` that take no server
     give_up : uuids of servers that are not moved, because their moves failed too often or because
         the drain has stopped the servers
-    restart : uuids of running servers that are migrated cold
+    restart : uuids of running servers that are migrated cold, which stops and restarts the servers
     """
 
     sources: frozenset[str]
@@ -142,7 +141,7 @@ class DrainPlan:
 
     @property
     def cold(self) -> frozenset[str]:
-        """Uuids of the servers that are migrated cold."""
+        """The uuids of the servers that are migrated cold."""
         return frozenset(self.kinds)
 
 
@@ -154,8 +153,8 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
          refused_hosts: Mapping[str, Mapping[str, str]] | None = None) -> DrainPlan:
     """Return the plan for the drains of one aggregate.
 
-    Some hosts are to be emptied later (``Drain.avoid``). Servers are moved to these hosts only if
-    no move is possible without them.
+    Hosts in ``Drain.avoid`` are to be emptied later. These hosts take servers only if no other host
+    can.
 
     :param policies: the policies for the load of destinations, and the rules of operators
     :param failures: {server uuid: errors of its moves since the drains began}
@@ -237,10 +236,13 @@ class _Case:
             to_stop=dict(to_stop), interrupted=dict(interrupted))
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
-        """Return {uuid: reason why Nova does not migrate the server live} of the running servers
-        that the drain may interrupt. A cold migration or a stop interrupts a server. An operator
-        permits it by an option of the drain, or by a rule. Locked servers, and servers that a rule
-        keeps on their hosts, are left out. Outside maintenance windows the result is empty."""
+        """Return {uuid of a server: reason why Nova does not migrate the server live} of the
+        running servers that the drain may interrupt.
+
+        To interrupt a server is to migrate it cold or to stop it. An operator permits this by an
+        option of the drain, or by a rule. Locked servers, and servers that a rule keeps on their
+        hosts, are left out. Outside maintenance windows the result is empty.
+        """
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -292,9 +294,9 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """Return a clause with the reason why a server that Nova cannot migrate live is not
-        interrupted by the drain; '' if no interruption was requested. A cold migration or a stop
-        interrupts a server."""
+        """Return a clause that says why the drain does not interrupt a server that Nova cannot
+        migrate live. Return '' if no interruption was requested. To interrupt a server is to
+        migrate it cold or to stop it."""
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''
@@ -309,8 +311,8 @@ class _Case:
         return self.snapshot.hosts_of(self.aggregate)
 
     def _others(self, host: str) -> set[str]:
-        """Return the names of the aggregate's hosts that take servers, without ``host`` and the
-        drained hosts."""
+        """Return the names of the aggregate's hosts that take servers. The result has neither
+        ``host`` nor the drained hosts."""
         return {name for name in self._members()
                 if name != host and name not in self.hosts and self.services[name].is_available}
 
@@ -359,7 +361,7 @@ class _Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Treatment:
-    """The way in which a drain treats a server, as a rule demands.
+    """The treatment of a server in a drain, as a rule of an operator demands.
 
     what : one of :data:`~kronos_nova.drain.states.UNMOVABLE`
     rule : name of the rule
@@ -373,8 +375,8 @@ class _Treatment:
 class _Ruled:
     """The rules of operators that apply to servers in a drain.
 
-    treatments : {uuid of a server: its _Treatment}, if Nova does not migrate the server live
-    held : {uuid of a server that stays even on a host that is emptied: reason}
+    treatments : {uuid of a server: its _Treatment}; used if Nova does not migrate the server live
+    held : {uuid of a server that a rule keeps on its host even in a drain: reason}
     """
 
     treatments: Mapping[str, _Treatment]
@@ -383,8 +385,8 @@ class _Ruled:
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
         """Return the rules that apply now. If rules demand several treatments of one server, the
-        mildest treatment is used. To leave the server is milder than to migrate it cold, and a cold
-        migration is milder than a stop."""
+        mildest treatment is used. The mildest treatment is to leave the server; the next is a cold
+        migration; the last is a stop."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable
@@ -427,9 +429,9 @@ class _WithRoom(MetricsReader):
 
 
 def _policies(policies: PolicySet) -> PolicySet:
-    """Return a PolicySet with the operator's policies and the policy for allocated resources. No
-    threshold or limit of these policies can be exceeded, so that no move is planned to balance
-    load."""
+    """Return a PolicySet with the operator's policies and the policy for allocated resources. The
+    policies have thresholds that no imbalance exceeds and no other limits. So no move is planned to
+    balance load."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
                   vm_profile_fallback='flavor_vcpu_ratio')
@@ -445,8 +447,8 @@ def _policies(policies: PolicySet) -> PolicySet:
 
 
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
-    """Return the aggregate in which a host is drained. It is the first of the aggregates in
-    ``scopes`` that has the host.
+    """Return the aggregate in which a host is drained: the first aggregate in ``scopes`` that has
+    the host.
 
     :raises NotInScope: the host does not exist, or is in no aggregate of ``scopes``
     """

@@ -1,5 +1,5 @@
-"""Drains in an evaluation. Each evaluation starts the plans of drains and records the progress of
-the drains."""
+"""The part of an evaluation that starts the plans of drains and records the progress of the
+drains."""
 
 import collections
 import dataclasses
@@ -35,8 +35,8 @@ LOG = logging.getLogger(__name__)
 
 
 class HostDrains:
-    """The part of an evaluation that plans drains, starts the plans, and records the progress. It
-    is a Requester.
+    """The part of an evaluation that plans drains, starts the plans, and records the progress. This
+    class is a Requester.
 
     :param cycle_ports: CyclePorts
     :param policies: PolicySet
@@ -80,9 +80,12 @@ class HostDrains:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:
-        """Start the plan, and record the progress of each drain. The plan is not started if an
-        earlier plan of the aggregate is in progress, moves are paused, or a drained host is not
-        disabled yet. The next evaluation then plans the drains again."""
+        """Start the plan, and record the progress of each drain.
+
+        The plan is not started if an earlier plan of the aggregate is in progress, if moves are
+        paused, or if a drained host is not disabled yet. The next evaluation then plans the drains
+        again.
+        """
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
                    if plan.aggregate == aggregate]
@@ -161,12 +164,12 @@ class HostDrains:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The facts by which the drains of an aggregate may have to wait.
+    """The facts from which it follows whether the drains of an aggregate have to wait.
 
     hold : reason why no move may be started; '' if moves may be started
     running : uuids of the aggregate's plans in progress
     own : moves of Kronos in progress
-    unconfirmed : the moves in ``own`` whose server is already on its destination
+    unconfirmed : the moves in ``own`` whose server has already left its source
     of_others : migrations in progress that Kronos did not request
     """
 
@@ -178,8 +181,8 @@ class Waiting:
 
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
-    """Return a text that lists everything for which a drain waits. Servers that block the drain are
-    not listed. The text is '' if the drain waits for nothing else."""
+    """Return a text that lists everything for which a drain waits, except for the servers that
+    block the drain. Return '' if the drain waits for nothing else."""
     return '; '.join(_reasons(drain, waiting))
 
 
@@ -204,8 +207,8 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
-    """Return the moves in ``own`` whose server is already on its destination. The source of such a
-    move keeps room for the server, which may return until the migration is confirmed.
+    """Return the moves in ``own`` whose server has already left its source. The source keeps room
+    for the server until the migration is confirmed, because the server may return until then.
 
     :param own: moves of Kronos in progress
     """

@@ -116,6 +116,6 @@ class Drain:
     is_unwatched: bool = False
 
     def has_stopped(self, uuid: str, status: str) -> bool:
-        """Return True if a server is off because the drain stopped it; False otherwise. A host on
-        which only such servers are left counts as empty."""
+        """Return True if a server is off because the drain stopped the server; False otherwise. A
+        host on which all servers are off for this reason counts as empty."""
         return uuid in self.stopped and status == 'SHUTOFF'
