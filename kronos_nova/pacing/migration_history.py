@@ -1,14 +1,15 @@
 """Predicted durations of moves, learnt from past moves.
 
-Two numbers are the same for all moves: the seconds before and after copying, and the bandwidth.
-Both numbers are fitted to past moves by relative errors. The values that are assumed if there are
-no past moves count as one further observation. Outliers have less weight (Huber). The dirty rate of
-a guest is estimated from the bytes that were copied in addition to its memory.
+Two values are the same for all moves: the seconds before and after copying, and the bandwidth. Both
+values are fitted to past moves so that the relative errors are smallest. The values that are
+assumed without past moves count like one past move. Outliers have less weight, as in Huber's
+estimator. The rate at which a guest writes memory is estimated from the bytes that were copied in
+addition to its memory.
 
-Three factors explain the remaining difference between a duration and this model. The factors are
-learnt in this order: a factor of the memory size, of the pair of hosts, and of the instance. With
-*n* observations, the fraction *n* / (*n* + 2) of the observed difference is used (shrinkage as in
-empirical Bayes).
+Three factors explain the remaining difference between a duration and this model. They are learnt in
+this order: a factor for the memory size, a factor for the pair of hosts, and a factor for the
+instance. With *n* past moves, the fraction *n* / (*n* + 2) of the observed difference is used. So a
+few moves change a prediction little (shrinkage, as in empirical Bayes).
 """
 
 import bisect
@@ -28,9 +29,9 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return, for each move, the mean number of moves in progress on its link during the move. A
-    move has two links, that of its source host and that of its destination host; the link with more
-    moves counts. The move itself is included.
+    """Return, for each move, the mean number of moves in progress on its link during the move,
+    including the move itself. A move has two links: the link of its source host and the link of its
+    destination host. The link with more moves counts.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -76,18 +77,19 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds that a live migration takes in addition to copying memory, if no past migrations are
-known. The seconds are for checks, network ports and cleaning up. Raised, the first predicted
-durations are longer; lowered, the first predicted durations are shorter. Not measured."""
+"""Seconds that a live migration takes in addition to copying memory. The value is assumed if no
+past migrations are known. The seconds are for checks, network ports and cleaning up. Raised, the
+first predicted durations are longer; lowered, the first predicted durations are shorter. Not
+measured."""
 BANDWIDTH = 1000.0
 """Bandwidth of a live migration in MiB per second, assumed if no past migrations are known. Raised,
 the first predicted durations are shorter; lowered, the first predicted durations are longer. Chosen
 as most of the bandwidth of a link of 10 Gbit/s."""
 LEAST_FIXED = 0.5
 """Lower bound of the seconds that a live migration takes in addition to copying memory. The bound
-applies to the value that is computed from past migrations. Raised, predicted durations are longer
-than the actual ones in fast clouds; lowered, predicted durations are shorter than the actual ones
-where the computed value is near 0 or negative. Not measured."""
+applies to the value that is fitted to past migrations, which may be near 0 or negative. Raised,
+predicted durations are too long in fast clouds; lowered, predicted durations are too short where
+the fitted value is too small. Not measured."""
 LEAST_BANDWIDTH = 1.0
 """Lower bound of the bandwidth, in MiB per second, that is computed from past migrations. Raised,
 the predicted durations of migrations over slow links are too short; lowered, one migration that
@@ -96,32 +98,31 @@ SPREAD = 0.2
 """Relative error (no unit) that is assumed for the measured duration of a past migration.
 Predictions begin with :data:`FIXED` and :data:`BANDWIDTH`, for which a relative error of 1 is
 assumed. Past migrations then correct both values. Raised, more past migrations are needed for the
-correction; lowered, single migrations decide. Measured by ``bench makespan``: the median error of
-predicted durations is 10 to 18 %."""
+correction; lowered, single migrations decide the predictions. Measured by ``bench makespan``: the
+median error of predicted durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
 Durations are predicted from this bandwidth, and past migrations correct it. Raised, fewer past
 migrations are needed for a correction; lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Ratio of a past migration's relative error to :data:`SPREAD`, above which the migration is an
-outlier (no unit). The relative error is that of the predicted duration. Outliers have less weight
-when predictions are fitted. Raised, fewer migrations count as outliers; lowered, ordinary
-migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
+"""Factor (no unit) by which a past migration must exceed :data:`SPREAD` to count as an outlier. The
+relative error of the predicted duration is compared. Outliers have less weight when predictions are
+fitted. Raised, fewer migrations count as outliers; lowered, ordinary migrations count as outliers.
+Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations with which half of their mean deviation is applied to later
-predictions. With fewer migrations, a smaller part is applied; with more migrations, a larger part.
-The deviation is that of actual from predicted durations, for one instance, one pair of hosts or one
-memory size. Raised, slow instances and links are learnt later; lowered, deviations by chance are
-learnt. Not measured."""
+"""Number of past migrations for which half of their mean deviation corrects later predictions. For
+fewer migrations, a smaller part of the deviation is used; for more migrations, a larger part. A
+deviation is the difference between actual and predicted durations, for one instance, one pair of
+hosts or one memory size. Raised, slow instances and links are learnt later; lowered, deviations by
+chance are learnt. Not measured."""
 MOST = 8.0
-"""Largest ratio of the measured to the predicted duration of a past migration that is not reduced
-(no unit). A larger ratio counts as this value, and a ratio below the reciprocal counts as the
-reciprocal. The ratios correct later predictions. Raised, one migration that hung makes a pair of
-hosts seem slow; lowered, the predicted durations of migrations between slow hosts are too short.
-Not measured."""
+"""Largest ratio (no unit) of the measured to the predicted duration of a past migration. A larger
+ratio counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios
+correct later predictions. Raised, one migration that hung makes a pair of hosts seem slow; lowered,
+the predicted durations of migrations between slow hosts are too short. Not measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""
@@ -144,8 +145,8 @@ class Assumed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """The data of an instance from which the duration of its migration is predicted, in addition to
-    its past moves. A value that is not known is None.
+    """The data of an instance from which the duration of its migration is predicted. Past moves of
+    the instance are used in addition. A value that is not known is None.
 
     memory_mb : MiB of memory of its flavor
     disk_mb : MiB of local disk to be copied
@@ -161,8 +162,7 @@ class Guest:
 
 
 class MigrationHistory:
-    """A model that predicts the durations of moves. The model is fitted to past moves when the
-    object is created.
+    """A model that predicts the durations of moves. The constructor fits the model to past moves.
 
     fixed : fitted seconds before and after copying
     bandwidth : fitted MiB per second
@@ -181,8 +181,8 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """Return the amounts that a live migration of an instance between two hosts copies. The
-        course of the migration can be predicted from the result."""
+        """Return a Copy with the amounts that a live migration of an instance between two hosts
+        copies. From the Copy, the duration of the migration can be predicted."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
@@ -196,9 +196,8 @@ class MigrationHistory:
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the factor by which durations of moves between two hosts are multiplied, learnt
-        from past moves. The factor is above 1 if moves between these hosts take longer than other
-        moves, and 1 if no past moves between them are known."""
+        """Return the factor, learnt from past moves, by which moves between two hosts take longer
+        than other moves. The factor is 1 if no past moves between these hosts are known."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
@@ -226,8 +225,8 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Return {key: logarithm of a factor}, learnt from past moves. There is one key for each
-        memory size, each pair of hosts and each instance.
+        """Return {key: natural logarithm of the factor of durations}, learnt from past moves. There
+        is one key for each memory size, each pair of hosts and each instance.
 
         :param timed: moves with their durations in seconds
         """

@@ -1,10 +1,11 @@
-"""The duration of a live migration, modelled as a geometric series of rounds of copying.
+"""The duration of a live migration that copies memory in rounds (pre-copy).
 
 The first round copies the memory in use while the guest runs. Each later round copies the memory
 that the guest wrote during the round before. Once the remaining memory can be copied within the
 allowed downtime, the guest is stopped and the remaining memory is copied (Clark et al., NSDI 2005).
 If the guest writes at a constant rate, each round takes *r* times as long as the round before. Here
-*r* is the write rate divided by the bandwidth (Akoush et al., MASCOTS 2010).
+*r* is the write rate divided by the bandwidth (Akoush et al., MASCOTS 2010). So the duration is the
+sum of a geometric series.
 """
 
 import dataclasses
@@ -16,9 +17,9 @@ Nova's option ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
 """Maximum number of rounds of copying in the prediction of a live migration. Each round copies the
-memory that the guest wrote during the round before. The limit matters for a guest that writes
-nearly as fast as its memory is copied. Raised, nothing changes; lowered, predicted durations for
-such guests are too short. Fixed: more rounds than any migration makes."""
+memory that the guest wrote during the round before. A guest that writes nearly as fast as its
+memory is copied would need more rounds. Raised, nothing changes; lowered, the durations predicted
+for such a guest are too short. Fixed: more rounds than any migration makes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class MigrationForecast:
     """The expected course of one live migration.
 
     seconds : duration from the request to the end. If the migration does not converge, the duration
-        is computed as if the guest is stopped after the first round and all memory is copied once
-        more
+        assumes that all memory is copied twice: once while the guest runs, and once while it is
+        stopped
     downtime : seconds for which the guest is stopped
     rounds : number of rounds of copying before the guest is stopped
     converges : True if the remaining memory can be copied within the allowed downtime; False
@@ -42,15 +43,14 @@ class MigrationForecast:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """The amounts that a live migration of an instance copies, and the other values from which the
-    duration of the migration is predicted.
+    """The values from which the duration of an instance's live migration is predicted.
 
     memory_mb : MiB of memory in use
     disk_mb : MiB of local disk, copied before the memory
     dirty_mb_s : MiB of memory that the guest writes per second
     fixed : seconds before and after copying
-    factor : factor by which the duration that the model predicts is multiplied, learnt from past
-        moves
+    factor : ratio of actual durations to those of the model, learnt from past moves; predicted
+        durations are multiplied by it
     downtime : seconds for which the guest may be stopped
     """
 

@@ -1,7 +1,7 @@
-"""The schedule of a plan: the times at which its moves begin and end. The schedule is found by list
-scheduling on hosts and links.
+"""The schedule of a plan: the times at which its moves begin and end.
 
-A list schedule never leaves a slot idle while a move could use the slot. So it is at most twice as
+A *slot* is the permission for one move in progress, in the cloud or on a host. A list schedule
+never leaves a slot idle while a move could use the slot. So a list schedule is at most twice as
 long as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, among
 them the given order, are simulated with predicted durations. The function :func:`best` chooses one
 of these schedules.
@@ -23,10 +23,10 @@ SAME = 0.2
 """Step, as a fraction of a link's bandwidth, to which the overload of a link is rounded. The
 overload is the traffic beyond the bandwidth that a move would cause on the busier one of its two
 links. Of equally urgent moves, the move with the smallest rounded overload starts first. If the
-rounded overloads are equal, the longest move starts first. Raised, moves start although other moves
-would overload links less; lowered, differences decide that are smaller than the errors of
-predictions. Chosen just above the median error of predicted durations, which is 10 to 18 % (``bench
-makespan``)."""
+rounded overloads are equal, the longest move starts first. Raised, a move may start although
+another move would overload the links less; lowered, differences that are only errors of predictions
+decide. Chosen just above the median error of predicted durations, which is 10 to 18 %
+(``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +85,11 @@ class Timeline:
 def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     """Return the best schedule of the moves.
 
-    If moves relieve hot hosts, the moves off the hottest host begin first. If the schedule is then
-    longer than with the given order of moves, the given order is used.
+    If any move relieves a hot host, the moves off the hottest host begin first. But if this
+    schedule takes longer than the schedule in the given order, the given order is used.
 
-    If no move relieves a hot host, the delays of moves after their deadlines decide. The schedule
-    with the smallest maximum delay is chosen. Of schedules with equal maximum delays, the shortest
-    is chosen.
+    If no move relieves a hot host, the schedule is chosen by the deadlines of the moves. The
+    schedule in which the latest move is least late is chosen; of equal schedules, the shortest.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -109,11 +108,11 @@ def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 
 
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
-    """Return a lower bound, in seconds, of the duration of any schedule.
+    """Return a lower bound of the duration of any schedule, in seconds.
 
-    The bound is the largest of three times. These are the work of the busiest host or link; the
-    work of all moves divided by the total number of slots; and the duration of the longest chain of
-    dependent moves.
+    The bound is the largest of three times: the work of the busiest host or link; the work of all
+    moves divided by the number of slots in the cloud; and the duration of the longest chain of
+    moves that wait for each other.
     """
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
@@ -121,8 +120,8 @@ def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
 
 
 class _Floor:
-    """A simulation of moves on the slots and links of hosts. Arrays have one element for each of
-    the n moves, or one element for each host."""
+    """A simulation of moves that share the slots and links of hosts. Each array has one element for
+    each of the n moves, or one element for each host."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
@@ -153,22 +152,22 @@ class _Floor:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
-        """Return float64 (hosts,): a lower bound of the seconds that the moves ``some`` take on
-        each host. The bound follows from the slots and from the link of the host.
+        """Return float64 (hosts,): a lower bound of the seconds that each host needs for the moves
+        in ``some``. The slots and the link of the host give the bound.
 
         :param some: bool (n,), True for the moves that count; the value True stands for all moves
-        :param side: 0 for sources, 1 for destinations
+        :param side: 0 for moves off the host, 1 for moves to the host
         """
         slots = np.minimum(self.slots[side], np.maximum(self._on(side), 1))
         return np.maximum(self._on(side, self.alone * some) / slots,
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """Return, for each host, the sum of the values ``what`` over the moves of the host. If
-        ``what`` is None, return the number of moves of the host.
+        """Return (hosts,): for each host, the sum of ``what`` over the moves of the host. If
+        ``what`` is None, return the number of moves of each host.
 
-        :param side: 0 for sources, 1 for destinations
-        :param what: (n,), the value of each move
+        :param side: 0 for moves off the host, 1 for moves to the host
+        :param what: (n,), a value for each move
         """
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
@@ -223,8 +222,9 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """Return float64: the bandwidth of each of ``moves``, in MiB per second. The moves on a
-        link share the link equally. A move gets at most the maximum bandwidth of one migration.
+        """Return float64: the bandwidth of each of ``moves``, in MiB per second. The moves in
+        progress on a link share the link equally. A move gets at most the maximum bandwidth of one
+        migration.
 
         :param moves: positions of the moves
         :param under_way: bool (n,), True for the moves in progress
@@ -238,8 +238,8 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the seconds that copying takes in each move, if the move keeps its
-        present share of the links from begin to end.
+        """Return float64: the seconds from begin to end that copying takes in each of the moves
+        ``going``. The present number of moves on the links is assumed for the whole time.
 
         :param going: positions of the moves that copy
         :param under_way: bool (n,), True for the moves that copy
@@ -250,8 +250,9 @@ class _Floor:
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
         """Return float64: the urgency of each move that may begin, in seconds. The urgency is the
-        larger of two times. One is the remaining work on the busier one of the move's two hosts.
-        The other is the duration of this move and of the longest chain of moves that wait for it.
+        larger of two times: the remaining work on the busier one of the move's two hosts, and the
+        duration of the longest chain of moves that begins with this move. In a chain, each move
+        waits for the move before.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun
@@ -263,9 +264,8 @@ class _Floor:
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
         """Return float64: the overload that each move that may begin would cause, as a fraction of
-        a link's bandwidth. The busier one of the move's two links counts; the result is 0 if
-        neither link is overloaded. The traffic of a move is its mean rate when no other moves are
-        in progress.
+        a link's bandwidth; 0 for no overload. The busier one of the move's two links counts. The
+        traffic of a move is its mean rate while no other moves are in progress.
 
         :param may: positions of the moves that may begin
         :param under_way: bool (n,), True for the moves in progress
@@ -279,10 +279,10 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the seconds of each move, plus the seconds of the longest chain of moves
-    that wait for this move.
+    """Return float64 (n,): the seconds of the longest chain of moves that begins with each move. In
+    a chain, each move waits for the move before.
 
-    :param alone: seconds of each move when no other moves are in progress
+    :param alone: seconds of each move while no other moves are in progress
     """
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):

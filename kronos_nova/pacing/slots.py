@@ -1,4 +1,4 @@
-"""Slots for moves. Slots limit the number of moves in progress at the same time, in the cloud and
+"""Slots for moves: the limits on the number of moves in progress at the same time, in the cloud and
 on each host."""
 
 import collections
@@ -20,7 +20,7 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """Counts of the moves in progress, compared with the limits on concurrent moves. An instance
+    """The numbers of moves in progress, compared with the limits on concurrent moves. An instance
     has at most one move at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):

@@ -19,9 +19,9 @@ NAMESPACE = 'kronos_nova.planners'
 
 @dataclasses.dataclass(slots=True)
 class Cut:
-    """A record of whether the deadline has stopped a search.
+    """A record that shows whether the deadline has stopped a search.
 
-    happened : true once a search was stopped
+    happened : true once the deadline has stopped a search
     """
 
     happened: bool = False
@@ -41,17 +41,17 @@ class NoPlace(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a planner, and two records that the planner fills.
+    """Limits of a planner, and two records that the planner fills. Copies of the limits share the
+    records.
 
     budget : number of moves that may still be planned
     clock : function that returns monotonic seconds; planners read no other clock
     deadline : time of ``clock``, in seconds, at which a planner stops and returns its best plan so
-        far. Choices before the deadline do not depend on the time
+        far. Until then, the choices of a planner do not depend on the time
     overload_ceiling : score that no host may exceed in any policy after a move, unless the host
-        exceeded it before the plan
-    cut : record that is set when the deadline stops a search; copies of the limits share the record
-    unplaced : {instance: NoPlace} for each instance that had to leave its host and stays. Planners
-        fill this dict; copies of the limits share the dict
+        exceeded this score before the plan
+    cut : record that is set when the deadline stops a search
+    unplaced : {instance: NoPlace} for each instance that had to leave its host and stays
     """
 
     budget: int
@@ -63,14 +63,14 @@ class Limits:
 
     @property
     def is_past(self) -> bool:
-        """Return whether the deadline has passed."""
+        """True if the deadline has passed."""
         return self.clock() >= self.deadline
 
     @property
     def is_over(self) -> bool:
-        """Return whether the deadline has passed. If the deadline has passed, record in ``cut``
-        that the deadline stopped a search. For this reason, read this property only where the
-        search would otherwise continue."""
+        """True if the deadline has passed. Reading the property then records in ``cut`` that the
+        deadline stopped a search. So read the property only where the search would otherwise
+        continue."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -86,8 +86,8 @@ class Step:
     why : purpose of the move
     depends_on : positions, in the list of steps, of the earlier steps that must end before this
         step starts
-    joint : number of the step's group, if the step helps only together with other steps; None for a
-        step that helps alone
+    joint : number of the group of steps to which the step belongs, if the step helps only together
+        with the other steps of the group; None for a step that helps alone
     """
 
     vm: int
@@ -107,10 +107,10 @@ class Planner(Protocol):
     phase: str
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        """Choose moves, apply them to ``state``, and return them as steps. The next planner
+        """Choose moves, make the moves on ``state``, and return them as steps. The next planner
         continues from the changed ``state``.
 
-        If the steps are made in the returned order, every rule of the model holds after each step.
+        Every rule of the model holds after each step, if the steps are made in the returned order.
         """
 
 
@@ -140,16 +140,16 @@ host is of no use to a reader."""
 
 
 class StepRecorder:
-    """A recorder that applies moves to a state one after the other, and describes the effect of
-    each move."""
+    """A recorder that makes moves on a state one after the other, and describes the effect of each
+    move."""
 
     def __init__(self, state: State):
         self.state = state
         self.imbalances = state.imbalances()
 
     def record(self, vm: int, destination: int, why: str) -> Step:
-        """Apply a move to the state, and return the move as a step. The reason of the step
-        describes the effect of the move.
+        """Make a move on the state, and return the move as a step. The reason of the step describes
+        the effect of the move.
 
         :param why: purpose of the move
         """
@@ -169,7 +169,7 @@ class StepRecorder:
 
 def one_by_one(state: State, limits: Limits,
                choose: Callable[[], Choice | None]) -> list[Step]:
-    """Make the moves that ``choose`` returns, one after the other, and return the moves as steps.
+    """Make the moves that ``choose`` returns, one after the other, and return these moves as steps.
     The loop ends when ``choose`` returns None, the budget is used up, or the deadline has
     passed."""
     steps: list[Step] = []

@@ -1,5 +1,6 @@
-"""The search for the best single move among many, by branch and bound. The exact gain of a move is
-computed only if the upper bound of its gain shows that the move may be the best."""
+"""The search for the best single move, by branch and bound. An upper bound of the gain of each
+candidate move is known. The exact gain is computed only if the upper bound is high enough for the
+best move. The *gain* of a move is the amount by which the move lowers the combined imbalance."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -12,30 +13,30 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Difference of gain, as a fraction of a host, up to which a move counts as no better than another.
-The gain of a move is the amount by which it lowers the combined imbalance. The exact gain is
-computed only if the upper bound of the gain exceeds the best known gain by more than this
-difference. Raised, the best move may be missed; lowered, rounding errors lead to needless
-computations. Fixed by float64: some units in the last place of numbers around 1."""
+"""Amount, as a fraction of a host, by which the upper bound of a candidate move's gain must exceed
+the best known gain. The exact gain is computed only then. The gain of a move is the amount by which
+the move lowers the combined imbalance. Raised, the best move may be missed; lowered, rounding
+errors lead to needless computations. Fixed by float64: some units in the last place of numbers
+around 1."""
 
 EVERYWHERE = -1
-"""Value (no unit) that stands for all hosts, in place of the index of a destination. Fixed: no
+"""Value (no unit) in place of the index of a destination. The value stands for all hosts. Fixed: no
 index of a host is negative."""
 
 
 class BestMove:
-    """The search for the move that lowers the combined imbalance most, among given candidates. The
-    *gain* of a move is the amount by which it lowers the combined imbalance.
+    """The search for the candidate move with the largest gain. The *gain* of a move is the amount
+    by which the move lowers the combined imbalance.
 
     Moves are tied if their gains differ by no more than the tolerance. Of tied moves, the move of
-    the instance with the least memory is chosen. If a tie remains, the first move by uuid of the
-    instance and name of the destination is chosen.
+    the instance with the least memory is chosen. If moves are still tied, the first move by uuid of
+    the instance and name of the destination is chosen.
 
-    A candidate is (bound, instance, host). If a candidate has a host, the move to this host is
-    feasible, every policy accepts the move, and the bound is the gain of the move. If a candidate
-    has :data:`EVERYWHERE` in place of a host, the bound is an upper bound of the gain of moving the
-    instance to any host. The best host for the instance is then searched only if the bound is above
-    the best gain so far.
+    A candidate move is (bound, instance, host). There are two kinds. If ``host`` is the index of a
+    host, the move is feasible, every policy accepts the move, and ``bound`` is its gain. If
+    ``host`` is :data:`EVERYWHERE`, the destination is not chosen yet, and ``bound`` is an upper
+    bound of the gain with any destination. The best destination is searched only if ``bound`` is
+    above the best gain so far.
 
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if it
@@ -43,8 +44,8 @@ class BestMove:
     wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
         all moves may be chosen
     is_forced : whether moves that a policy does not accept may be chosen
-    model : the model whose rules apply. None stands for the model of the state; if ``is_forced`` is
-        true, for this model without the rules that may be relaxed
+    model : the model whose rules apply; None for the model of the state. If ``is_forced`` is true,
+        None stands for the model of the state without the rules that may be relaxed
     best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
     """
 
@@ -62,20 +63,20 @@ class BestMove:
         self._candidates, self._rows = [], {}
 
     def _matters(self, gains: np.ndarray) -> np.ndarray:
-        """Return bool, in the shape of ``gains``: true for moves that may still be chosen as the
+        """Return bool, in the shape of ``gains``: true for candidate moves that may still be the
         best move.
 
-        :param gains: gains of moves, or upper bounds of gains
+        :param gains: gains of candidate moves, or upper bounds of gains
         """
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
-        """Return whether a move that gains at most ``bound`` may be chosen as the best move."""
+        """Return whether a candidate move whose gain is at most ``bound`` may be the best move."""
         # A further half of the tolerance allows for rounding errors of the bound.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
     def to_anywhere(self, vms: np.ndarray) -> None:
-        """Add the moves of the instances ``vms`` to every host as candidates."""
+        """Add the moves of the instances ``vms`` to every host as candidate moves."""
         bounds = self.extremes.decrease(self.extremes.at_best(vms))
         gains = self._gains(self.state.delta((vms[:, None], self.extremes.low_ends)))
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
@@ -87,8 +88,8 @@ class BestMove:
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
 
     def to_host(self, vms: np.ndarray, host: int) -> float:
-        """Add the moves of the instances ``vms`` to ``host`` as candidates. Return the largest gain
-        of these moves; -inf if none of the moves is possible."""
+        """Add the moves of the instances ``vms`` to ``host`` as candidate moves. Return the largest
+        gain of these moves; -inf if none of the moves is possible."""
         gains, vms = self._near(self._gains(self.state.delta((vms, host))), vms)
         feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
@@ -98,8 +99,8 @@ class BestMove:
         return most
 
     def found(self) -> tuple[int, int] | None:
-        """Return (instance, destination) of the best candidate; None if no candidate may be
-        chosen."""
+        """Return (instance, destination) of the best candidate move; None if no candidate move may
+        be chosen."""
         if not self._candidates or not self.best > self.floor:
             return None
         bounds, vms, hosts = (np.concatenate(column)
@@ -121,8 +122,8 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (bounds, instances) of the instances of ``vms`` that may still have the best move,
-        the largest bound first.
+        """Return (bounds, instances) for those instances of ``vms`` that may still have the best
+        move. The instance with the largest bound comes first.
 
         :param bounds: upper bound of the gain of each instance's moves
         """

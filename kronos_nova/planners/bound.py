@@ -1,11 +1,11 @@
 """Lower bounds of the imbalances that a plan can reach. The bounds follow from two facts.
 
-First, an instance is indivisible, and some instances may not be moved. The host of the largest
-instance has at least the load of this instance. The least loaded of the other hosts has at most the
-mean load of the other hosts.
+First, an instance cannot be divided, and some instances may not be moved. So the most loaded host
+has at least the load of the largest instance. The least loaded one of the other hosts has at most
+their mean load.
 
-Second, the load of a host without room, such as a host that a buffer keeps free, cannot rise. The
-most loaded of the other hosts has at least the mean load of the other hosts.
+Second, the score of a host without room, such as a host that a buffer keeps free, cannot rise. The
+most loaded one of the other hosts has at least their mean load.
 
 In both cases, the imbalance is at least the difference of the two loads.
 """
@@ -19,9 +19,9 @@ from kronos_nova.model import filling
 def least_imbalances(problem: Problem) -> np.ndarray:
     """Return float64 (P,): a lower bound of the imbalance that any plan can reach in each policy.
 
-    The bound follows from the sizes of instances and the room of available hosts; other rules are
-    ignored. The bound is 0 for a policy that leaves hosts out of its imbalance, because the host
-    with the largest instance may be left out.
+    The sizes of instances and the room of available hosts give the bound; other rules are ignored.
+    The bound is 0 for a policy that leaves its highest and lowest hosts out of its imbalance,
+    because the host with the largest instance may be left out.
     """
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
@@ -45,9 +45,9 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): a lower bound of each imbalance that follows from the limited room of
-    hosts. Each host gives one bound: the mean score of the other hosts minus the highest score that
-    this host can have. The largest bound of all hosts is returned.
+    """Return float64 (P,): for each policy, the lower bound of the imbalance that the limited room
+    of hosts gives. Each host gives one bound: the mean score of the other hosts, minus the highest
+    score that this host can have. The result is the largest of these bounds, and at least 0.
 
     :param hosts: intp (h,), the available hosts
     :param most: float64 (h, P), highest score that each of ``hosts`` can have

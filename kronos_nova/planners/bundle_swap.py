@@ -1,8 +1,10 @@
-"""Swaps of bundles between full hosts, which make room. A bundle is several instances of one size.
+"""Swaps of bundles between full hosts, which make room. A bundle is several instances of one size
+that move together. The *usable room* of a host is its free room in the proportions in which the
+instances without a host need room.
 
 Full hosts are seldom full in everything: one host has free processors and no free memory, another
 host has free memory and no free processors. Neither host can take a further instance until the two
-hosts exchange some instances. A chain of such swaps is an ejection chain (Glover 1996).
+hosts exchange some instances. A chain of these swaps is an ejection chain (Glover 1996).
 """
 
 from typing import NamedTuple
@@ -16,31 +18,29 @@ from kronos_nova.planners.packing import Packing
 MOST_OUT = 4
 """Maximum number of instances that leave a host in one swap, all of the same size. The leaving
 instances make room for a larger instance. Raised, a plan takes longer; lowered, four small
-instances can no longer make room for an instance of four times their size. Chosen because flavors
-mostly double in size from one to the next; not measured."""
+instances can no longer make room for an instance of four times their size. Chosen because each
+flavor is mostly twice as large as the next smaller flavor; not measured."""
 MOST_BACK = 3
 """Maximum number of instances that come to a host in one swap, all of the same size. The host
 receives these instances in exchange for instances that leave. Raised, a plan takes longer; lowered,
 small amounts of free room stay unused. Not measured."""
 ROWS = 600
-"""Maximum number of sets of leaving instances that the search for a swap considers. A swap
-exchanges a set of instances of one host for a set of instances of another host. If there are more
-sets, the sets with the lowest price or the largest gain of room are considered. Raised, a swap
-takes longer to find; lowered, the best swap is missed more often. Chosen because ``ROWS`` times
-:data:`COLUMNS` is about a million swaps, which are rated in some hundredths of a second. A plan
-needs hundreds of swaps."""
+"""Maximum number of bundles of leaving instances that the search for a swap rates. A bundle is
+several instances of one size on one host. If there are more bundles, the bundles with the lowest
+price or the largest gain of usable room are rated. Raised, a swap takes longer to find; lowered,
+the best swap is missed more often. Chosen because ``ROWS`` times :data:`COLUMNS` is about a million
+swaps, which are rated in some hundredths of a second. A plan needs hundreds of swaps."""
 COLUMNS = 1500
-"""Maximum number of sets of returning instances that are rated with each set of leaving instances.
-A swap exchanges a set of instances of one host for a set of instances of another host. Raised, a
-swap takes longer to find; lowered, the best swap is missed more often. Chosen together with
-:data:`ROWS`."""
+"""Maximum number of bundles of returning instances that are rated with each bundle of leaving
+instances. A bundle is several instances of one size on one host. Raised, a swap takes longer to
+find; lowered, the best swap is missed more often. Chosen together with :data:`ROWS`."""
 TRIES = 20
-"""Maximum number of swaps for which the constraints are checked, the best rated swaps first.
-Raised, a plan takes longer where constraints forbid most swaps; lowered, an allowed swap is missed
-more often. Chosen because a constraint that forbids the swap of one instance mostly forbids the
-swaps of all instances of the same size; not measured."""
+"""Maximum number of swaps that are checked against the constraints, the swaps with the best ratings
+first. Raised, a plan takes longer where constraints forbid most swaps; lowered, an allowed swap is
+missed more often. Chosen because a constraint that forbids the swap of one instance mostly forbids
+the swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
-"""Usable room (no unit) of a host where the instances to be placed need no room. Fixed: more than
+"""Usable room (no unit) of a host if no instance without a host needs any room. Fixed: more than
 any host has."""
 
 
@@ -51,8 +51,9 @@ class Bundles(NamedTuple):
     host : intp (n,), host of each bundle
     first : intp (n,), the first instance of each bundle
     amount : intp (n,), number of instances in each bundle; 0 for an empty bundle
-    size : float64 (n, c), size of all instances of a bundle together
-    price : float64 (n,), price of moving each bundle; 0 if its instances were moved before
+    size : float64 (n, c), total size of the instances of each bundle
+    price : float64 (n,), price of moving each bundle, in units of usable room; 0 if the search has
+        moved its instances before
     """
 
     host: np.ndarray
@@ -71,8 +72,9 @@ class BundleSwaps:
     assignment of instances to hosts.
 
     ratio : float64 (c,), proportions in which the instances without a host need each kind of room;
-        only room in these proportions is usable
-    price : float64 (v,), price of moving each instance, in units of usable room
+        free room outside these proportions is not usable
+    price : float64 (v,), price of moving each instance: the usable room that the move must add to
+        be worth making
     rated : number of pairs of bundles rated so far
     """
 
@@ -84,9 +86,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Put an instance that is on no host on a host that lacks room for the instance. To make
-        room, some instances of this host go to a second host, and instances of the second host may
-        come back. Return True if such a swap was made; False if no such swap was found."""
+        """Put an instance without a host on a host that lacks room for the instance. Some instances
+        of this host go to a second host, and instances of the second host may come back. Return
+        True if such a swap was made; False if no such swap was found."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
@@ -97,9 +99,8 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds the most usable room. Usable room is room in the proportions that
-        the instances without a host need. Return True if a swap was made; False if no swap adds
-        usable room."""
+        """Make the swap that adds the most usable room, minus its price. Return True if a swap was
+        made; False if no swap adds more usable room than its price."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -108,8 +109,8 @@ class BundleSwaps:
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays: the first instance of each pile, and the number of instances of each
-        pile. A pile is a set of instances of one size on one host. Instances that the search has
-        moved and instances that it has not moved are in separate piles."""
+        pile. A pile is all instances of one size on one host. Instances that the search has moved
+        and instances that the search has not moved form separate piles."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -119,9 +120,9 @@ class BundleSwaps:
         return vms[first], number
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
-        """Return the bundles that can be taken from the piles. For each pile, one bundle is
-        returned for each number of instances from 1 to ``most``. If ``least`` is 0, one empty
-        bundle for each open host is added.
+        """Return the bundles that can be taken from the piles: from each pile, one bundle for each
+        number of instances from 1 to ``most``. If ``least`` is 0, one empty bundle for each open
+        host is added.
 
         :param piles: the arrays that :meth:`_piles` returns
         """
@@ -138,12 +139,12 @@ class BundleSwaps:
         return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
     def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
-        """Make the best allowed swap of two bundles. The first bundle leaves its host, and the
-        second bundle comes from the destination to this host. Return True if a swap was made; False
-        if no swap is allowed.
+        """Make the best allowed swap of two bundles. The first bundle goes from its host to the
+        host of the second bundle, and the second bundle goes to the host of the first. Return True
+        if a swap was made; False if no swap is allowed.
 
         :param piles: the arrays that :meth:`_piles` returns
-        :param out: the bundles that may leave their hosts
+        :param out: the bundles that may be the first bundle of a swap
         :param vm: an instance without a host, which is put on the host that the first bundle
             leaves; None if there is no such instance
         :param least: rating that the swap must exceed
@@ -176,10 +177,10 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the usable room that is left of each ``room[at]`` after ``size[of]``
-        is taken from it. Usable room is defined by :meth:`usable`.
+        """Return float64 (n,): the usable room that remains of each ``room[at]`` without
+        ``size[of]``. Usable room is defined in :meth:`usable`.
 
-        The columns are computed one by one, so that no array of the whole difference is needed.
+        The columns are computed one by one, so that no array with all columns is needed.
         """
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
