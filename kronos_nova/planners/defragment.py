@@ -1,9 +1,10 @@
-"""The planner that makes room for new servers by moves that join fragments of free room.
+"""The planner that makes room for new servers by joining the free room of several hosts
+(defragmentation).
 
-Free room is counted in slots; a slot is the room that one new server needs. The new servers are
+Free room is counted in slots. A slot is the room that one new server needs. The new servers are
 modelled as instances that have to leave an imaginary host. There are more of these instances than
-could fit on the real hosts. One integer program (:mod:`kronos_nova.model.assignment`) finds the end
-state in which most of these instances fit on the real hosts. The order of the moves is found
+could fit on the real hosts. An integer program (:mod:`kronos_nova.model.assignment`) finds the end
+state in which most of these instances fit on the real hosts. A possible order of the moves is found
 afterwards (:mod:`.order`).
 """
 
@@ -27,9 +28,9 @@ GAP = 0.03
 """Relative gap, as a share of the cost, at which the integer program that defragments stops. Its
 solution costs at most this share more than the cheapest solution. To defragment is to join free
 room of several hosts, so that new servers fit. Raised, plans take less time; lowered, a few more
-servers fit. Measured by ``bench fragments`` in ten published mappings of 279 hosts. With 0.012, one
-more server fits in two of the mappings (one of 147 servers, and one of 172); plans then take up to
-6.2 s instead of 4.8 s."""
+servers fit. Measured by ``bench fragments`` in ten published mappings of servers to 279 hosts. With
+0.012, one more server fits in two of the mappings (one of 147 servers, and one of 172 servers).
+Plans then take up to 6.2 s instead of 4.8 s."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that joins free room for new
 servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured
@@ -43,7 +44,7 @@ moves, of larger instances; lowered, plans have more moves, of smaller instances
 class Defragmenter:
     """A planner that makes room for as many new servers as possible. The instances on draining
     hosts stand for new servers and are not moved. The planner moves instances of the other hosts,
-    so that as many new servers as possible would fit on these hosts."""
+    so that as many new servers as possible fit there."""
 
     phase = EVACUATE
 
@@ -73,7 +74,7 @@ class Defragmenter:
                       hosts: np.ndarray) -> None:
         """Move an instance to the host on which the instance takes up the fewest slots. A slot is
         the room that one new server needs. Of equal hosts, ``meant`` is preferred. The instance
-        stays if it would take up at least as many slots as it frees on its own host.
+        stays if the destination would lose at least as many slots as the present host would gain.
 
         :param meant: the host to which the integer program moves the instance
         :param slot: an instance that stands for all new servers

@@ -1,16 +1,17 @@
-"""The planner that empties hosts that an operator disabled.
+"""The planner that empties draining hosts: hosts that an operator disabled or drains.
 
-Hosts are emptied one after the other. Each instance, the largest first, goes to the host with which
-the imbalance becomes lowest. If no destination is found for some instances, the destinations of all
-instances are chosen together by an integer program (:mod:`kronos_nova.model.assignment`). Other
-instances then make room if necessary. The order of the moves is found afterwards (:mod:`.order`).
+Draining hosts are emptied one after the other. The largest instance goes first. Each instance goes
+to the host with which the combined imbalance becomes lowest. If no destination is found for some
+instances, an integer program (:mod:`kronos_nova.model.assignment`) chooses the destinations of
+several instances together. Instances of other hosts may then move to make room. A possible order of
+the moves is found afterwards (:mod:`.order`).
 
 Empty hosts matter more than even loads. If every destination raises the imbalance of some policy,
 the instance goes to the destination with the smallest increase. The overload ceiling is a score
-that no host should exceed. A destination that would end above the ceiling is chosen only if every
-possible destination would. If the load of an instance, or the loads of its possible destinations,
-are not known, only room decides. The largest instance then goes first, to the host with most room
-(Graham's LPT rule, 1969).
+that no host should exceed. A destination that would exceed the ceiling is chosen only if every
+possible destination would. If the load of the instance or of its possible destinations is not
+known, the instance goes to the host with most room. With the largest instance first, this is
+Graham's LPT rule (1969).
 """
 
 import dataclasses
@@ -36,10 +37,10 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Number of moves that a search considers when hosts are emptied, even if one plan may have fewer.
-The moves beyond one plan are considered so that the first moves leave room for later moves. Raised,
-plans for many hosts take longer; lowered, the first moves take room that later moves need. Not
-measured."""
+"""Number of moves that the search for a plan may always find when hosts are emptied, even if the
+plan may have fewer moves. The further moves are found so that the first moves leave room for them.
+Raised, plans for many hosts take longer; lowered, the first moves take room that later moves need.
+Not measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of an instance size and a host in the integer program that empties
 hosts. The program is solved with each number in this order until all instances can leave. Raised,
@@ -55,23 +56,24 @@ NODES = 200
 take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to 50 nodes that
 programs of ten hosts need."""
 CHECKED = 20_000
-"""Maximum number of moves that are simulated to find needless moves in a plan. Each simulated move
-takes some 0.1 ms. A plan for which more moves would have to be simulated is not checked. Raised,
-large plans take longer; lowered, more large plans keep needless moves. Not measured."""
+"""Maximum number of moves that are simulated to find needless moves in a plan. A needless move is
+one without which all other moves are possible. Each simulated move takes some 0.1 ms. A plan that
+would need more simulated moves is not checked. Raised, large plans take longer; lowered, more large
+plans keep needless moves. Not measured."""
 ROUNDS = 6
 """Maximum number of end states that are tried to empty hosts. An end state gives each instance a
-host. If the moves to one end state cannot be made one after the other, the next end state is tried.
-If no end state can be reached, hosts are emptied only in part. Raised, more hosts are emptied where
-the other hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there.
-Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
+host. If the moves to one end state have no possible order, the next end state is tried. If no end
+state can be reached, hosts are emptied only in part. Raised, more hosts are emptied where the other
+hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there. Measured: with
+this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Way:
-    """A sequence of moves that empties hosts.
+    """A sequence of moves that empties draining hosts.
 
     moves : (instance, destination, text that is added to the reason of the move), in order
-    stays : number of instances that stay on the hosts to be emptied
+    stays : number of instances that stay on draining hosts
     """
 
     moves: list[tuple[int, int, str]]
@@ -107,8 +109,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Choose a destination for each instance on the draining hosts, which are emptied one after the
-    other. The destination is the host with which the imbalance becomes lowest."""
+    """Return moves that empty the draining hosts, one host after the other. The destination of each
+    instance is the host with which the combined imbalance becomes lowest."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -126,8 +128,8 @@ def _one_by_one(state: State, limits: Limits) -> _Way:
 
 
 def _in_turn(state: State) -> list[int]:
-    """Return the instances that have to leave their hosts, in the order in which their destinations
-    are chosen."""
+    """Return the instances that have to leave the draining hosts, in the order in which their
+    destinations are chosen."""
     problem, vms = state.problem, waiting(state)
     hosts = state.vm_host[vms]
     to_copy = np.bincount(hosts, problem.memory_mb[vms], len(problem.hosts))
@@ -140,8 +142,9 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
     """Choose a destination for an instance. Return (destination, text that is added to the reason
     of the move); None if no host may take the instance.
 
-    :param within: the model with one rule more: no host may exceed the overload ceiling
-    :param forced_within: the same model without the rules that may be relaxed when hosts are
+    :param within: the model of the state with one more rule: no host may exceed the overload
+        ceiling
+    :param forced_within: the model ``within`` without the rules that may be relaxed when hosts are
         emptied
     """
     if not state.problem.unweighed[vm]:
@@ -157,12 +160,12 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return a sequence of moves that leaves fewer instances on the hosts to be emptied than
-    ``way``; ``way`` itself if no such sequence is found.
+    """Return a sequence of moves that leaves fewer instances on the draining hosts than ``way``;
+    ``way`` itself if no such sequence is found.
 
-    Each step solves an integer program for some of the hosts. The program chooses which instances
-    move to these hosts and which instances of these hosts make room. All other instances keep their
-    destinations in this step.
+    Each step solves an integer program for some of the possible destinations. The program chooses
+    which instances move to these hosts, and which instances of these hosts make room. All other
+    instances keep their destinations in this step.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -212,10 +215,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the end state that leaves the fewest instances on the hosts to be emptied. If several
-    leave equally few, the end state with the least load above limits is returned. If these loads
-    are equal as well, the end state for which the least memory of other instances is copied is
-    returned. Return None if no end state was found in time."""
+    """Return the end state that leaves the fewest instances on the draining hosts; None if no end
+    state was found in time. Of equal end states, the one with the least load above limits is
+    chosen; then the one for which the least memory of instances on other hosts is copied."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -225,8 +227,8 @@ def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended
 
 def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
                 hosts: np.ndarray) -> assignment.Assignment:
-    """Return the assignment problem of the instances that leave and the instances that may make
-    room.
+    """Return the Assignment, the input of the integer program, with the instances that leave and
+    the instances that may make room.
 
     :param leaving: the instances that leave
     :param hosts: bool (H,), possible destinations, whose own instances may make room
@@ -239,10 +241,11 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
     """Change the destinations in ``places`` so that fewer instances stay, until no such change is
-    found. Each change chooses the destinations of the instances on some of the hosts together.
+    found. Each change chooses the destinations on some of the hosts together, by an integer
+    program.
 
     :param places: {instance: destination} of the instances that move; changed in place
-    :param forbidden: pairs of instance and host for which no order of moves was found
+    :param forbidden: pairs (instance, host) of moves for which no possible order was found
     :returns: True if it is proven that no other choice leaves fewer instances; False otherwise
     """
     in_turn, is_proven = _in_turn(state), False
@@ -276,12 +279,12 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return two lists: the moves that can be made one after the other, in this order, and the
-    moves that cannot be made.
+    """Return two lists: the moves in a possible order, and the moves that cannot be made.
 
-    The moves off the first host to be emptied are tried first, then the moves that make room, then
-    the other moves. If some moves cannot be made in this order, a second order is tried, in which
-    the moves that make room come first. The order with which more moves can be made is returned.
+    Two orders are tried. In the first order, the moves off the first draining host come first, then
+    the moves that make room, then the other moves. The second order is tried only if some moves
+    cannot be made in the first order. The moves that make room then come first. The order in which
+    more moves can be made is returned.
     """
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
@@ -306,8 +309,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without needless moves. A move of another instance to make room is needless
-    if all other moves are possible without it. Large plans (see :data:`CHECKED`) are returned
+    """Return the moves without needless moves. A move of an instance that makes room is needless if
+    all other moves are possible without this move. Large plans (see :data:`CHECKED`) are returned
     unchanged."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
@@ -321,7 +324,7 @@ def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]
 
 
 def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
-    """Return whether each move is feasible after the moves before it."""
+    """Return True if each move is feasible after the moves before it; False otherwise."""
     trial = state.copy()
     for vm, host in moves:
         if not trial.delta((vm, host)).feasible:
@@ -331,8 +334,8 @@ def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
 
 
 def by_room(state: State, vm: int) -> list[int]:
-    """Return the hosts to which an instance may go when its host is to be emptied, the least full
-    host first."""
+    """Return the hosts to which an instance on a draining host may go, the least full host
+    first."""
     hosts = np.flatnonzero(state.delta((vm, np.arange(len(state.problem.hosts))),
                                        model=state.model.for_emptying).feasible)
     return hosts[np.argsort(state.fill[hosts], kind='stable')].tolist()

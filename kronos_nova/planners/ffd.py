@@ -12,8 +12,8 @@ from kronos_nova.planners.base import StepRecorder
 class FirstFitDecreasing:
     """A planner that empties hosts, the least loaded host first. The instances of a host are moved
     in the order of their loads, the heaviest first. Each instance goes to the most loaded host that
-    may take it. A host that took an instance is not emptied later. A host that is empty or is being
-    emptied takes no instance."""
+    may take the instance. A host that took an instance is not emptied later. A host that is empty
+    or is being emptied takes no instance."""
 
     phase = PACK
 

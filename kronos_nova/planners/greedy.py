@@ -1,16 +1,16 @@
 """The planner ``greedy``, which makes the best single move again and again (steepest descent).
 
-The plan is the same as if every pair of an instance and a host were rated, but most pairs are not
-rated. A move lowers an imbalance only if it leaves the most loaded host of a policy (the top) or
-enters the least loaded host (the bottom). The gain of such a move is at most the gap between this
-host and the next host. So only instances on a top host and moves to a bottom host are considered.
-The exact gain of a move is computed only if the upper bound of its gain is above the best gain so
-far.
+The plan is the same as if all candidate moves were rated, but most candidate moves are not rated. A
+move lowers the imbalance of a policy only if the move leaves the most loaded host (the top) or
+enters the least loaded host (the bottom). The gain of such a move is at most the difference between
+the scores of this host and the next host. So only instances on a top host and moves to a bottom
+host are considered. The exact gain of a move is computed only if the upper bound of its gain is
+above the best gain so far.
 
-A policy may leave its highest and lowest hosts out of its imbalance. A move can bring the score of
-such a host into the range of the other hosts. The next host is then left out instead. So moves of
-left-out hosts are considered as well. The bound is then the gap between the first host that counts
-and the next host.
+A policy may leave its highest and lowest hosts out of its imbalance. If a move brings the score of
+a left-out host into the range of the other hosts, the next host is left out instead. So moves of
+left-out hosts are considered as well. The upper bound is then the difference between the scores of
+the first host that counts and the next host.
 """
 
 from collections.abc import Callable
@@ -29,11 +29,10 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
-"""Number of instances that the first step of a search rates for a move to a given host. The host is
-one of the least loaded hosts. Each further step rates four times as many instances. Raised, the
-first step takes longer; lowered, the search has more steps. Chosen because the first step mostly
-finds the best move, and because numpy saves no time with smaller arrays; not measured in a
-bench."""
+"""Number of instances that are rated in the first step of a search for a move to one of the least
+loaded hosts. Each further step rates four times as many instances. Raised, the first step takes
+longer; lowered, the search has more steps. Chosen because the first step mostly finds the best
+move, and because numpy saves no time with smaller arrays; not measured in a bench."""
 
 
 class Greedy:
@@ -51,9 +50,9 @@ class Greedy:
 
 
 class _Round:
-    """The search for the best single move. The moves are searched in classes: a class is all moves
-    off one of the most loaded hosts, or all moves to one of the least loaded hosts. The class with
-    the largest upper bound of the gain is searched first."""
+    """The search for the best single move. A class of moves is all moves off one of the most loaded
+    hosts, or all moves to one of the least loaded hosts. The class with the largest upper bound of
+    the gain is searched first."""
 
     def __init__(self, state: State, model: Model, smallest_first: np.ndarray):
         self.state, self.problem, self.vms = state, state.problem, smallest_first
@@ -72,13 +71,13 @@ class _Round:
         return self.search.found()
 
     def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
-        """Return {host: upper bound of the gain} for the most loaded hosts or for the least loaded
-        hosts. The upper bound is the most by which a move off, or onto, the host can lower the
-        combined imbalance.
+        """Return {host: upper bound of the gain}, for the most loaded hosts or for the least loaded
+        hosts. The upper bound is the most by which one move off the host, or to the host, can lower
+        the combined imbalance.
 
-        :param ends: for each policy, the most loaded hosts, or for each policy the least loaded
-            hosts
-        :param counting: for each policy, the hosts of ``ends`` that a move has to leave or enter
+        :param ends: for each policy, some hosts at one end of the scores, the outermost host first
+        :param counting: for each policy, those hosts of ``ends`` one of which a move has to leave
+            or enter, to lower the imbalance
         """
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
@@ -90,8 +89,8 @@ class _Round:
         return gaps
 
     def _classes(self) -> list[tuple[float, Callable[[int], None], int]]:
-        """Return (upper bound of the gain, function that adds the moves as candidates, host) for
-        every class of moves, the largest bound first."""
+        """Return a list of (upper bound of the gain, function that adds the moves as candidate
+        moves, host), one for each class of moves, the largest bound first."""
         lift = max(self.bottoms.values(), default=0.0)
         classes: list[tuple[float, Callable[[int], None], int]] = [
             (gap + lift, self._leaving, host) for host, gap in self.tops.items()]
@@ -100,17 +99,17 @@ class _Round:
 
     def _leaving(self, source: int) -> None:
         """Add the moves of the instances on ``source``, one of the most loaded hosts, to any host
-        as candidates."""
+        as candidate moves."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
         self.search.to_anywhere(vms)
 
     def _entering(self, host: int) -> None:
         """Add the moves of instances of other hosts to ``host``, one of the least loaded hosts, as
-        candidates.
+        candidate moves.
 
-        The instances are considered in the order in which ties are decided. The method returns
-        early once a move gains as much as the upper bound, because no later instance can then be
-        chosen.
+        Of moves with equal gains, the move of the first instance in ``vms`` is chosen. The method
+        adds the instances in this order, and returns once a gain reaches the upper bound. A later
+        instance could not be chosen any more.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

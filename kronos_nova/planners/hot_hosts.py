@@ -12,10 +12,10 @@ from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
 """Ratio of the summed load of a hot host's servers to the host's excess, below which no server is
-moved off. The excess is the load above the policy's limit for hot hosts. Raised, some hosts stay
-hot although moves would help a little; lowered, servers are moved off hosts that are hot for
-another reason than their servers. Chosen because less than a tenth of the excess is not worth a
-migration."""
+moved off the host. The excess is the load above the policy's limit for hot hosts. Raised, some
+hosts stay hot although moves would help a little; lowered, servers are moved off hosts that are hot
+for another reason than their servers. Chosen because it is not worth a migration to remove less
+than a tenth of the excess."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,8 +66,9 @@ def servers_share(state: State) -> np.ndarray:
 
 
 def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
-    """Return bool (H, P): true for hosts above their limit whose servers do not cause the excess.
-    All servers of such a host together have so little load that moving them would not help.
+    """Return bool (H, P): true for hosts above their limit whose excess is not caused by their
+    servers. All servers of such a host together have so little load (see :data:`LEAST_TOGETHER`)
+    that moving them would not help.
 
     :param excess: float64 (H, P), load of each host above its limit
     """
@@ -75,9 +76,9 @@ def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
 
 
 def uneven_excess(state: State) -> np.ndarray:
-    """Return float64 (H, P): for each policy above its threshold, the load of each host beyond the
-    permitted load. The permitted load is the lowest load of the available hosts plus the threshold.
-    The result is 0 in policies within their thresholds, and for hosts that are not available."""
+    """Return float64 (H, P): the load of each host above the permitted load. The permitted load in
+    a policy is the lowest load of all available hosts plus the threshold. The result is 0 for
+    policies within their thresholds, and for hosts that are not available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)
@@ -87,11 +88,10 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy would be within its threshold if the hosts in ``own`` did not
-    count.
+    """Return whether every policy would be within its threshold without the loads in ``own``.
 
-    :param own: bool (H, P), true for hosts whose excess is not caused by their servers, by
-        :func:`own_heat`
+    :param own: bool (H, P), true for hosts whose excess is not caused by their servers, as returned
+        by :func:`own_heat`
     """
     rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
     is_there = ~np.isnan(rest).all(axis=0)
@@ -103,8 +103,8 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 def instances_to_keep(state: State) -> np.ndarray:
     """Return bool (V,): true for instances that stay on their hosts because moving them does not
-    help. These are the instances on hosts that are above the permitted load, if the servers of the
-    host do not cause the excess in any policy."""
+    help. These are all instances on hosts above the permitted load (see :func:`uneven_excess`)
+    whose servers cause none of the excess, in any policy."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

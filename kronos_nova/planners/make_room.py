@@ -1,11 +1,12 @@
 """The planner that makes room for new servers, with the least memory to copy.
 
-The new servers are modelled as instances on imaginary, draining hosts. One integer program
-(:mod:`kronos_nova.model.assignment`) chooses the hosts of the new servers and the moves of other
-instances that make room. The order of the moves is found afterwards (:mod:`.order`). If the moves
-to the cheapest end state have no possible order, the program is solved again with several stages of
-moves. The moves of its solutions then have a possible order. If the program would be too large, the
-:mod:`evacuator <.evacuate>` chooses one host after the other.
+The new servers are modelled as instances on imaginary, draining hosts. An integer program
+(:mod:`kronos_nova.model.assignment`) chooses the hosts of the new servers, and the moves of other
+instances that make room. A possible order of the moves is found afterwards (:mod:`.order`).
+
+If the moves to the cheapest end state have no possible order, the program is solved again with
+several stages of moves. A move of a later stage can use room that an earlier stage freed. If the
+program finds no plan, the :mod:`evacuator <.evacuate>` chooses the hosts one after the other.
 """
 
 import numpy as np
@@ -21,10 +22,10 @@ from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 400, 2_000, 8_000
-"""Maximum numbers of pairs of an instance size and a host in the integer program that makes room.
-The room is for new servers. The program is solved with each number in this order until all new
-servers fit. Raised, more hosts are considered, and plans take longer; lowered, only the hosts with
-most free room are considered, and room is found less often. Not measured."""
+"""Maximum numbers of pairs of an instance size and a host in the integer program that makes room
+for new servers. The program is solved with each number in this order until all new servers fit.
+Raised, more hosts are considered, and plans take longer; lowered, only the hosts with most free
+room are considered, and room is found less often. Not measured."""
 GAP = 0.002
 """Relative gap, as a share of the cost, at which the integer program that makes room for new
 servers stops. Its solution costs at most this share more than the cheapest solution. Raised, plans
@@ -38,10 +39,10 @@ MOVE_MB = 64.0
 moves, of larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to make room on hosts. A
-solution places each new server in NUMA cells or resource providers of a host. The next solution is
-tried if Nova would choose other cells or providers. Raised, room is found more often where hosts
-are nearly full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds,
-one needed more than one solution."""
+solution chooses, for each new server, a host and its NUMA cells or resource providers. If Nova
+would choose other cells or providers of this host, the next solution is tried. Raised, room is
+found more often where hosts are nearly full, and plans take longer; lowered, room is found less
+often. Measured: of 60 clouds, one needed more than one solution."""
 ROUNDS = 1, 2, 3
 """Numbers of stages of moves in the integer program that makes room. A stage is a group of moves,
 and a move of a later stage can use room that an earlier stage freed. The program is solved with
@@ -50,8 +51,9 @@ a result takes longer; lowered, room is found less often. Not measured."""
 
 
 class RoomMaker:
-    """A planner that moves all instances off the draining hosts, or as many as possible if some
-    instances find no room on other hosts. The instances on draining hosts stand for new servers."""
+    """A planner that moves all instances off the draining hosts. The instances on draining hosts
+    stand for new servers. If some instances find no room on other hosts, as many instances as
+    possible are moved."""
 
     phase = EVACUATE
 
@@ -64,8 +66,8 @@ class RoomMaker:
             f'makes room on {state.problem.hosts[host]} for new servers'))
 
     def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves, in order, of the cheapest plan by which all instances leave the
-        draining hosts. Return None if no such plan is found."""
+        """Return the moves of the cheapest plan by which all instances leave the draining hosts, in
+        a possible order. Return None if no such plan is found."""
         problem = state.problem
         for pairs in PAIRS:
             hosts = assignment.roomiest(state, pairs) & problem.available
@@ -90,8 +92,8 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Move instances from the draining hosts to ``hosts`` where there is room without any other
-        move.
+        """Move instances from the draining hosts to those of ``hosts`` that have room without
+        further moves.
 
         :param hosts: bool (H,), hosts that the integer program leaves out
         :returns: (the state after these moves, the moves)
@@ -106,9 +108,9 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return (moves, whether any end state was found). The moves are in order, and lead to the
-        cheapest end state that can be reached by moves one after the other. The moves are None if
-        no end state can be reached in this way.
+        """Return (moves, whether the integer program found any end state). The moves lead to the
+        cheapest end state whose moves have a possible order, and are in this order. The moves are
+        None if no end state can be reached.
 
         :param rounds: number of stages of moves in the integer program
         """
@@ -130,9 +132,9 @@ class RoomMaker:
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
         """Return the moves to the cheapest end state, and {instance: parts of its destination}.
-        Parts of a host are, for example, its NUMA cells; the integer program chooses them. Moves of
-        existing servers come before the moves of new servers. Return None if no host is found for
-        some new server.
+        Parts of a host are, for example, its NUMA cells; the integer program chooses the parts for
+        each instance. Moves of existing servers come before the moves of new servers. Return None
+        if some new server finds no host.
 
         :param rounds: number of stages of moves in the integer program
         """
@@ -149,9 +151,10 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves with other destinations: each instance that makes room goes to the least
-    loaded possible host. The memory to copy is the same for all destinations. Hosts that an
-    instance leaves, and hosts that get new servers, are not used as destinations."""
+    """Return the moves with other destinations for the instances that make room. Each of these
+    instances goes to the least loaded possible host, because the memory to copy is the same for all
+    destinations. Hosts that any instance leaves, and hosts that get new servers, are not used as
+    destinations."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

@@ -1,9 +1,8 @@
-"""The search for an order of moves in which each move is possible, and for the dependencies between
-moves.
+"""The search for a possible order of moves, and for the dependencies between moves.
 
-Every rule has to hold after every single move. If two moves wait for each other's room, an instance
-is moved to a third host until there is room, as in the zero impact process move problem (Sirdey et
-al., RAIRO 2007).
+In a possible order, every rule holds after each move. If two moves wait for each other's room, an
+instance is moved to a third host until there is room, as in the zero impact process move problem
+(Sirdey et al., RAIRO 2007).
 """
 
 from collections.abc import Callable
@@ -20,9 +19,9 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Maximum number of hosts that are tried as an intermediate stop of an instance. The instance waits
-on such a host until its destination has room. Raised, the order of moves takes longer to find;
-lowered, fewer plans can be made one move after the other. Not measured."""
+"""Maximum number of third hosts that are tried for an instance. The instance waits on a third host
+until its destination has room. Raised, the order of moves takes longer to find; lowered, fewer
+plans can be made one move after the other. Not measured."""
 ASKED_FIRST = 32
 """Number of moves that are checked first to find a possible next move. The other moves are checked
 only if none of the first moves is possible. Raised, each check takes longer; lowered, a second
@@ -37,7 +36,8 @@ search takes 1 ms."""
 
 
 class Ordering:
-    """Moves that are made on a copy of a state, in an order in which every rule allows each move.
+    """The moves of a plan, made one after the other on a copy of a state. Every rule holds after
+    each move.
 
     state : the state after the moves in ``done``
     done : (instance, destination) of each move made, in order
@@ -45,12 +45,12 @@ class Ordering:
 
     def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
                  parts: Mapping[int, tuple[int, ...]] | None = None):
-        """
-        :param state: the state before the moves
+        """:param state: the state before the moves
         :param most: float64 (P,), limits of imbalances. A move that lifts an imbalance above its
             limit is made only when no other move is possible
-        :param parts: {instance: parts of its destination that a plan chose, such as NUMA cells}. A
-            move for which Nova would choose other parts is made only when no other move is possible
+        :param parts: {instance: parts of its destination that the plan chose, such as NUMA cells}.
+            If Nova would choose other parts for a move now, the move is made only when no other
+            move is possible
         """
         self.state, self.limits, self.most = state.copy(), limits, most
         self.parts = parts or {}
@@ -61,9 +61,9 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make, one at a time, the moves for which Nova chooses the same parts of the destination,
-        such as NUMA cells, as the plan. Stop when no such move is possible. Return the moves that
-        are left."""
+        """Make the moves for which Nova chooses the same parts of the destination as the plan.
+        Parts are, for example, NUMA cells. The moves are made one after the other, until no such
+        move is possible. Return the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -71,13 +71,13 @@ class Ordering:
         return [(int(vm), int(host)) for vm, host in waiting]
 
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
-        """Make ``moves`` (instance, destination), in the given order as far as possible.
+        """Make ``moves`` (instance, destination), in the given order if this is possible.
 
-        If none of the remaining moves is possible, other orders are tried first. If no other order
-        is found, an instance is moved to a third host until there is room.
+        If none of the remaining moves is possible, other orders are tried. If no other order is
+        found, an instance is moved to a third host until there is room.
 
-        Return True if all moves are made. Return False if no instance can be moved to a third host
-        to make room for the others, or if the budget leaves no move for this.
+        Return True if all moves are made. Return False if no instance can make room by a move to a
+        third host, or if the budget permits no such move.
         """
         waiting = every = np.array(moves, dtype=np.intp).reshape(-1, 2)
         begin, home = len(self.done), self.state.vm_host[every[:, 0]]
@@ -98,8 +98,8 @@ class Ordering:
         return True
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
-        """Undo the moves of ``moves`` that were made, and make all of ``moves`` in another order.
-        Return True if such an order was found. Otherwise change nothing and return False.
+        """Undo those of ``moves`` that were made, and make all of ``moves`` in another order.
+        Return True if a possible order was found. Otherwise change nothing and return False.
 
         :param home: intp (n,), hosts of the instances before the moves
         :param begin: number of moves in ``done`` that were made before the first of ``moves``
@@ -147,9 +147,9 @@ class Ordering:
 
     def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
         """Move one of the waiting instances to a third host, so that another waiting instance can
-        move. Hosts that are not the destination of a waiting move are tried first, the least full
-        of these hosts first. Return True if an instance was moved; False if no instance can be
-        moved so.
+        move. Hosts that are not the destination of a waiting move are tried first; of these, the
+        least full host is tried first. Return True if an instance was moved; False if no such move
+        is possible.
 
         :param vms, hosts: the waiting instances and their destinations
         """
@@ -167,12 +167,12 @@ class Ordering:
         return False
 
     def _park_one(self, vm: int, waiting: np.ndarray, wanted: np.ndarray) -> bool:
-        """Move an instance to a third host, so that one of the instances that wait for its present
-        host can move there. Return True if the instance was moved; False if that is not possible or
-        does not help.
+        """Move the instance ``vm`` to a third host, so that one of the instances ``waiting`` can
+        move to the present host of ``vm``. Return True if the instance was moved; False if no third
+        host is possible or no waiting instance could move then.
 
         :param vm: the instance to move to a third host
-        :param waiting: the instances that wait for its present host
+        :param waiting: the instances that wait for room on the present host of ``vm``
         :param wanted: destinations of all waiting moves
         """
         state = self.state
@@ -187,17 +187,16 @@ class Ordering:
 
 
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
-    """Search depth first for an order in which each move is possible.
+    """Search depth first for a possible order of moves.
 
-    Which moves are possible next depends only on the set of moves already made, and not on their
-    order. So no set is examined twice. A move to a host that is the destination of no other move
-    never makes another move impossible. Once such a move is possible, no other move is tried in its
-    place.
+    The possible next moves depend only on the set of moves already made, not on their order. So no
+    set is examined twice. If a move is the only one to its destination, it never makes another move
+    impossible. Once such a move is possible, no other move is tried in its place.
 
     :param state: the state before the moves; if an order is found, the function changes the state
         to the state after the moves
     :param moves: intp (n, 2), instances and their destinations, each instance once
-    :returns: the positions of the moves in this order; None if no order is found
+    :returns: the positions of the moves in a possible order; None if no order is found
     """
     vms, hosts = moves.T
     home, waits = state.vm_host[vms], np.ones(len(moves), dtype=bool)
@@ -231,20 +230,19 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """A search for a better order of a plan's moves. In a better order, there are fewer points at
-    which the combined imbalance is higher than at the start of the plan. So the plan can be stopped
-    at more points without harm.
+    """A search for an order in which a plan can be stopped after more of its moves without harm.
+    Stopping is harmful while the combined imbalance is higher than at the start of the plan.
 
-    A plan keeps its order if none of its moves lifts the combined imbalance above the value at the
-    start. Otherwise the move that leaves the lowest imbalance comes next. If every possible move
-    would exceed the value at the start, a sequence of moves comes next, after which the imbalance
-    is no longer above that value. No move of the sequence can be left out.
+    If no move of the plan lifts the combined imbalance above its value at the start, the plan keeps
+    its order. Otherwise, the next move is always the possible move after which the combined
+    imbalance is lowest. If every possible move would lift the combined imbalance above its value at
+    the start, a sequence of moves comes next that brings the combined imbalance back to this value
+    or below. The sequence has no needless move.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
-        """
-        :param before: the state before the plan. Every rule of its model has to hold after each
-            move
+        """:param before: the state before the plan, with a model whose rules have to hold after
+            each move
         :param steps: the moves of the plan
         """
         self._before, self._steps = before, steps
@@ -253,8 +251,8 @@ class Prefixes:
         self._most = before.combined() + TOLERANCE
 
     def order(self) -> list[int]:
-        """Return the positions of the steps in a better order. Return the present order if no
-        better order is found that every rule allows."""
+        """Return the positions of the steps in a better order; in the present order if no better
+        order is found."""
         present = list(range(len(self._steps)))
         worse = self._count_worse(present)
         other = self._sorted() if worse else None
@@ -266,8 +264,8 @@ class Prefixes:
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:
-        """Return the positions of the steps in another order; None if, at some point of this order,
-        no remaining move is possible."""
+        """Return the positions of the steps in another order; None if the search arrives at a state
+        in which no remaining move is possible."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:
@@ -282,8 +280,8 @@ class Prefixes:
 
     def joint_moves(self, order: Sequence[int]) -> list[int | None]:
         """Return, for each move in the given order, the number of its group; None for a move that
-        helps alone. The moves of a group help only together: between these moves, the combined
-        imbalance is higher than at the start of the plan."""
+        helps alone. The moves of a group help only together: until the last move of the group, the
+        combined imbalance is higher than at the start of the plan."""
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:
             was_above = is_above
@@ -298,8 +296,8 @@ class Prefixes:
 
     def _one(self, state: State, left: list[int]) -> list[int] | None:
         """Return a list with the position of one move: the possible move after which the combined
-        imbalance is lowest. Return None if, after every possible move, the imbalance would be
-        higher than at the start of the plan.
+        imbalance is lowest. Return None if every possible move would lift the combined imbalance
+        above its value at the start of the plan.
 
         :param left: positions of the moves that are not made yet
         """
@@ -310,8 +308,8 @@ class Prefixes:
         return None
 
     def _ends(self, state: State, left: list[int]) -> tuple[list[int], np.ndarray]:
-        """Return two results for the moves ``left``: the positions of the moves that are possible
-        now, and the combined imbalance after each of these moves."""
+        """Return two results: the positions of those moves in ``left`` that are possible now, and
+        float64 (n,), the combined imbalance after each of these moves."""
         here = [n for n in left if state.vm_host[self._vms[n]] == self._steps[n].source]
         delta = state.delta((self._vms[here], self._hosts[here]))
         feasible = np.flatnonzero(delta.feasible)
@@ -321,10 +319,10 @@ class Prefixes:
         return delta.imbalances @ self._before.problem.policy_weights
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
-        """Return the positions of moves after which the imbalance is again no higher than at the
-        start of the plan. The next move is always the move with the lowest imbalance after it.
-        Needless moves are left out. Return an empty list if, at some point, no remaining move is
-        possible.
+        """Return the positions of moves that bring the combined imbalance back to its value at the
+        start of the plan or below. The next move is always the one after which the combined
+        imbalance is lowest. Needless moves are left out. Return an empty list if a state is reached
+        in which no remaining move is possible.
 
         :param left: positions of the moves that are not made yet
         """
@@ -340,7 +338,7 @@ class Prefixes:
 
     def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
         """Return the sequence without needless moves. A move is needless if, without this move, the
-        imbalance after the sequence is still no higher than at the start of the plan."""
+        combined imbalance after the sequence is still no higher than at the start of the plan."""
         for position in list(sequence[:-1]):
             fewer = [n for n in sequence if n != position]
             if self._leads_back(state.copy(), fewer):
@@ -357,8 +355,8 @@ class Prefixes:
 
 
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
-    """Make ``moves`` on a state. Return the moves as steps, whose reasons describe the effect of
-    each move.
+    """Make ``moves`` on a state, and return the moves as steps. The reason of each step describes
+    the effect of the move.
 
     :param why: function that returns the purpose of a move, given the host that the instance leaves
     """
@@ -372,12 +370,11 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return, for each move of a plan, the positions of the earlier moves that must end before the
     move starts.
 
-    A move waits for the last earlier move of its own instance. A move also waits for the last
-    earlier move of an instance that must not be moved at the same time. In addition, a move waits
-    for earlier departures if its destination lacks room: without departures, the destination could
-    not hold all instances that arrive up to this move. The departures are the moves off the
-    destination, and off the hosts that share room with the destination. So no host ever holds more
-    instances than in the given order, whichever move ends first.
+    A move waits for the last earlier move of its own instance, and for the last earlier move of
+    each instance that must not be moved at the same time. A move also waits for departures if its
+    destination lacks room for all instances that arrive up to this move. Departures are the earlier
+    moves off the destination, and off hosts that share room with the destination. So no host ever
+    holds more instances than in the given order, whichever move ends first.
 
     :param before: the state before the plan
     """

@@ -1,5 +1,6 @@
 """The planner ``pack``, which frees as many hosts as the budget of moves permits. The problem is
-vector bin packing with a price on migrations, as in BalCon (FGCS 2023)."""
+vector bin packing in which moves have a price, as in BalCon (FGCS 2023). The *usable room* of a
+host is its free room in the proportions in which the instances without a host need room."""
 
 from collections.abc import Iterator
 
@@ -19,14 +20,14 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that are made to find a host for one instance when hosts are emptied.
-After a swap, the free room of the hosts fits the needs of instances better. Raised, plans take
-longer where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of attempts to find a host for one instance when hosts are emptied. Before each
+further attempt, a swap makes more of the free room usable for the instances to be placed. Raised,
+plans take longer where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Pairs of two parameters (no unit) of a search that empties hosts, used one pair after the other.
-The first parameter is the price of a move, as a fraction of a host's room. A swap is made only if
-the room that it makes usable is more than the price of its moves. The second parameter is a number
-of hosts. When this number of hosts could not be emptied, the next pair is used. With the price
+"""Pairs of two parameters (no unit) of a search that empties hosts. The pairs are used one after
+the other. The first parameter is the price of a move, as a fraction of a host's room. A swap is
+made only if it makes more room usable than the price of its moves. The second parameter is a number
+of hosts. Once this number of hosts could not be emptied, the next pair is used. With the price
 raised, plans have fewer moves and free fewer hosts; lowered, plans have more moves and free more
 hosts. With the number of hosts raised, plans take longer; lowered, plans free fewer hosts. Not
 measured separately."""
@@ -34,34 +35,39 @@ MOVE_MB = 4096
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""
 EFFORT = 6e8
-"""Maximum number of pairs of an instance and a host that are rated for one plan that empties hosts.
-Raised, plans for large clusters take longer; lowered, plans for large clusters free fewer hosts.
-Not measured."""
+"""Maximum number of pairs of bundles that are rated for one plan that empties hosts. A bundle is
+several instances of one size on one host; a swap exchanges a pair of bundles. Raised, plans for
+large clusters take longer; lowered, plans for large clusters free fewer hosts. Not measured."""
 EXACT_PAIRS = 5000
-"""Largest number of pairs of an instance and a host with which an integer program empties hosts.
-The program chooses the hosts to be emptied. Raised, more clusters get the best plan, and plans take
-longer; lowered, fewer clusters get the best plan. Not measured."""
+"""Largest number of pairs of an instance and a host for which an integer program chooses the hosts
+to be emptied. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
+clusters get the best plan. Not measured."""
 NODES = 30
 """Maximum number of branch-and-bound nodes of the integer program that chooses the hosts to be
 emptied. The program is used for small clusters, and each node takes some 40 ms. Raised, plans take
 longer; lowered, fewer plans are the best possible ones. Not measured."""
 GAP = 1e-4
 """Share of the best possible value by which a solution of the integer program may be worse. The
-program chooses the hosts to be emptied in small clusters. Raised, plans take less time and copy
-more memory; lowered, plans take longer and copy less memory. Not measured."""
+program chooses the hosts to be emptied in small clusters. The value is the number of freed hosts
+and, much less, the memory to copy. Raised, plans take less time and copy more memory; lowered,
+plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights [0, 1] of the number of moves in the choice of the next host to empty. The memory to copy
-has the remaining weight. One search is made with each of these weights. Raised, hosts with few
-instances are emptied first, which suits plans with few moves; lowered, hosts with little memory to
-copy are emptied first. Not measured."""
+"""Weights, from 0 to 1, of the number of moves in the choice of the next host to empty. The memory
+to copy has the remaining weight. One search is made with each of the three weights. Raised, hosts
+with few instances are emptied first, which suits plans with few moves; lowered, hosts with little
+memory to copy are emptied first. Not measured."""
 
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host where the
-    least usable room is lost. Usable room is free room in the proportions in which instances need
-    it. If an instance fits on no host, full hosts swap instances until one of these hosts has room.
-    Several searches take the hosts in different orders. The end state that frees the most hosts is
-    chosen; of equal end states, the one with the lowest cost."""
+    least usable room is lost. Usable room is free room in the proportions in which the instances to
+    be placed need room. If an instance fits on no host, full hosts swap instances until one of
+    these hosts has room.
+
+    Several searches empty the hosts in different orders. The end state that frees the most hosts is
+    chosen; of equal end states, the one with the lowest cost. The cost of a move is the memory of
+    the instance plus :data:`MOVE_MB`.
+    """
 
     phase = PACK
 
@@ -89,9 +95,9 @@ class Pack:
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the moves to the best end state, computed by an integer program; yield nothing if the
-    cluster is too large. The best end state frees the most hosts; of equal end states, it is the
-    one with the lowest cost.
+    """Yield the moves to the best end state, found by an integer program; yield nothing if the
+    cluster is too large or no end state is found. The best end state frees the most hosts; of equal
+    end states, it has the lowest cost.
 
     :param freed: number of hosts that a known plan frees
     """
@@ -113,7 +119,8 @@ def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return (minus the number of freed hosts, cost of the moves). A smaller rating is better."""
+    """Return the rating of moves: (minus the number of freed hosts, cost of the moves in MiB). A
+    smaller rating is better."""
     memory = state.problem.memory_mb
     return -len(_freed(state, moves)), sum(int(memory[vm]) + MOVE_MB for vm, _ in moves)
 
@@ -128,8 +135,8 @@ def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
-    """Return end states that the budget permits, each as a list of moves. The order of the moves in
-    a list is likely to be possible."""
+    """Return end states that the budget permits, each as a list of moves. Each list is in an order
+    that is likely to be a possible order."""
     if not len(space.vms):
         return []
     found, rated = [], 0
@@ -176,8 +183,8 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """Return True if it is certain that no further host can be freed; False otherwise. This is
-        certain if the instances would not fit on fewer hosts even if instances could be divided."""
+        """True if it is certain that no further host can be freed; False otherwise. This is certain
+        if the instances would not fit on fewer hosts even if instances could be divided."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -189,10 +196,10 @@ class Emptying:
         return self.rated >= self.effort or self.limits.is_over
 
     def _next(self, given_up: set[int]) -> int | None:
-        """Return the host that costs least to empty; None if no host can be emptied. A host can be
-        emptied only if the budget and the room of the other hosts permit it.
+        """Return the host that costs least to empty; None if no host can be emptied. To empty a
+        host, the budget must permit the moves, and the other hosts must have enough free room.
 
-        :param given_up: hosts that could not be emptied, which are left out
+        :param given_up: hosts that could not be emptied before, which are left out
         """
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
@@ -248,9 +255,12 @@ class Emptying:
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
         """Put an instance on the host where the least usable room is lost. Usable room is free room
-        in the proportions in which instances need it. If the instance fits on no host, make room
-        for the instance by a swap. If no swap makes room, make swaps that make more room usable,
-        and try again. Return True if the instance was put on a host; False otherwise."""
+        in the proportions in which the instances to be placed need room.
+
+        If the instance fits on no host, make room for the instance by a swap. If no swap makes
+        enough room, make another swap that makes more room usable, and try again. Return True if
+        the instance was put on a host; False otherwise.
+        """
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True
@@ -259,10 +269,13 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on a host that has room for it. The original host of the instance is
-        preferred, then the host on which the least usable room is lost. Usable room is free room in
-        the proportions in which instances need it. Of equal hosts, the fullest is chosen. Return
-        True if the instance was put on a host; False if no host has room."""
+        """Put an instance on a host that has room for the instance. Return True if the instance was
+        put on a host; False if no host has room.
+
+        The original host of the instance is preferred, then the host on which the least usable room
+        is lost. Usable room is free room in the proportions in which the instances to be placed
+        need room. Of equal hosts, the fullest host is chosen.
+        """
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):
@@ -276,9 +289,9 @@ class Emptying:
         return True
 
     def _moves(self) -> list[tuple[int, int]]:
-        """Return the moves in order. The moves between hosts that stay in use come first, while
-        there is most room; then the moves that empty hosts. In each of these two parts, the largest
-        instances come first."""
+        """Return the moves in an order that is likely to be possible. The moves off hosts that stay
+        in use come first, while there is most room; then the moves off the emptied hosts. In each
+        of these two parts, the largest instances come first."""
         packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)

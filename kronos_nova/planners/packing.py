@@ -1,5 +1,5 @@
-"""An assignment of instances to hosts, with the room that is left on each host. Some instances may
-have no host for a time."""
+"""An assignment of instances to hosts, with the free room of each host. Some instances may have no
+host for a time."""
 
 import copy
 
@@ -16,10 +16,10 @@ class Packing:
     the moves is found later.
 
     place : intp (v,), host of each instance; NOWHERE if the instance has no host
-    free : float64 (h, c), room left on each host, as a fraction of the room of the largest host
-    size : float64 (v, c), sizes of instances in the same unit
+    free : float64 (h, c), free room of each host, as a fraction of the room of the largest host
+    size : float64 (v, c), size of each instance, in the same unit as ``free``
     is_open : bool (h,), true for hosts that have instances and may take more
-    may_empty : bool (h,), true for hosts all of whose instances may be moved
+    may_empty : bool (h,), true for hosts that have instances, all of which may be moved
     alike : intp (v,), a number that is equal for instances of the same size
     """
 
@@ -35,8 +35,8 @@ class Packing:
         self.alike = equal_rows(np.round(self.size, 9))
 
     def copy(self) -> 'Packing':
-        """Return a copy whose assignments can be changed independently of the original. Both have
-        the same search space."""
+        """Return a copy whose assignment can be changed without a change of the original. The copy
+        has the same search space."""
         other = copy.copy(self)
         other.place, other.free, other.is_open = (
             self.place.copy(), self.free.copy(), self.is_open.copy())
@@ -57,8 +57,8 @@ class Packing:
         self.place[vm] = host
 
     def has_room(self, vm: int) -> np.ndarray:
-        """Return bool (h,): true for open hosts that have room for the instance and may take it.
-        The instance must not be on any host at the time of the call."""
+        """Return bool (h,): true for open hosts that have room for the instance and may take the
+        instance. The instance must not be on any host at the time of the call."""
         room = (self.free + TOLERANCE >= self.size[vm]).all(axis=1) & self.is_open
         return room & self.allows_host(vm)
 
@@ -80,8 +80,8 @@ class Packing:
 
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return free room and sizes, with only one of each set of equal columns. A policy on an
-    allocated resource, for example, has the same column as the resource."""
+    """Return (free room, sizes) without repeated columns: of equal columns, only the first is kept.
+    A policy on an allocated resource, for example, has the same column as the resource."""
     rounded = np.round(np.vstack([free, size]), 12)
     first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])
     return free[:, first], size[:, first]

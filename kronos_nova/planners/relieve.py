@@ -1,8 +1,9 @@
 """The planner that relieves hosts whose load is above a limit that a policy sets.
 
-The choice of the instances that leave a host is a minimum knapsack problem with one constraint for
-each policy. This problem is solved by branch and bound, the most promising branch first. The bound
-is the cost if instances could be divided (Dantzig 1957).
+The instances that leave a host are to have the least memory, and have to remove enough load in each
+policy. This is a minimum knapsack problem with one constraint for each policy. A branch and bound
+search solves this problem, the most promising branch first. The lower bound of a branch is the
+memory to copy if instances could be divided (Dantzig 1957).
 """
 
 import functools
@@ -26,16 +27,17 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of sets of instances that are tried to relieve one hot host. The sets that need
-least memory to copy are tried first. Raised, plans for hosts with many small instances take longer;
-lowered, the best set is missed more often. Chosen because this number suffices to prove which three
-of a hundred instances are best, and most hosts need no more."""
+"""Maximum number of branches that are examined to relieve one hot host. A branch is a decision, for
+each of the first instances of the host, whether the instance leaves. The branch that needs least
+memory to copy is examined first. Raised, plans for hosts with many small instances take longer;
+lowered, the best instances are missed more often. Chosen because this number suffices to prove
+which three of a hundred instances are best, and most hosts need no more."""
 
 
 EXACT_PAIRS = 5000
-"""Largest number of pairs of an instance and a host with which an integer program relieves hot
-hosts. The program relieves all hot hosts together. Raised, more clusters get the best plan, and
-plans take longer; lowered, fewer clusters get the best plan. Not measured."""
+"""Largest number of pairs of an instance and a host for which an integer program relieves all hot
+hosts together. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
+clusters get the best plan. Not measured."""
 NODES = 20
 """Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
 plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
@@ -46,23 +48,22 @@ longer. Chosen small because the memory to copy is a small part of the value."""
 
 
 class Relieve:
-    """A planner that relieves one hot host after the other, the hottest first. From each host it
-    moves the set of instances with the least memory that brings the host to its target load. The
-    destinations stay at or below their target loads.
+    """A planner that relieves one hot host after the other, the hottest first. From each hot host,
+    the planner moves the instances with the least memory that bring the host to its target load.
+    The destinations stay at or below their target loads.
 
-    If the target load cannot be reached, the host is brought to the limit above which it is hot. If
-    this limit cannot be reached either, as many of its instances are moved as other hosts can take.
-    In small clusters, a second plan relieves all hot hosts together and may move other instances to
-    make room. The better of the two plans is returned.
+    If a host cannot reach its target load, the host is brought to the limit above which it is hot.
+    If the host cannot reach this limit either, instances are moved as long as other hosts can take
+    them. In small clusters, a second plan relieves all hot hosts together, and may move other
+    instances to make room. The better of the two plans is returned.
     """
 
     phase = RELIEVE
 
     def __init__(self, marks: Marks, least_part: float = 0.0):
-        """
-        :param marks: the limits and target loads of the policies
-        :param least_part: smallest fraction that each move must remove, of the load by which the
-            host exceeds its target
+        """:param marks: the limits and target loads of the policies
+        :param least_part: load that an instance must have to be moved, as a fraction of the load by
+            which the host exceeds its target
         """
         self._marks, self._least_part = marks, least_part
 
@@ -108,10 +109,13 @@ class Relieve:
 
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves of a plan that relieves all hot hosts together. The plan brings the most
-        hosts to their targets. Of equal plans, the one with the most hosts at or below their limits
-        is chosen, then the one that copies the least memory. Return None if the cluster is too
-        large, or if the moves cannot be made one after the other.
+        """Return the moves of a plan that relieves all hot hosts together, in a possible order.
+        Return None if the cluster is too large, if a host is hot only because of single instances,
+        or if the moves have no possible order.
+
+        The plan brings the most hosts to their target loads. Of equal plans, the plan with the most
+        hosts at or below their limits and the least load above the limits is chosen, then the plan
+        that copies the least memory.
 
         :param hot: {host: search for the instances that leave the host} for each hot host
         """
@@ -149,8 +153,8 @@ class Relieve:
     def _hottest_first(self, state: State) -> list[int]:
         """Return the hosts that are hot in ``state``, the hottest first.
 
-        The callers pass the state before any move. So a host that becomes hot by the moves of a
-        plan is not relieved by the same plan. Otherwise a server that is too large for every host
+        The callers pass the state before the plan. So a host that becomes hot by the moves of a
+        plan is not relieved by the same plan. If it were, a server that is too large for every host
         would be moved again and again.
         """
         hot = self._marks.hot(state)
@@ -213,10 +217,12 @@ class _Host:
         return found or self._as_far_as_possible(excess)
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
-        """Return the moves with the least memory that remove the excess; None if no such moves were
-        found. The search decides for one instance after the other whether the instance leaves or
-        stays. A branch is a set of decisions made so far. The search always continues with the
-        branch that has the smallest lower bound of the memory.
+        """Return the moves that remove the excess with the least memory; None if no such moves were
+        found.
+
+        The search decides for one instance after the other whether the instance leaves or stays. A
+        branch is a set of decisions made so far. The branch with the smallest lower bound of the
+        memory to copy is always examined next.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """
@@ -245,8 +251,8 @@ class _Host:
         return None
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
-        """Return the instances in order. Instances that remove the most load for their memory come
-        first.
+        """Return the instances in ``vms``, sorted by the load that they remove for their memory,
+        the largest first.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """
@@ -255,8 +261,9 @@ class _Host:
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Return moves of single instances. The moves end when the excess is removed or no further
-        instance has a possible destination.
+        """Return moves of single instances that remove as much of the excess as possible. There are
+        no further moves once the excess is removed, the budget is used up, or no instance has a
+        possible destination.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """
@@ -277,7 +284,7 @@ class _Host:
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
         """Return a move (instance, destination) for each of the instances, the heaviest instance
         first; None if an instance has no possible destination. The destination is the host that is
-        furthest below its targets after the move."""
+        furthest below its target loads after the move."""
         moves = []
         for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
             place = self._place(vm)
@@ -293,8 +300,8 @@ class _Host:
             self.state.move(vm, self.host)
 
     def _place(self, vm: int) -> int | None:
-        """Return the possible destination that is furthest below its targets after the move of the
-        instance; None if there is no possible destination."""
+        """Return the possible destination that is furthest below its target loads after the move of
+        the instance; None if there is no possible destination."""
         state, problem, target = self.state, self.state.problem, self.marks.target
         hosts = np.arange(len(problem.hosts))
         after = state.scores + problem.weights[vm] * problem.host_scale
@@ -306,17 +313,17 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function of (first instance, load to remove) that returns a lower bound of the
-    memory to copy. The bound treats the first instance and all later instances as if they could be
-    divided.
+    """Return a function of (position, load to remove) that returns a lower bound of the memory to
+    copy. Only the instances from this position on may leave. The bound treats these instances as if
+    they could be divided.
 
     :param gain: float64 (n, P), load that each instance removes
     :param cost: float64 (n,), memory of each instance
     """
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Return the cumulative sums of gains and of costs. The instance with the least cost for
-        its gain comes first."""
+        """Return two arrays: the cumulative sums of gains, and those of costs. The instance with
+        the least cost for its gain comes first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
         return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]

@@ -1,17 +1,16 @@
-"""The planner that makes hosts less likely to become full: steepest descent on the expected number
-of full hosts.
+"""The planner that makes hosts less likely to become full, by the best single move again and again
+(steepest descent). The *risk* is the expected number of full hosts.
 
-Loads change quickly. A measured load shows too late that a host is full for five minutes. The
-likely load ``μ`` of each host and the variance ``V`` of its load are known; both are sums over its
-instances. A load of any distribution is above a limit ``m`` for at most the fraction
-``V / (V + (m - μ)²)`` of the time (Cantelli's inequality). Only a load with two values reaches this
-bound. The square of the bound fits real servers to a factor of two, on days of PlanetLab, although
-their bursts are not normally distributed. The planner uses the square as the probability that a
-host is full.
+Loads change quickly, so that a move often comes too late once a measured load is high. The planner
+uses the likely load ``μ`` of each host and the variance ``V`` of this load. Both are sums over the
+instances of the host. The load is above a limit ``m`` for at most the fraction
+``V / (V + (m - μ)²)`` of the time, whatever its distribution (Cantelli's inequality). Real loads
+reach the limit less often than this bound. The planner uses the square of the bound as the
+probability that a host is full. On days of PlanetLab, the square is right to a factor of two.
 
-If ``μ`` is above the limit, 1 plus the excess is used instead, so that less load is better above
-the limit as well. No move makes its destination full and fuller than its source. Otherwise, if all
-hosts are nearly full, the plan with the least risk would leave a few very full hosts.
+If ``μ`` is above the limit, the planner uses 1 plus the excess instead. So less load is better
+above the limit as well. No move makes its destination both full and fuller than its source. Without
+this rule, a plan for hosts that are all nearly full would leave a few very full hosts.
 """
 
 from collections.abc import Callable
@@ -33,26 +32,27 @@ LEAST_VARIANCE = 1e-4
 Raised, more hosts count as likely to become full; lowered, predicted loads count as exact. Chosen
 because loads are never known to better than a hundredth of a host; not measured."""
 SOURCES = 32
-"""Maximum number of hosts from which moves are searched, those most likely to become full. Raised,
-a plan takes longer; lowered, plans have fewer moves. Chosen above the default number of moves of a
-plan; not measured."""
+"""Maximum number of hosts off which moves are searched. The hosts that are most likely to become
+full are chosen. Raised, a plan takes longer; lowered, plans have fewer moves. Chosen above the
+default number of moves of a plan; not measured."""
 DESTINATIONS = 64
-"""Maximum number of hosts to which moves are searched, those least likely to become full. Raised, a
-plan takes longer; lowered, constraints more often exclude all destinations of an instance. Not
-measured."""
+"""Maximum number of hosts to which moves are searched. The hosts that are least likely to become
+full are chosen. Raised, a plan takes longer; lowered, constraints more often exclude all
+destinations of an instance. Not measured."""
 FREE = 1e-6
-"""Lower bound of a move's cost (no unit) when moves are rated. The rating is the gain of the move
-divided by its cost. Gain and cost are numbers of expected full hosts. Raised, moves of low cost are
-compared by their gains alone; lowered to 0, moves without a cost cannot be compared. Chosen far
-below the cost of any migration."""
+"""Lower bound of a move's price (no unit) when moves are rated. The rating is the gain of the move
+divided by its price. Gain and price are in expected full hosts. Raised, moves of low price are
+compared by their gains alone; lowered to 0, moves without a price cannot be compared. Chosen far
+below the price of any migration."""
 AT_ONCE = 256
-"""Number of moves that one call checks against the constraints, the best moves first. Raised, a
-call takes longer; lowered, more calls are made. Not measured."""
+"""Number of candidate moves that are checked against the constraints in one call, the best moves
+first. Raised, a call takes longer; lowered, more calls are made. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (...): the expected fraction of the time for which a host is above
-    :data:`HOT_SCORE`. If the likely load is above this limit, the result is 1 plus the excess.
+    """Return float64 (...): the probability that a host is full. A host is full if its load is
+    above :data:`HOT_SCORE`. If the likely load is above this limit, the result is 1 plus the
+    excess.
 
     :param scores: likely loads
     :param variances: variances of the loads
@@ -85,17 +85,17 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """A planner that lowers the risk by one move after the other. The risk is the expected number
-    of full hosts. Each move is the one that lowers the risk most relative to the price of the move.
-    The plan ends when no move lowers the risk by more than the price of the move. Each instance is
-    moved at most once.
+    """A planner that lowers the risk by one move after the other. The *risk* is the expected number
+    of full hosts. The *price* of a move is the least decrease of the risk for which the move is
+    made.
 
-    Gains are compared relative to prices, so that the few moves that gain far more than they cost
-    come first. If two instances relieve a host about equally, the smaller instance is moved.
+    Each step makes the move with the largest ratio of gain to price. So the few moves that gain far
+    more than their price come first. If two instances relieve a host about equally, the smaller
+    instance is moved. Each instance is moved at most once. The plan ends when no move lowers the
+    risk by more than the price of the move.
 
-    :param copy_prices: function of instances (n,) that returns float64 (n,), the least decrease of
-        the risk for which each instance is moved. If the model has a higher price for a move, the
-        price of the model is used
+    :param copy_prices: function of instances (n,) that returns float64 (n,), the price of moving
+        each instance. If the model has a higher price for a move, the price of the model is used
     """
 
     phase = RELIEVE
@@ -115,8 +115,8 @@ class LowerRisk:
 
 
 class _Round:
-    """The search for the one move that lowers the risk most relative to the price of the move. The
-    risk is the expected number of full hosts."""
+    """The search for the one move with the largest ratio of gain to price. The gain is the decrease
+    of the risk (expected number of full hosts) minus the price of the move."""
 
     def __init__(self, state: State, model: Model,
                  copy_prices: Callable[[np.ndarray], np.ndarray]):
@@ -157,9 +157,8 @@ class _Round:
         return None
 
     def _makes_full(self) -> np.ndarray:
-        """Return bool (instances, destinations, in this order): true where the destination would be
-        full after the move, and fuller than the source is now. Such a move would make the loads
-        less even."""
+        """Return bool (instances, destinations): true where the destination would be full after the
+        move, and fuller than the source is now. Such a move would make the loads less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)
@@ -167,8 +166,8 @@ class _Round:
 
     def _gains(self) -> np.ndarray:
         """Return float64 (instances, destinations): the decrease of the risk by the move of each
-        instance to each destination, minus the price of the move. The unit of risk and price is one
-        expected full host."""
+        instance to each destination, minus the price of the move. The unit is one expected full
+        host."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
@@ -177,8 +176,8 @@ class _Round:
         return relieved[:, None] - burdened - self._prices(rows, columns)
 
     def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return float64 (...): the price of each move, in expected full hosts. The effect of the
-        move on soft groups is not included.
+        """Return float64 (...): the price of each move, in expected full hosts, without penalties
+        for soft server groups.
 
         :param rows, columns: positions of the instances and of the destinations
         """

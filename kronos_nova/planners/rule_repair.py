@@ -2,7 +2,8 @@
 
 The method is heuristic repair: each move reduces the violations, as in
 :mod:`kronos_nova.planners.affinity`. If violations remain in a small cluster, an integer program
-also moves other instances to make room.
+also moves other instances to make room. A violated rule that states a preference has a *penalty*,
+which is added to the combined imbalance when plans are compared.
 """
 
 import dataclasses
@@ -24,9 +25,9 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Number of instances whose moves are rated in one step, to fulfil rules that state preferences. No
-further step is made after a useful move is found. Raised, a step takes longer even if one of its
-first instances has a useful move; lowered, more steps are made. Chosen because a step takes some
+"""Number of instances whose moves are rated in one step, to repair violations of preferences. The
+steps end when a useful move is found. Raised, a step takes longer even if one of its first
+instances has a useful move; lowered, more steps are made. Chosen because a step takes some
 milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
@@ -39,24 +40,23 @@ ROUNDS = (1, 2)
 """Numbers of stages of moves in the integer program that repairs rules. A stage is a group of
 moves, and a move of the second stage can use room that the first stage freed. The program is solved
 with each number in this order until all its moves can be made. Raised, a plan is found more often
-where hosts are full; lowered, a search without a result ends sooner. Not measured."""
+where hosts are full; lowered, a search that finds no plan ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Limits of the integer program that repairs rules: a share of the least possible cost, and a
-number of nodes. A solution may be more expensive by this share. The number of branch-and-bound
-nodes is divided by the number of stages of moves. Nearly all of the cost is that of violated rules.
-With the share raised, plans copy more memory; lowered, plans take longer. With the number of nodes
-raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen so that other
-values change no plan in the clouds of the tests."""
+"""Two limits of the integer program that repairs rules: a share of the cost, and a number of
+branch-and-bound nodes. A solution costs at most this share more than the cheapest solution. Nearly
+all of the cost is that of violated rules. The number of nodes is divided by the number of stages of
+moves (:data:`ROUNDS`). With the share raised, plans copy more memory; lowered, plans take longer.
+With the number of nodes raised, plans take longer; lowered, fewer plans are the best possible ones.
+Chosen so that other values change no plan in the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 
 class RuleRepair:
     """A planner that repairs violations of operators' rules. Violations of rules that must hold are
-    repaired first. Violations of rules that should hold (preferences) are repaired if the repair
-    pays. A repair pays if the cost of the violation is more than the prices of the moves plus the
-    increase of the combined imbalance.
+    repaired first. A violation of a preference, a rule that should hold, is repaired only if its
+    penalty is more than the prices of the moves plus the increase of the combined imbalance.
 
     :param should: whether violations of preferences are repaired
     :param most: maximum number of moves; 0 for as many as the limits permit
@@ -95,11 +95,13 @@ class RuleRepair:
 
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
-    """Return the better of two plans: the plan after which fewer rules are violated. If equally
-    many rules are violated, return the plan with the lower cost. In this case, ``others`` is
-    returned only if it lifts no imbalance above both its threshold and its present value.
+    """Return the better of two plans: the plan after which fewer rules are violated.
 
-    :param should: whether costs are compared
+    If equally many rules are violated, costs decide. The plan ``others`` is then returned only if
+    its cost is lower and it lifts no imbalance above both its threshold and its present value.
+
+    :param should: whether costs are compared; if False, ``moves`` is returned for equally many
+        violations
     """
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
@@ -113,8 +115,8 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
 
 
 def _cost(state: State) -> float:
-    """Return the combined imbalance, plus the cost of violated preferences, plus the prices of
-    copying all moved instances."""
+    """Return the cost of a state: the combined imbalance, plus the penalties of violated
+    preferences, plus the prices of copying all moved instances."""
     preferences, vms = state.model.prices.preferences, np.arange(len(state.problem.vms))
     wishes = 0.0 if preferences is None else float(preferences.at(vms, state.vm_host).sum())
     return state.combined() + wishes + float(state.model.prices.of_copies(
@@ -170,8 +172,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Return True if a movable instance violates a rule that must hold, or a preference whose cost
-    would be lower on another host. Return False otherwise.
+    """Return True if a move could repair a violation: a movable instance violates a rule that must
+    hold, or has a lower penalty for preferences on another host. Return False otherwise.
 
     :param should: whether preferences count
     """
@@ -179,9 +181,9 @@ def is_due(state: State, should: bool) -> bool:
 
 
 def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays: the movable instances that violate a rule, intp; true for instances on
-    hosts that rules forbid, bool (V,); and true for broken rules about several servers, bool
-    (G,)."""
+    """Return three arrays: intp, the movable instances that violate a rule; bool (V,), true for
+    instances on hosts that rules forbid; and bool (G,), true for violated rules about several
+    servers."""
     model = state.model
     broken, astray = model.broken_rules(state), model.astray(state)
     members = model.movable_members(broken)
@@ -203,8 +205,8 @@ def _must(state: State, model: Model) -> Choice | None:
 
 
 def _saving(state: State) -> np.ndarray:
-    """Return intp: the movable instances whose violated preferences would cost less on another
-    host. The instances that save the most cost for their size come first."""
+    """Return intp: the movable instances whose penalties for violated preferences would be lower on
+    another host. The instances that save the most penalty for their size come first."""
     problem, preferences = state.problem, state.model.prices.preferences
     if preferences is None or not problem.available.any():
         return np.zeros(0, dtype=np.intp)
