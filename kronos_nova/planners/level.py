@@ -1,21 +1,24 @@
-"""The planner that brings every policy within its threshold and copies as little memory as it can.
+"""The planner that brings every policy within its threshold and copies as little memory as
+possible.
 
-The threshold is the width of a band of loads. A policy is level if the loads of all hosts lie in
-such a band. The load of a host above or below the band is its *excess*. The planner lowers the sum
-of the excesses of all hosts. Each move of load into the band makes this sum smaller, however many
-hosts the aggregate has. The difference max − min, in contrast, falls only once the last of the
-hosts at an end is in the band.
+Each policy has a *band*, the target range of scores. The band is as wide as the policy's threshold.
+A policy is within its threshold if the scores of all hosts are in the band. The *excess* of a host
+is the part of its score above or below the band. The planner lowers the sum of the excesses of all
+hosts. A move that brings load into the band lowers this sum in any aggregate. The imbalance, in
+contrast, falls only once the last host above or below the band is in the band.
 
-A solution is a set of moves after which every policy is level. A solution is built host by host,
-the host with the largest excess first. Each step adds the move that removes most excess for its
-cost (the greedy rule for covering problems, Chvátal 1979). Afterwards the solution is made cheaper
-by ruin and recreate (Schrimpf et al. 2000).
+A *solution* is a set of moves after which every policy is within its threshold. A solution is built
+host by host, the host with the largest excess first. Each step adds the move that removes most
+excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards, the search
+makes the solution cheaper: it undoes some moves and finds other moves (ruin and recreate, Schrimpf
+et al. 2000).
 
 A solution may have more moves than the budget permits. The plan is the first part of the solution.
-The next cycle continues from there.
+The next cycle plans the next part.
 
-A host that a policy leaves out of its imbalance has no excess in this policy. Left-out hosts are
-chosen by their scores before the search, and may not end further from the band than they begin.
+A policy may leave its highest and lowest hosts out of its imbalance. Such a host has no excess in
+this policy. Left-out hosts are chosen by their scores before the search. No move may take the score
+of a left-out host further from the band.
 """
 
 import bisect
@@ -41,89 +44,89 @@ from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
 """Fixed costs of a move, as fractions of the mean memory of an instance. The cost of a move is a
-fixed cost plus the memory that the move copies. Moves are found with the first fixed cost. The
-moves are then improved with the first and with the second fixed cost. Raised, plans have fewer
-moves, of larger instances; lowered, plans have more moves, of smaller instances, and a search of
-equal length finds worse plans. Chosen by ``bench installed``."""
+fixed cost plus the memory that the move copies. A solution is first found with the first fixed
+cost. The solution is then improved with the first fixed cost, and with the second. Raised, plans
+have fewer moves, of larger instances; lowered, plans have more moves, of smaller instances, and a
+search of equal length finds worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """Fixed costs of a move, as in :data:`MOVE_PARTS`, for solutions with fewer moves. A solution is a
-set of moves that brings the loads of all hosts into their target ranges. If the moves of the
+set of moves that brings the scores of all hosts into their target ranges. If the moves of the
 cheapest solution do not fit into one plan, a solution is searched with each of these costs. Raised,
 these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Not
 measured separately."""
 FEW_PLANS = 3
-"""Number of plans up to which a shorter solution is searched. A solution is a set of moves that
-brings the loads of all hosts into their target ranges; each evaluation makes one plan of these
-moves. If the cheapest solution needs no more plans than this number, a solution that needs one plan
-less is searched. Raised, more memory is copied to save one of many plans; lowered, target ranges
-are reached one plan later than possible. Not measured."""
+"""Number of plans up to which a solution with fewer plans is searched. A solution is a set of moves
+that brings the scores of all hosts into their target ranges; each evaluation makes one plan of
+these moves. If the cheapest solution needs no more plans than this number, a solution that needs
+one plan less is searched. Raised, more memory is copied to save one of many plans; lowered, target
+ranges are reached one plan later than possible. Not measured."""
 PREMIUM = 1.25
-"""Largest ratio of the memory that a solution copies to the memory that the cheapest solution
-copies (no unit). The limit applies to a solution that needs one plan less than the cheapest. A
-solution is a set of moves that brings the loads of all hosts into their target ranges. Raised, more
-memory is copied to save a plan; lowered, target ranges are more often reached one plan later.
+"""Largest ratio (no unit) of the memory that a solution copies to the memory that the cheapest
+solution copies. The limit applies to a solution that needs one plan less than the cheapest. A
+solution is a set of moves that brings the scores of all hosts into their target ranges. Raised,
+more memory is copied to save a plan; lowered, target ranges are more often reached one plan later.
 Chosen within the limits of ``bench installed``: 1.5 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
-"""Number of moves that a search may find, even if one plan may have far fewer. The moves of several
-plans together bring the loads of all hosts into their target ranges. Raised, plans for thousands of
-hosts take longer; lowered, the number and cost of the later plans' moves are known less exactly.
-Not measured."""
+"""Number of moves that a search may always find, even if one plan may have far fewer. Several plans
+make these moves, one after the other. Raised, plans for thousands of hosts take longer; lowered,
+the number and cost of the later plans' moves are known less exactly. Not measured."""
 REACH = 2
-"""Ratio of the number of moves that a search may find to the permitted moves of one plan. The moves
-beyond one plan are left to later plans. A search may always find :data:`MOST_MOVES` moves, even if
-this ratio permits fewer. Raised, plans with many moves take longer; lowered, the moves that are
-left to later plans are worse. Not measured."""
+"""Ratio (no unit) of the number of moves that a search may find to the number that one plan may
+have. Later plans make the moves beyond the first plan. A search may find :data:`MOST_MOVES` moves
+even if this ratio permits fewer. Raised, plans with many moves take longer; lowered, the moves that
+are left to later plans are worse. Not measured."""
 EFFORT = 3e7
-"""Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
-Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of pairs
-takes about half a second of processor time. With a quarter of the number, plans for clusters of 32
-and 100 hosts copy 2 % more memory."""
+"""Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
+copy. Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of
+pairs takes about half a second of processor time. With a quarter of the number, plans for clusters
+of 32 and 100 hosts copy 2 % more memory."""
 EFFORT_MOVE = 8e5
 """Maximum number of pairs of an instance and a host that are rated for each move of a plan. A plan
 with few moves is thus searched for less time than :data:`EFFORT` permits. Raised, plans with few
 moves take longer; lowered, plans with few moves copy more memory. Chosen together with
 :data:`EFFORT`."""
 STEP = 1e4
-"""Number of rated pairs of an instance and a host that take as long as the fixed part of a search
-step. Each step adds this number to the pairs that :data:`EFFORT` limits. Raised, searches of small
-clusters end sooner; lowered, searches of small clusters take longer. Chosen together with
-:data:`EFFORT`."""
+"""Number of pairs of an instance and a host that are counted as rated for each search step, in
+addition to the pairs that the step rates. Rating this number of pairs takes as long as the fixed
+part of a step. :data:`EFFORT` limits all counted pairs. Raised, searches of small clusters end
+sooner; lowered, searches of small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of positions that are tried for the target range of each policy, in addition to
-the first position. The loads of all hosts should lie in the target range, which is as wide as the
+the first position. The scores of all hosts should lie in the target range, which is as wide as the
 policy's threshold. Raised, plans for small clusters take longer; lowered, the position for which
 least memory is copied is missed more often. Not measured."""
 SHORT = 5000
-"""Largest product of moves and hosts (no unit) for which several positions of the target ranges are
-tried. The target range of a policy is the range in which the loads of all hosts should lie. At
-another position, the range has the same width and lies a little higher or lower. The product is the
-number of moves for the first position times the number of hosts. Raised, plans for larger clusters
-take longer; lowered, plans for small clusters copy more memory. Chosen because in larger clusters
-no other position led to less copied memory."""
+"""Largest product (no unit) of moves and hosts for which several positions of the target ranges are
+tried. The target range of a policy is the range in which the scores of all hosts should lie. A
+range at another position has the same width and lies a little higher or lower. The product is that
+of the number of hosts and the number of moves to the first position. Raised, plans for larger
+clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in larger
+clusters no other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
 """Ratio of the summed load of a host's servers to the host's excess, below which no server is moved
-off. The excess is the load above the policy's target range. Raised, some hosts keep their excess
-although moves would help a little; lowered, servers are moved off hosts that are loaded for another
-reason than their servers. Chosen as in :mod:`kronos_nova.planners.hot_hosts`."""
+off the host. The excess is the part of the score outside the policy's target range. Raised, some
+hosts keep their excess although moves would help a little; lowered, servers are moved off hosts
+that are loaded for another reason than their servers. Chosen as in
+:mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation (no unit) of the logarithm of a random factor. The ratings of moves are
-multiplied by the factor when a search replaces some moves to find a cheaper solution. Raised, worse
-moves are chosen; lowered, the replaced moves are chosen again. Chosen between 0 and 1, both of
-which lead to more copied memory."""
+"""Standard deviation (no unit) of the logarithm of a random factor. The ratings of candidate moves
+are multiplied by the factor when a search replaces some moves of a solution. Raised, worse moves
+are chosen; lowered, the replaced moves are chosen again. Chosen between 0 and 1, both of which lead
+to more copied memory."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. The step then searches
-cheaper moves instead. Raised, a step takes longer and rarely reduces the copied memory; lowered,
+cheaper moves instead. Raised, a step takes longer and rarely reduces the memory to copy; lowered,
 the search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
 """Maximum number of moves of any hosts that one search step undoes in addition to
-:data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the copied memory; lowered, the
+:data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the
 search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference of cost between a solution and the best solution, as a multiple of a move's
-mean cost. The search continues from a solution within this difference. A solution is a set of moves
-that brings the loads of all hosts into their target ranges. The search also continues from each
-solution that is no worse than the one before. Raised, the search spends its time on worse
-solutions; lowered, the search hardly changes its moves. Not measured."""
+"""Largest difference of cost, as a multiple of the mean cost of a move, by which a solution may be
+worse than the best solution so that the search continues from it. A solution is a set of moves that
+brings the scores of all hosts into their target ranges. The search also continues from a solution
+that is no worse than the one before. Raised, the search spends its time on worse solutions;
+lowered, the search hardly changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of moves that one search step makes beyond the number of moves that the step has
 undone. Raised, a step takes longer; lowered, solutions with more moves of smaller instances are
@@ -131,38 +134,39 @@ missed. Not measured."""
 TRIES = 8
 """Maximum number of moves or swaps of one host that are checked against server groups, the best
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
-a host is missed. Not measured."""
+a host is missed more often. Not measured."""
 SPARE = 0.96
 """Share of the permitted moves that a solution may use if it needs one plan less than the cheapest.
-A solution is a set of moves that brings the loads of all hosts into their target ranges. The rest
-of the permitted moves is for instances that have to wait on a third host until their destination
-has room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
+A solution is a set of moves that brings the scores of all hosts into their target ranges. The other
+permitted moves are for instances that have to wait on a third host until their destination has
+room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
 measured."""
 BEYOND = 4.0
 """Additional cost of each move that does not fit into the wanted number of plans, in units of an
 instance's mean memory. The wanted number is one less than the cheapest solution needs. A solution
-is a set of moves that brings the loads of all hosts into their target ranges. Raised, larger
-instances are moved to save a move; lowered, solutions stay a move or two too long. Not measured."""
+is a set of moves that brings the scores of all hosts into their target ranges. Raised, larger
+instances are moved to save a move; lowered, solutions keep a few moves too many. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can
 be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need one plan more. Not
 measured."""
 UNFIT = 1e9
-"""Cost in GiB of load outside the target range, for an amount of load that fills one host.
+"""Cost, in GiB, of an excess as large as a whole host. The excess is load outside the target range.
 Solutions are compared by this cost plus the memory that their moves copy. Raised, rounding errors
 hide differences of the memory; lowered below the memory of a cloud, solutions copy less memory but
-leave loads outside the range. Fixed: more than the memory of any cloud, so that load outside the
-range decides first."""
+leave loads outside the range. Fixed: more than the memory of any cloud, so that the excess decides
+first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Band:
-    """Target ranges of loads (bands), one for each policy. The loads of all hosts should be within
-    these ranges.
+    """The bands of all policies. The band of a policy is the range in which the scores of all hosts
+    should be.
 
-    low, high : float64 (P,), lowest and highest load of each range
-    weights : float64 (P,), weight of each policy in the sum of the loads outside the ranges
+    low, high : float64 (P,), lowest and highest score of each band
+    weights : float64 (P,), weight of each policy in the excess, the part of scores outside the
+        bands
     """
 
     low: np.ndarray
@@ -171,9 +175,9 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return bands (target ranges of loads) of the given widths around the scores. Each band
-        lies where the hosts below the band can take exactly the load by which other hosts exceed
-        the band.
+        """Return bands (target ranges of scores) of the given widths around the scores. A band that
+        can hold all scores is centred on the scores. Any other band lies where the hosts below the
+        band have room for exactly the load by which other hosts exceed the band.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,), width of each band
@@ -194,17 +198,17 @@ class Band:
         return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
 
     def moved(self, policy: int, low: float) -> 'Band':
-        """Return a copy in which the range of one policy begins at ``low``. All ranges have the
-        same widths as before."""
+        """Return a copy in which the band of one policy begins at the score ``low``. The widths of
+        the bands do not change."""
         lows = self.low.copy()
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
 
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-        """Return float64 (...): the load of each host outside the bands (target ranges of loads),
-        summed over policies with their weights.
+        """Return float64 (...): the excess of each host. The excess is the part of its scores
+        outside the bands, as a weighted sum over the policies.
 
-        :param scores: loads of hosts, one array (...) for each policy
+        :param scores: scores of the hosts, one array (...) for each policy
         """
         # The loop over policies works in place, because most of a plan's time is spent here.
         total: np.ndarray | None = None
@@ -219,10 +223,10 @@ class Band:
         return total
 
     def excess_of(self, scores: Sequence[float]) -> float:
-        """Return the excess of one host: the load outside the bands (target ranges of loads),
-        summed over policies with their weights.
+        """Return the excess of one host. The excess is the part of its scores outside the bands, as
+        a weighted sum over the policies.
 
-        :param scores: load of the host in each policy
+        :param scores: score of the host in each policy
         """
         total = 0.0
         for each, low, high, weight in zip(scores, self.low.tolist(), self.high.tolist(),
@@ -234,17 +238,17 @@ class Band:
 LEAST_WEIGHT = 1e-3
 """Weight (no unit) of a policy that has a threshold but no weight in the combined imbalance.
 Raised, this policy competes with the policies that have a weight; lowered to 0, no move is made to
-reach the threshold of this policy. Not measured."""
+bring this policy within its threshold. Not measured."""
 BISECTIONS = 50
-"""Number of bisections that compute the position of a target range of loads. Each bisection halves
+"""Number of bisections that compute the position of a target range of scores. Each bisection halves
 an interval that contains the position. Raised, nothing changes; lowered, the position is less
 exact. Fixed by float64, which has 52 binary digits."""
 
 
 class Level:
     """A planner that brings every policy within its threshold and copies as little memory as
-    possible. The planner searches all moves that are needed for this, and plans the first part of
-    these moves. The next cycle plans the next part."""
+    possible. The planner searches all moves that are needed for this. The plan is the first part of
+    these moves; the next cycle plans the next part."""
 
     phase = SPREAD
 
@@ -267,7 +271,8 @@ class Level:
 
 
 def band_of(state: State) -> Band:
-    """Return the target range of loads (band) of each policy for the available hosts of a state."""
+    """Return the band (target range of scores) of each policy for the available hosts of a
+    state."""
     problem = state.problem
     scores = state.scores[problem.available]
     if problem.left_out is None:
@@ -282,8 +287,8 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """Return the load outside the bands (target ranges of loads), summed over the available hosts.
-    A host that a policy leaves out of its imbalance does not count in this policy."""
+    """Return the summed excess of the available hosts: the part of their scores outside the bands.
+    A host that a policy leaves out of its imbalance has no excess in this policy."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -291,12 +296,13 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """Return float64 (P, h): for each host that a policy leaves out of its imbalance, the load
-    outside the band (the policy's target range of loads). The result is negative for hosts below
-    the band, and 0 for hosts that are not left out.
+    """Return float64 (P, h): the part of scores outside the band, for hosts that a policy leaves
+    out of its imbalance. The result is negative for hosts below the band, and 0 for all other
+    hosts.
 
     :param scores: float64 (P, h), scores of the hosts
-    :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the loads
+    :param left_out: intp (P,), number of hosts with the highest scores that each policy leaves out,
+        and number of hosts with the lowest scores
     """
     beyond = np.zeros(scores.shape)
     for policy, count in enumerate(left_out.tolist()):
@@ -308,9 +314,9 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
 
 
 def search(state: State, limits: Limits) -> list[tuple[int, int]]:
-    """Return all moves (instance, destination) of the best solution, possibly more than the budget.
-    The moves that relieve the hosts with the largest excess (load outside the target ranges) come
-    first."""
+    """Return all moves (instance, destination) of the best solution, possibly more than the budget
+    permits. The moves that relieve the hosts with the largest excess come first. The excess is the
+    part of the scores outside the bands."""
     reach = max(MOST_MOVES, REACH * limits.budget)
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
@@ -342,14 +348,14 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the Leveling that reaches a band (target range of loads) with the least memory to
-    copy. The band ``band`` is tried first, then bands of the same width that lie a little higher or
-    lower. If instances are few and large, a band that begins or ends at the present load of a host
-    is often easier to reach.
+    """Return the Leveling with the band for which the least memory is copied. The band ``band`` is
+    tried first, then bands of the same width that lie a little higher or lower. If instances are
+    few and large, a band that begins or ends at the present score of a host is often easier to
+    reach.
 
     :param build: function that returns the Leveling for a Band
-    :param most: number of moves; if the first solution has at least this number, no other bands are
-        tried
+    :param most: maximum number of moves of a Leveling; if the first Leveling has this number, no
+        other bands are tried
     """
     best = build(band)
     if best.count * len(best.excess) > SHORT or best.count >= most:
@@ -368,21 +374,23 @@ Rated = tuple[float, list[tuple[int, int]]]
 
 
 class Leveling:
-    """One search for moves that bring the loads of all hosts into the bands (target ranges of
-    loads). The attributes describe the state after the moves found so far.
+    """One search for moves that bring the scores of all hosts into the bands, the target ranges.
+    The attributes describe the assignment after the moves found so far.
 
     place : intp (v,), host on which each instance ends
     scores : float64 (P, h), scores of the hosts, without the part ``beyond``
     residents : the instances of each host, sorted
-    free : float64 (c, h), room left on each host
-    excess : float64 (h,), load of each host outside the bands, weighted by policy
+    free : float64 (c, h), free room of each host
+    excess : float64 (h,), part of the scores of each host outside the bands, summed with the
+        weights of the policies
     cost : float64 (v,), cost of moving each instance, in GiB
     beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
         host out of its imbalance
-    prices : prices of moving each instance to each host; None if all moves are free
-    price : float32 (v,), price of each instance on its host of ``place``
-    is_paid : whether any instance has been on a host where the instance has a price
-    fewer : number of moves from which on every further move has the additional cost :data:`BEYOND`
+    prices : prices of moving each instance to each host; None if no move has a price. A price is
+        the excess that a move must remove at least
+    price : float32 (v,), price of moving each instance to its host in ``place``
+    is_paid : whether any instance has been on a host to which its move has a price
+    fewer : number of moves; each further move has the additional cost :data:`BEYOND`
     rated : number of pairs of an instance and a host that were rated so far
     """
 
@@ -410,8 +418,8 @@ class Leveling:
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Compute from the present scores the part of the scores that does not count, and store it
-        in ``beyond``. This part belongs to the hosts that policies leave out of their
+        """Compute from the present scores the part of the scores that does not count, and store
+        this part in ``beyond``. The part belongs to hosts that policies leave out of their
         imbalances."""
         left_out = self.space.problem.left_out
         if left_out is not None:
@@ -440,19 +448,19 @@ class Leveling:
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
-        """Return the remaining excess (load outside the target ranges) of all hosts. The sum is
-        rounded so that amounts below the tolerance become 0."""
+        """Return the summed excess of all hosts after the moves, rounded to the number of digits of
+        the tolerance. The excess is the part of the scores outside the bands."""
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
-        """Return the number of plans that all moves need, if each plan has at most ``budget``
-        moves."""
+        """Return the number of plans that all moves need, with at most ``budget`` moves in each
+        plan."""
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """Return the objective that the search minimises. The objective is a sum: the excess and
-        the prices of the moves, with a large weight, plus the cost of the moves and the additional
-        cost of moves beyond ``fewer``."""
+        """Return the objective that the search lowers, in GiB. The objective has two parts: the
+        excess and the prices of the moves, times :data:`UNFIT`; and the cost of the moves, with the
+        additional cost of moves beyond ``fewer``."""
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
@@ -474,8 +482,9 @@ class Leveling:
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
-        """Make moves one after the other. Stop when no move makes the excess of a host (load
-        outside the target ranges) smaller, or when ``most`` moves are made.
+        """Make moves one after the other, until no move removes excess from any host or ``most``
+        steps are done. A step is one move or one swap. The excess is the part of the scores outside
+        the bands.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
@@ -489,9 +498,10 @@ class Leveling:
                 self.move(*move)
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move or swap of one host; None if no move or
-        swap helps any host. Of the hosts for which a move or swap helps, the host with the largest
-        excess (load outside the target ranges) is chosen."""
+        """Return [(instance, destination)] of the best move or swap that removes excess; None if
+        there is none. The host with the largest excess is considered first. Another host is
+        considered only if no move or swap helps this host. The excess is the part of the scores
+        outside the bands."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
@@ -511,7 +521,7 @@ class Leveling:
 
     def _off(self, host: int) -> Rated:
         """Return (rating, [(instance, destination)]) of the best move off a host; (0.0, []) if no
-        move off the host can help."""
+        move off the host helps."""
         if not self.residents[host]:
             return 0.0, []
         vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
@@ -530,7 +540,8 @@ class Leveling:
         return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
 
     def _onto(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move of an instance to a host."""
+        """Return (rating, [(instance, destination)]) of the best move to a host; (0.0, []) if no
+        allowed move to the host is found."""
         vms = np.flatnonzero(self.place != host)
         for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
             vms = vms[sizes[vms] <= free + TOLERANCE]
@@ -541,16 +552,16 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each instance, the change of its host's excess (load outside the
-        target ranges) if the instance leaves this host."""
+        """Return float64 (n,): for each instance, the change of the excess of its host if the
+        instance leaves the host. The excess is the part of the scores outside the bands."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
     def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
         """Return float64 (...): the rating of each chain. A chain is one move, or the two moves of
-        a swap. The rating is the excess that the chain removes, divided by its cost in GiB; 0 if
-        the chain removes no excess. Excess is load outside the target ranges.
+        a swap. The rating is the excess that the chain removes for each GiB of its cost; 0 if the
+        chain removes no excess. The excess is the part of the scores outside the bands.
 
         :param change: float64 (...), change of the excess by each chain; overwritten
         :param moves: (instances, hosts) of the first move of each chain, then of the second move
@@ -576,8 +587,9 @@ class Leveling:
 
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best chain that server groups allow. A
-        chain is one move, or the two moves of a swap.
+        """Return (rating, [(instance, destination)]) of the best chain that server groups allow;
+        (0.0, []) if no allowed chain is found in :data:`TRIES` tries. A chain is one move, or the
+        two moves of a swap.
 
         :param ratings: float64 (n, m), rating of each chain
         :param chain: function of a row and a column of ``ratings``, which returns the moves of the
@@ -595,8 +607,8 @@ class Leveling:
         return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
 
     def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best swap of an instance of a host with an
-        instance of another host; None if no such swap helps."""
+        """Return [(instance, destination)] of the two moves of the best swap of an instance of a
+        host with an instance of another host; None if no such swap helps."""
         if not 0 < len(self.residents[host]) < len(self.place):
             return None
         here = np.array(self.residents[host], dtype=np.intp)
@@ -618,8 +630,9 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Undo some moves and search other moves instead, repeatedly, until the permitted number of
-        pairs of an instance and a host is rated. Keep the best moves found.
+        """Make the solution cheaper. Each step undoes some moves and finds other moves. The search
+        ends when the permitted number of pairs of an instance and a host is rated. The best moves
+        found are kept.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
@@ -657,9 +670,9 @@ class Leveling:
 
     def _ruined(self) -> np.ndarray:
         """Return intp: the instances whose moves one search step undoes. One moved instance is
-        drawn at random. The result has some of the instances that were moved from or to the source
-        or the destination of this instance. The result also has a few instances drawn from all
-        moved instances."""
+        drawn at random. Most of the result is drawn from the instances that were moved from or to
+        one of its two hosts, its original host and its present host. A few instances are drawn from
+        all moved instances."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -669,9 +682,9 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo needless moves, beginning with the instances of most memory. A move is needless if
-        every policy is within its threshold without the move. Afterwards, centre each band (target
-        range of loads) on the loads. Do nothing if a policy is above its threshold."""
+        """Undo needless moves, the moves of the largest instances first. A move is needless if
+        every policy is within its threshold without the move. Then centre each band (target range
+        of scores) on the scores. Do nothing if a policy is above its threshold."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return
@@ -688,7 +701,7 @@ class Leveling:
         self.excess = self.band.excess(self.scores)
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays float64 (P,): the lowest and the highest load that count in each
+        """Return two arrays float64 (P,): the lowest score and the highest score that count in each
         policy."""
         scores, left_out = self._scores(), self.space.problem.left_out
         if left_out is None:
@@ -700,9 +713,9 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """Return the moves in the order in which they are to be made. Moves of the host with the
-        largest excess (load outside the target ranges) come first. Of the moves of this host, the
-        move that removes most excess comes first."""
+        """Return the moves in the order in which they are to be made. The next move is always a
+        move from or to the host with the largest excess; of these moves, the move that removes most
+        excess. The excess is the part of the scores outside the bands."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))
@@ -723,21 +736,21 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""Lower bound of a move's cost in GiB when moves are rated. The rating is the load that the move
-brings into the target range, divided by the cost. Raised, the size of small instances no longer
-affects their rating, only their load does; lowered to 0, the rating divides by 0 for an instance
-that is moved in any case, because a change of its destination costs nothing. Not measured."""
+"""Lower bound of a move's cost in GiB when candidate moves are rated. The rating is the excess that
+the move removes, divided by the cost. A moved instance that changes its destination has no further
+cost. Raised, the size of small instances no longer affects their rating; lowered to 0, the rating
+of a move without cost divides by 0. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """Return as many moves of ``way`` as the budget and every rule permit, in a possible order.
-    Moves are removed from the end until the remaining moves meet two conditions. They make the load
-    outside the target ranges smaller. They lift no imbalance above both its threshold and its
-    present value.
+    """Return as many of the moves ``way`` as the budget and every rule permit, in a possible order.
+    Moves are removed from the end of this order until two conditions hold. The remaining moves
+    lower the summed excess, the part of the scores outside the bands. No imbalance is above both
+    its threshold and its present value after the remaining moves.
 
-    :param way: the moves, possibly more than the budget
+    :param way: the moves, possibly more than the budget permits
     """
     band = band_of(state)
     most = np.maximum(state.imbalances(), state.problem.thresholds) + TOLERANCE
