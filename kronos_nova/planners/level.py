@@ -520,8 +520,8 @@ class Leveling:
         return moves if rating > 0 else None
 
     def _off(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move off a host; (0.0, []) if no
-        move off the host helps."""
+        """Return (rating, [(instance, destination)]) of the best move off a host. The rating is 0
+        if no move off the host helps."""
         if not self.residents[host]:
             return 0.0, []
         vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
@@ -540,8 +540,8 @@ class Leveling:
         return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
 
     def _onto(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move to a host; (0.0, []) if no
-        allowed move to the host is found."""
+        """Return (rating, [(instance, destination)]) of the best move to a host. The rating is 0 if
+        no move to the host helps."""
         vms = np.flatnonzero(self.place != host)
         for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
             vms = vms[sizes[vms] <= free + TOLERANCE]
@@ -587,9 +587,9 @@ class Leveling:
 
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best chain that server groups allow;
-        (0.0, []) if no allowed chain is found in :data:`TRIES` tries. A chain is one move, or the
-        two moves of a swap.
+        """Return (rating, [(instance, destination)]) of the best chain that server groups allow. A
+        chain is one move, or the two moves of a swap. The rating is 0 if none of the best
+        :data:`TRIES` chains is allowed and helps.
 
         :param ratings: float64 (n, m), rating of each chain
         :param chain: function of a row and a column of ``ratings``, which returns the moves of the
@@ -670,9 +670,9 @@ class Leveling:
 
     def _ruined(self) -> np.ndarray:
         """Return intp: the instances whose moves one search step undoes. One moved instance is
-        drawn at random. Most of the result is drawn from the instances that were moved from or to
-        one of its two hosts, its original host and its present host. A few instances are drawn from
-        all moved instances."""
+        drawn at random. Up to :data:`TAKEN_BACK` instances are drawn from those that were moved
+        from or to its original host or its present host. Up to :data:`MORE_TAKEN_BACK` instances
+        are drawn from all moved instances."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -713,9 +713,10 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """Return the moves in the order in which they are to be made. The next move is always a
-        move from or to the host with the largest excess; of these moves, the move that removes most
-        excess. The excess is the part of the scores outside the bands."""
+        """Return the moves in the order in which they are to be made. Moves that remove excess come
+        first. Of these, the next move is always one from or to the host with the largest excess; of
+        equal moves, the one that removes most excess. The excess is the part of the scores outside
+        the bands."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))

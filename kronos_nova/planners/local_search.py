@@ -1,12 +1,13 @@
-"""The local search of the planner ``spread``, which improves many assignments side by side.
+"""The local search of the planner ``spread``, which improves many assignments at the same time.
 
-An assignment gives each instance a host. An assignment starts from one of the best plans known,
-after some moves of this plan are undone. Then swaps are made one after the other. Each time, the
-swap that lowers the softened maximum most is made. The softened maximum is a smooth approximation
-of the imbalance. Once no swap lowers the softened maximum, the assignment is restarted,
-independently of the other assignments. The method is large neighbourhood search (Shaw 1998), also
-called ruin and recreate (Schrimpf et al. 2000). A search of this family won the machine
-reassignment challenge (ROADEF 2012).
+An assignment gives each instance a host. The *value* of an assignment is a smooth approximation of
+its combined imbalance (see :class:`.population.SoftenedMax`). Each assignment starts from one of
+the best plans known, without some of the moves of this plan. Each step makes the swap that lowers
+the value most. Once no swap lowers the value, the assignment is replaced by a new assignment (a
+restart). The other assignments are not affected.
+
+The method is large neighbourhood search (Shaw 1998), also called ruin and recreate (Schrimpf et al.
+2000). A search of this family won the machine reassignment challenge (ROADEF 2012).
 """
 
 import dataclasses
@@ -28,8 +29,9 @@ from kronos_nova.planners.population import SoftenedMax
 EFFORT = 6e7
 """Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` and
 :data:`PER_ITEM` are added. The time is estimated instead of measured, so that plans do not depend
-on the speed of the machine. Raised, plans take longer; lowered, plans are worse. Measured: a tenth
-of the sum already finds most of the improvement in clusters of any size."""
+on the speed of the machine. Raised, plans take longer; lowered, plans are worse. Measured: with a
+tenth of the total time, the search already finds most of the improvement, in clusters of any
+size."""
 PER_MOVE = 2.1e6
 """Estimated nanoseconds of processor time that each permitted move adds to the time of a search.
 Raised, plans with many moves take longer; lowered, plans with many moves are worse, because the
@@ -39,19 +41,19 @@ PER_ITEM = 1.1e5
 search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
 Not measured separately."""
 LONGER = 2.5
-"""Factor (no unit) that prolongs a search after it has found a better plan. The search goes on
-until it has used this factor times the time that it had used when it found the better plan. An
-upper bound applies in addition. Raised, searches last longer after an improvement; lowered,
-searches stop while plans still become better. Not measured."""
+"""Factor (no unit) by which a search is prolonged when it finds a better plan. The search then
+continues until it has used this factor times the time used so far, up to an upper bound
+(:class:`Tuning`). Raised, searches last longer after an improvement; lowered, searches stop while
+plans still become better. Not measured."""
 WORTHWHILE = 0.01
-"""Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is
-mostly the imbalance after the plan. Raised, searches end sooner; lowered, improvements that do not
-matter prolong searches. Not measured."""
+"""Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is the
+combined imbalance after the plan plus the prices of its moves. Raised, searches end sooner;
+lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
 """Numbers of permitted moves for which the search in a small cluster is repeated from the start.
 With the upper end raised, more plans take longer without being better; with the upper end lowered,
-the best plan is missed more often. Chosen because one search finds the best plans of two moves, and
-good plans of 27 or more moves."""
+the best plan is missed more often. Chosen because one search finds the best plans of up to two
+moves, and good plans of 27 or more moves."""
 ALIKE = 5
 """Number of searches that must find equally good plans before the searches in a small cluster end.
 Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
@@ -62,15 +64,15 @@ repeated. Raised, plans for small clusters take longer; lowered, the best plan i
 because the repetition ends before :data:`ALIKE` searches agree. Not measured."""
 STEP = 4e5
 """Estimated nanoseconds of one step of a search, to which :data:`ITEM` and :data:`PAIR` are added.
-A step makes at most one swap in each candidate plan. A search ends when its estimated time is used
-up. Raised, searches end after fewer steps; lowered, searches make more steps and take longer. An
+A step makes at most one swap in each assignment. A search ends when its estimated time is used up.
+Raised, searches end after fewer steps; lowered, searches make more steps and take longer. An
 estimate for one core of a server; not measured in a bench."""
 RESTART = 1e4
-"""Estimated nanoseconds to replace a candidate plan that no swap can improve. A search ends when
-its estimated time is used up. Raised, searches end after fewer steps; lowered, searches make more
-steps and take longer. An estimate for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds to replace an assignment that no swap can improve. A search ends when its
+estimated time is used up. Raised, searches end after fewer steps; lowered, searches make more steps
+and take longer. An estimate for one core of a server; not measured in a bench."""
 ITEM = 60
-"""Estimated nanoseconds that each instance adds to one step of a search, for each candidate plan. A
+"""Estimated nanoseconds that each instance adds to one step of a search, for each assignment. A
 search ends when its estimated time is used up. Raised, searches end after fewer steps; lowered,
 searches make more steps and take longer. An estimate for one core of a server; not measured in a
 bench."""
@@ -79,46 +81,44 @@ PAIR = 15
 used up. Raised, searches end after fewer steps; lowered, searches make more steps and take longer.
 An estimate for one core of a server; not measured in a bench."""
 MOST_SIDE_BY_SIDE = 48
-"""Maximum number of candidate plans that a search improves at the same time, by the same array
-operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer plans
-although its fixed time is the same. Not measured in a bench."""
+"""Maximum number of assignments that a search improves at the same time, by the same array
+operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer
+assignments although its fixed time is the same. Not measured in a bench."""
 ROUNDS = 50
 """Minimum number of steps for which the time of a search must suffice. If the time does not
-suffice, fewer candidate plans are improved at the same time. Raised, there are fewer candidate
-plans; lowered, each candidate plan gets fewer swaps. Not measured."""
+suffice, fewer assignments are improved at the same time. Raised, there are fewer assignments;
+lowered, each assignment gets fewer swaps. Not measured."""
 TIMES = 3
-"""Minimum number of steps per permitted move for which the time of a search must suffice. If the
-time does not suffice, fewer candidate plans are improved at the same time. Raised, there are fewer
-candidate plans; lowered, candidate plans with many moves get fewer swaps than they need. Not
-measured."""
+"""Minimum number of steps for each permitted move, for which the time of a search must suffice. If
+the time does not suffice, fewer assignments are improved at the same time. Raised, there are fewer
+assignments; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
-"""Ratio of two temperatures (no unit) at which a search computes its tables again. Swaps are rated
-by these tables, which are computed for one temperature. The higher the temperature, the larger is
-the weight of hosts with medium load. The tables are computed again if the present temperature of
-the search falls below this ratio times the temperature of the tables, or rises above the
-temperature of the tables divided by this ratio. Raised, plans take longer without being better;
-lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do not
-affect plans."""
+"""Ratio (no unit) of two temperatures at which a search computes its tables again. Swaps are rated
+by these tables, which are computed for one temperature. At a higher temperature, hosts with medium
+scores count more. Let this ratio be *r*. The tables are computed again if the temperature of the
+search falls below *r* times the temperature of the tables, or rises above 1 / *r* times the
+temperature of the tables. Raised, plans take longer without being better; lowered, swaps are rated
+less exactly. Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new candidate plans are made. If a search has less than
-twice as many candidate plans, half their number is used instead. Raised, good plans are improved
-less; lowered to 8, all candidate plans of a small cluster soon descend from one plan, and a longer
-search finds no better plan. Not measured in a bench."""
+"""Maximum number of best plans from which new assignments are made. If a search has less than twice
+as many assignments, half the number of its assignments is used instead. Raised, good plans are
+improved less; lowered to 8, all assignments of a small cluster soon descend from one plan, and a
+longer search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of randomly removed moves of a good plan, as an exclusive upper bound: with 5, one to four
-moves are removed. The remaining moves are the start of a new candidate plan. Raised, a plan is
+"""Number of moves of a good plan that are removed at random, as an exclusive upper bound: with 5,
+one to four moves are removed. A new assignment starts from the remaining moves. Raised, a plan is
 changed more than the search can repair; lowered, the search finds the same plan again. Not
 measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Shares of a good plan's moves that are removed to make a new candidate plan. The shares are used
-in turn. The random number of moves that :data:`TAKEN_BACK` limits is removed in addition. Raised,
-candidate plans differ more from known plans; lowered, candidate plans differ less from known plans.
-Not measured."""
+"""Shares of a good plan's moves that are removed to make a new assignment. The shares are used in
+turn. The random number of moves that :data:`TAKEN_BACK` limits is removed in addition. Raised,
+assignments differ more from known plans; lowered, assignments differ less from known plans. Not
+measured."""
 KICKS = 2
-"""Number of restarts of a candidate plan per restart that adds a random move (a "kick"). With 2,
-every second restart is a kick. Raised, kicks are rarer, and all candidate plans of a small cluster
-become equal; lowered to 1, every restart is a kick, and no plan is improved long enough. Not
-measured in a bench."""
+"""Number of restarts of an assignment, one of which adds a random move (a "kick"). With 2, every
+second restart is a kick. Raised, kicks are rarer, and all assignments of a small cluster become
+equal; lowered to 1, every restart is a kick, and no plan is improved long enough. Not measured in a
+bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the
@@ -134,15 +134,17 @@ lowered, the best possible plan is found for fewer clusters. Not measured."""
 class Tuning:
     """Parameters of a search that depend on the size of the cluster and on the budget of moves.
 
-    times : factor on the effort of the search. The effort is :data:`EFFORT` with its additions for
-        moves and items
+    times : factor by which the effort is multiplied. The effort is the estimated time of a search:
+        :data:`EFFORT` with its additions for moves and items
     least : lower bound of the effort, in estimated nanoseconds
     longest : largest factor by which the effort may be prolonged
-    temperatures : temperatures of the softened maximum, as fractions of the imbalance that is left.
-        After each restart of all candidate plans, the next temperature is used. Each temperature is
-        divided by the number of hosts to the power of ``cooling``
+    temperatures : temperatures at which values of assignments are computed, as fractions of the
+        combined imbalance that is left. Once all assignments have been restarted, the next
+        temperature is used. Each temperature is divided by the number of hosts to the power of
+        ``cooling``
     cooling : exponent of the number of hosts, see ``temperatures``
-    skips : whether swaps of two instances that are both on their original hosts are left out
+    skips : whether the search leaves out swaps of two instances that are both on their original
+        hosts
     """
 
     times: float = 1.0
@@ -163,8 +165,8 @@ found in a small cluster, a search continues longer while it finds better plans.
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
 """Parameters of the search where a plan may have fewer moves than there are hosts. A plan with so
 few moves can improve only the most and the least loaded hosts. The temperature is lower the more
-hosts there are. So the hosts in between hardly count in the softened maximum, although the loads of
-many hosts are close together. There is no time to rate all pairs, so swaps of two instances on
+hosts there are. So the other hosts hardly count in the value of an assignment, although the loads
+of many hosts are close together. There is no time to rate all pairs, so swaps of two instances on
 their original hosts are skipped."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
 """Parameters of the search where a plan may have at least as many moves as there are hosts. Such a
@@ -183,11 +185,12 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 
 
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
-    """Search a space repeatedly, add the found plans to ``found``, and yield after each search.
+    """Search a space repeatedly, add the found end states to ``found``, and yield after each
+    search.
 
-    Each search starts from the known plans that have no more moves than the budget. In large
+    Each search starts from those known end states that have no more moves than the budget. In large
     clusters, one search is made. In small clusters, the repetition ends when :data:`ALIKE` searches
-    find equally good plans, or :data:`ENOUGH` time was used.
+    have found equally good plans, or :data:`ENOUGH` time is used.
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -210,8 +213,8 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
 class LocalSearch:
     """One local search, which starts from known plans.
 
-    :param found: the known plans; the search adds the plans that it finds
-    :param number: number of the search, the seed of its random numbers
+    :param found: the known end states; the search adds the end states that it finds
+    :param number: number of the search, which is the seed of its random numbers
     """
 
     def __init__(self, space: SearchSpace, found: Incumbents, limits: Limits, number: int = 0):
@@ -259,8 +262,8 @@ class LocalSearch:
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
 
     def _another(self) -> Plan:
-        """Return a new plan to continue from. The plan is made from one of the best plans: some of
-        its moves are removed, or a random move (a kick) is added, or both."""
+        """Return a plan from which a new assignment is made. The plan is one of the best plans,
+        with some of its moves removed, or with a random move added (a kick), or both."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
@@ -273,7 +276,7 @@ class LocalSearch:
     def _ruined(self, plan: Plan, turn: int) -> Plan:
         """Return a plan without some of its moves. The remaining moves have the same order.
 
-        :param turn: number of the restart, which chooses the share of moves to remove
+        :param turn: number of the restart, which determines the share of moves to remove
         """
         count = len(plan)
         if not count:
@@ -284,9 +287,9 @@ class LocalSearch:
         return [move for n, move in enumerate(plan) if n not in gone]
 
     def _kicked(self, plan: Plan) -> Plan:
-        """Return a plan with one more random move (a kick); the plan itself if the random move is
-        not allowed. A kick seldom helps alone, but another move may need the room that the moved
-        instance frees."""
+        """Return a plan with one more random move (a kick). Return the plan itself if the random
+        move is not allowed. A kick seldom helps alone, but the room that it frees may help another
+        move."""
         vm, host = self.chance.integers((len(self.space.vms), len(self.space.hosts))).tolist()
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home

@@ -1,12 +1,19 @@
-"""A population of assignments that are improved side by side, each by one swap after the other.
+"""A population: n assignments that a search improves at the same time, each by one swap after the
+other.
 
-An assignment gives each instance a host. A swap sends one instance from a first host to a second
-host, and another instance back. Each host has a dummy item, which stands for no instance. A swap
-with a dummy item is a move of one instance. These are the neighbourhoods *shift* and *swap* of
-machine reassignment (ROADEF 2012). If a plan has used up its budget of moves, a swap also undoes an
-earlier move, the one that costs least to undo.
+An *assignment* gives each instance a host. The *value* of an assignment is a smooth approximation
+of its combined imbalance (:class:`SoftenedMax`). A swap is better the more it lowers the value,
+after the prices of its moves are added.
 
-The best end states of the search are kept in :class:`Incumbents`.
+A *swap* sends one instance from a first host to a second host, and another instance back. Each host
+has a *dummy item*, which stands for no instance. A swap with a dummy item is a move of one
+instance. Instances and dummy items are called *items*. These are the neighbourhoods *shift* and
+*swap* of machine reassignment (ROADEF 2012). If a plan has used up its budget of moves, a swap also
+undoes the earlier move that costs least to undo.
+
+The best assignments that the search has found are kept in :class:`Incumbents`. They are called *end
+states*, because an end state is the assignment after all moves of a plan. The *cost* of an end
+state is its exact combined imbalance plus the prices of the moves.
 """
 
 import bisect
@@ -25,13 +32,13 @@ host. The order of the list has no meaning."""
 KEPT = 48
 """Number of best end states that a search keeps. An end state gives each instance a host. Some end
 states cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for
-full hosts are missed. Chosen because the best end state that can be reached is mostly the best of
-all, with a hundred full hosts the 5th best, and with a few full hosts the 20th best."""
+full hosts are missed. Chosen by the rank of the best end state that can be reached: mostly the
+first, the 5th with a hundred full hosts, and the 20th with a few full hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
-    """The end state of a plan.
+    """The end state of a plan: the assignment after all moves of the plan.
 
     cost : the combined imbalance plus the prices of the plan's moves; inf if the end state is not
         allowed
@@ -59,8 +66,8 @@ class Incumbents:
 
     @property
     def worst(self) -> float:
-        """Upper limit of the cost of a new end state; a more expensive end state is not kept. The
-        limit is inf while fewer than :data:`KEPT` end states are known."""
+        """The cost that a new end state must not exceed to be kept. The cost is inf while fewer
+        than :data:`KEPT` end states are known."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
     def add(self, end: End) -> None:
@@ -74,48 +81,47 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, of a smooth approximation of the imbalance. Swaps
-are rated by this approximation. At a higher temperature, hosts with neither the highest nor the
-lowest load count more. Raised, the approximation is less exact; lowered, numbers overflow. Fixed by
-the range of single precision."""
+"""Lowest temperature, as a fraction of a host, of the value by which swaps are rated. The value of
+an assignment is a smooth approximation of its combined imbalance. At a higher temperature, hosts
+with medium scores count more. Raised, the approximation is less exact; lowered, numbers overflow.
+Fixed by the range of single precision."""
 STEEPEST = 80.0
-"""Largest exponent (no unit) in a smooth approximation of the imbalance. Swaps are rated by this
-approximation. Raised, numbers overflow; lowered, all large changes of load are rated as equal.
-Fixed by the range of single precision, which ends near exp(88)."""
+"""Largest exponent (no unit) of a factor by which a move changes a host's part of the value. The
+value of an assignment is a smooth approximation of its combined imbalance. Raised, numbers
+overflow; lowered, all large changes of load are rated as equal. Fixed by the range of single
+precision, which ends near exp(88)."""
 FAINTEST = 1e-35
-"""Lower bound of the share that one host has in a smooth approximation of the imbalance. Swaps are
-rated by this approximation. Raised, hosts with a mean load seem to matter; lowered, the share
-becomes 0 in single precision, and so does its product with exp(:data:`STEEPEST`). Fixed by the
-range of single precision."""
+"""Lower bound of the share that one host has in the value. The value of an assignment is a smooth
+approximation of its combined imbalance. Raised, hosts with medium scores seem to matter; lowered,
+the share becomes 0 in single precision, and so does its product with exp(:data:`STEEPEST`). Fixed
+by the range of single precision."""
 
 
 class SoftenedMax:
-    """A smooth approximation of the combined imbalance at one temperature. Its values (the softened
-    values) rate assignments and moves. A softened value shows progress where the imbalance does not
-    change.
+    """The function that gives an assignment its value at one temperature. The value is a smooth
+    approximation of the combined imbalance. The value shows progress where the combined imbalance
+    does not change.
 
-    If two hosts share the highest score, two moves are needed to lower max − min. The value of
-    ``temperature × log Σ exp(score / temperature)`` is close to the maximum and counts every host
-    near the maximum. So this value falls with the first of the two moves. With the signs turned,
-    the same formula gives the minimum. The log-sum-exp bound of the maximum is in Boyd and
-    Vandenberghe, Convex Optimization, section 3.1.5.
+    If two hosts share the highest score, two moves are needed to lower the imbalance. The
+    expression ``temperature × log Σ exp(score / temperature)`` is close to the highest score, and
+    counts every host with nearly this score. So the expression falls with the first of the two
+    moves. With the signs turned, the same expression gives the lowest score. The bound of its error
+    is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5 (log-sum-exp).
 
-    The sum has one contribution of each host. A swap of two instances changes only the
-    contributions of two hosts. The new contribution of a host is a product of a factor for one
-    instance and a factor for the other. So one matrix product rates all pairs at once. Single
-    precision is exact enough to choose a swap.
+    The sum ``Σ`` is called a *term*. There are T terms: for each policy, one for the highest score
+    and one for the lowest score. Each host contributes one part to each term. A swap of two
+    instances changes only the contributions of two hosts. The new contribution of a host is the old
+    one times a factor for one instance times a factor for the other. So one matrix product rates
+    all pairs of instances at once. Single precision is exact enough to choose a swap.
 
     Hosts that a policy leaves out of its imbalance contribute nothing. If a swap makes such a host
-    count, the softened value is not exact; :class:`Trial` then rates the swap exactly.
+    count, the value after the swap is not exact; :class:`Trial` then rates the swap exactly.
 
-    The approximation has T terms: one for the highest score and one for the lowest score of each
-    policy.
-
-    price : float32 (T,), weight of the logarithm of each term in the softened value
-    kind : intp (h,), number of the load scale of each host; hosts of equal size have the same
-        number
+    price : float32 (T,), weight of the logarithm of each term in the value
+    kind : intp (h,), number of the size of each host; hosts of equal size have the same number
     arriving, leaving : float32 (k, v + h, T), factors by which an item changes a host's
-        contribution to each term if the item arrives at, or leaves, a host of each of the k kinds
+        contribution to each term, if the item arrives at the host or leaves the host; for each of
+        the k sizes of hosts
     """
 
     def __init__(self, space: SearchSpace, temperature: float):
@@ -127,8 +133,8 @@ class SoftenedMax:
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
     def evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays: the softened values, float64 (n,); the imbalances, float64 (n, P);
-        and the fraction of each term that each host contributes, float64 (n, h, T).
+        """Return three arrays: the values of n assignments, float64 (n,); the imbalances, float64
+        (n, P); and the fraction of each term that each host contributes, float64 (n, h, T).
 
         :param scores: float64 (n, P, h), scores of the hosts in each assignment
         """
@@ -146,28 +152,28 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts whose instances are rated for swaps with instances of a given host in one
-step. The most and the least loaded hosts are chosen. In some steps, the given host only sends
-instances. There is no maximum in these steps, because single moves take little time to rate, and
-the best destination often has a medium load. Raised, a step takes longer; lowered, more steps are
-needed. Not measured."""
+"""Maximum number of hosts whose instances are rated in one step for swaps with instances of a given
+host. The most and the least loaded hosts are chosen. There is no maximum in steps in which the
+given host only sends instances: single moves take little time to rate, and the best destination
+often has a medium load. Raised, a step takes longer; lowered, more steps are needed. Not
+measured."""
 UNTRIED = 0.4
-"""Share of the imbalance that untried hosts may cause in a finished candidate plan. A host is
-untried if none of its swaps was tried since the candidate plan last changed. If untried hosts cause
-at most this share, the candidate plan is finished and is replaced. Raised, candidate plans are
-replaced while swaps could improve them; lowered, time is spent on candidate plans that no swap
-improves. Not measured."""
+"""Share of the imbalance that untried hosts may cause in a finished assignment. A host is untried
+if none of its swaps was tried since the assignment last changed. If untried hosts cause at most
+this share, the assignment is finished and is replaced. Raised, assignments are replaced while swaps
+could improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
 """Probability (no unit) that a step sends the second instance of each swap back to its original
-host. The instance needs no move there. In other steps, the second instance goes to the host that
-the first instance leaves. If plans may have few moves, the original host is used only in steps that
-search moves off a host. Raised, other swaps are tried less often; lowered to 0, a search cannot
-replace one moved instance by another. Not measured."""
+host. The second instance needs no move there. In other steps, the second instance goes to the host
+that the first instance leaves. If plans may have few moves, the original host is used only in steps
+that search moves off a host. Raised, other swaps are tried less often; lowered to 0, a search
+cannot replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability (no unit) that a step rates moves by the slope of the imbalance instead of its exact
-change. The probability applies if plans may have few moves. Raised, the exact change decides less
-often; lowered, plans for many hosts are worse, because the exact change favours the host with the
-most extreme load. Not measured."""
+"""Probability (no unit) that a step rates swaps by the slope of the value instead of its exact
+change. The value of an assignment is a smooth approximation of its combined imbalance. The slope is
+used only if plans may have few moves. Raised, the exact change decides less often; lowered, plans
+for many hosts are worse, because the exact change favours the host with the most extreme load. Not
+measured."""
 
 
 class Population:
@@ -176,11 +182,11 @@ class Population:
 
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h), scores of the hosts
-    free : float64 (n, c, h), room left on the hosts
-    left : intp (n,), number of moves that each plan may still have
-    tried : bool (n, 2, h), true for hosts for which no better swap was found since the last change
-        of the assignment: [:, 0] for swaps in which the host receives an instance, [:, 1] for swaps
-        in which the host sends an instance
+    free : float64 (n, c, h), free room of the hosts
+    left : intp (n,), number of further moves that each plan may have
+    tried : bool (n, 2, h), true for hosts that were drawn without finding a better swap since the
+        assignment last changed: [:, 0] for swaps in which the host receives an instance, [:, 1] for
+        swaps in which the host sends an instance
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -193,7 +199,10 @@ class Population:
         self.restart(np.arange(count), plans)
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Replace the assignments ``rows`` by new assignments, each made from one of ``plans``."""
+        """Replace the assignments at the positions ``rows`` by new assignments.
+
+        :param plans: for each of ``rows``, the plan whose moves give the new assignment
+        """
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
@@ -205,11 +214,12 @@ class Population:
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
         """Draw one host in each assignment, and make the best swap of this host if the swap lowers
-        the softened value. The softened value is a smooth approximation of the combined imbalance.
-        The more a host contributes to this value, the more probably the host is drawn.
+        the value. The value of an assignment is a smooth approximation of its combined imbalance.
+        The more a host contributes to the value, the more probably the host is drawn.
 
         :param are_few: whether plans may have few moves, see :meth:`Swaps._draw`
-        :returns: the assignments that are local optima now, and the number of rated pairs
+        :returns: positions of the assignments that further swaps are unlikely to improve (local
+            optima), and the number of rated pairs of items
         """
         swaps = Swaps(self, softened, chance, are_few)
         improved = Trial(swaps).make()
@@ -222,8 +232,8 @@ class Population:
         return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Return the end states of the assignments ``rows`` that have a combined imbalance less
-        than ``below``. End states that violate policies, room or server groups are left out."""
+        """Return the end states of the assignments ``rows`` whose combined imbalance is less than
+        ``below``. End states that violate policies, room or server groups are left out."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
@@ -242,15 +252,15 @@ class Swaps:
     these swaps.
 
     here : intp (n, 1), the drawn host
-    first, second : intp (n, a) and (n, b), items on the drawn host and on the hosts that it swaps
-        with; rows are padded with the dummy item of the drawn host
+    first, second : intp (n, a) and (n, b), items on the drawn host, and items on the hosts that it
+        swaps with; rows are padded with the dummy item of the drawn host
     there, goals : intp (n, b), present hosts of the second items, and destinations of the second
         items
-    changes : float32 (n, a, b), change of the softened value by each swap. The softened value is a
-        smooth approximation of the imbalance. If plans may have many moves, the change by a swap
-        that takes two more moves is halved
-    drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive, [:, 1] to send;
-        if plans may have many moves, only the first weights are used
+    changes : float32 (n, a, b), change of the value by each swap, plus the prices of its moves. The
+        value of an assignment is a smooth approximation of its combined imbalance. If plans may
+        have many moves, the change of the value is halved for a swap that takes two more moves
+    drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive an instance, [:,
+        1] to send one; if plans may have many moves, only the first weights are used
     back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
         item otherwise
     """
@@ -278,14 +288,16 @@ class Swaps:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a host for each assignment. Return two arrays bool (n, v + h): the items of this
-        host that may be swapped, and the items of other hosts that may be swapped.
+        """Draw a host for each assignment. Return two arrays bool (n, v + h): true for the items of
+        this host that may be swapped, and true for the items of other hosts that may be swapped.
 
-        :param are_few: whether plans may have few moves. Swaps of two instances that are on their
-            original hosts are then left out, because such swaps take two moves. The drawn host then
-            either only sends or only receives instances. A host that sends is drawn by its
-            contribution to the terms of the highest scores; a host that receives, by its
-            contribution to the terms of the lowest scores
+        If plans may have few moves, swaps of two instances that are on their original hosts are
+        left out, because these swaps take two moves. The drawn host then either only sends or only
+        receives instances. A host that sends is drawn by its contribution to the terms of the
+        highest scores; a host that receives, by its contribution to the terms of the lowest scores.
+        Terms are explained in :class:`SoftenedMax`.
+
+        :param are_few: whether plans may have few moves
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(self.share)], axis=1))
@@ -319,7 +331,7 @@ class Swaps:
 
     def _goals(self, homing: bool) -> np.ndarray:
         """Return intp (n, b): the destination of the second item of each swap. The destination is
-        the drawn host, or the original host of the item.
+        the drawn host or the original host of the item.
 
         :param homing: whether an instance that is not on its original host goes back to its
             original host; if False, all items go to the drawn host
@@ -329,8 +341,8 @@ class Swaps:
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays: the instance of each assignment whose move costs least to undo, intp
-        (n,), and the cost of undoing this move, float32 (n, 1). If the budget of moves is not used
+        """Return two arrays: intp (n,), for each assignment the instance whose move costs least to
+        undo; and float32 (n, 1), the cost of undoing this move. If the budget of moves is not used
         up, the instance is a dummy item and the cost is 0."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
@@ -350,12 +362,11 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the change of each term of the softened value if an item leaves
-        or enters a host, as a fraction of the term. The softened value is a smooth approximation of
-        the imbalance.
+        """Return float64 (..., T): the change of each term if an item leaves or enters a host, as a
+        fraction of the term. Terms are explained in :class:`SoftenedMax`.
 
-        :param way: ``leaving`` or ``arriving`` of the softened value
-        :param number: the assignments
+        :param way: the factors :attr:`SoftenedMax.leaving` or :attr:`SoftenedMax.arriving`
+        :param number: positions of the assignments
         """
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
@@ -368,9 +379,9 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two factors of a matrix product, float32 (n, T, a, f) and (n, T, f, b). The
-        product is each term after a swap, relative to the same term before the swap. A term is the
-        sum of the contributions of all hosts."""
+        """Return two arrays whose matrix product has each term after a swap, as a fraction of the
+        term before the swap: float32 (n, T, a, f) and (n, T, f, b). A term is the sum of the
+        contributions of all hosts, see :class:`SoftenedMax`."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -394,9 +405,9 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): the cost of the moves that each swap undoes. The cost is NEVER
-        for pairs of items that cannot be swapped, and for swaps of two moves if the budget leaves
-        only one move."""
+        """Return float32 (n, a, b): the cost of undoing a move, for each swap that has to undo one.
+        The result is NEVER for pairs of items that cannot be swapped, and for swaps of two moves if
+        the budget permits only one."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -406,9 +417,10 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays of changes of a plan's number of moves: float32 (n, a) if each first
-        item leaves its host, and float32 (n, b) if each second item arrives at its destination. A
-        change is 1, 0, or -1. It is -1 for an instance that returns to its original host."""
+        """Return two arrays of changes of a plan's number of moves: float32 (n, a), if each first
+        item leaves its host; and float32 (n, b), if each second item goes to its destination. A
+        change is 1, 0, or -1. The change is -1 for an instance that returns to its original
+        host."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)
@@ -416,9 +428,9 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add prices to the changes of the softened value, a smooth approximation of the imbalance.
-        Add NEVER where room is lacking. If plans may have many moves, first halve the change of a
-        swap that takes two more moves, so that swaps are compared by their change for each move."""
+        """Add the prices of the moves to ``changes``, and NEVER where room is lacking. If plans may
+        have many moves, first halve the change of the value by a swap that takes two more moves. So
+        swaps are compared by their change for each move."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
@@ -436,12 +448,12 @@ class Swaps:
 
 class Trial:
     """The swap with the best rating in each assignment, rated exactly. Assignments in which no swap
-    lowers the softened value are left out. The softened value is a smooth approximation of the
-    imbalance.
+    lowers the value are left out. The value of an assignment is a smooth approximation of its
+    combined imbalance.
 
-    number : intp (m,), the assignments
-    items : intp (3, m), the item that leaves, the item that comes back and the item whose move is
-        undone
+    number : intp (m,), positions of the assignments
+    items : intp (3, m), the item that leaves the drawn host, the item that comes back, and the item
+        whose move is undone
     sources, goals : intp (3, m), present hosts and destinations of ``items``
     """
 
@@ -471,8 +483,9 @@ class Trial:
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
-        """Return bool (m,): true for swaps that lower the softened value, a smooth approximation of
-        the imbalance, and do not violate policies, room or server groups."""
+        """Return bool (m,): true for swaps that lower the value by more than the prices of their
+        moves, and do not violate policies, room or server groups. The value of an assignment is a
+        smooth approximation of its combined imbalance."""
         owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
         value, imbalances, _ = swaps.softened.evaluate(self.scores)
         value += np.sum(space.price_change(self.items, self.sources, self.goals), axis=0)
@@ -489,7 +502,7 @@ class Trial:
         return better
 
     def make(self) -> np.ndarray:
-        """Make the swaps that improve their assignments. Return intp: the positions of the changed
+        """Make the swaps that improve their assignments. Return intp, the positions of the changed
         assignments."""
         better, owner = self._is_better(), self.owner
         rows = self.number[better]
@@ -502,14 +515,15 @@ class Trial:
 
 
 def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return ``table[first, second]``, computed with one flat index, which is many times faster."""
+    """Return ``table[first, second]``. The function uses one flat index, which is many times
+    faster."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)
 
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
-    """Return intp (n, most): for each row of ``mask``, the columns in which the row is true.
-    Shorter rows are padded with their value in ``filler``."""
+    """Return intp (n, most): for each row of ``mask``, the numbers of the columns in which the row
+    is true. Shorter rows are padded with their value in ``filler``."""
     count, rows = np.count_nonzero(mask, axis=1), np.arange(len(mask))
     most = max(1, int(count.max(initial=0)))
     filled = np.repeat(filler, most, axis=1)

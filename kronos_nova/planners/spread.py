@@ -1,6 +1,11 @@
 """The planner ``spread``, which searches the lowest combined imbalance that the budget of moves
-permits. The problem is a min-max version of machine reassignment (Google, ROADEF/EURO challenge
-2012)."""
+permits. The problem is machine reassignment (Google, ROADEF/EURO challenge 2012) with the largest
+difference of scores as the objective.
+
+An *end state* is the assignment of instances to hosts after all moves of a plan. An end state can
+be reached if the moves have a possible order: every rule holds after each move. The *cost* of an
+end state is the combined imbalance plus the prices of the moves.
+"""
 
 import dataclasses
 import itertools
@@ -28,35 +33,34 @@ from kronos_nova.planners.population import Incumbents
 STAIRS = 16
 """Largest number of moves for which plans of a tiny cluster are searched step by step. Plans with
 1, 2, 3 ... moves are searched, and each search starts from the plans before. So a plan with more
-moves is never worse than a plan with fewer moves. The value has a second use: the integer program
-may come before the local search only if no more moves than this number are permitted. Raised, plans
-for tiny clusters take longer; lowered, plans with more moves may be worse. Measured by ``bench
-budgets``."""
+moves is never worse than a plan with fewer moves. The value also limits the integer program: the
+program comes before the local search only if no more moves than this number are permitted. Raised,
+plans for tiny clusters take longer; lowered, plans with more moves may be worse. Measured by
+``bench budgets``."""
 TRIED = 2
 """Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
 time grows exponentially; lowered, a best plan is missed if each of its moves alone makes the
 imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Largest accepted difference of combined imbalance between the chosen plan and the best end state.
-An end state gives each instance a host. The best end state may be out of reach of moves that are
-made one after the other. If the difference is larger, other plans are searched. Raised, plans for
-full hosts are worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
+"""Largest accepted difference of cost between the chosen plan and the best end state. An end state
+gives each instance a host. The best end state may be out of reach of moves that are made one after
+the other. If the difference is larger, other plans are searched. Raised, plans for full hosts are
+worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Share of the permitted moves that the next search may use after a plan without a possible order
-of its moves. Each further search may use half as many moves as the search before. Raised, fewer
-moves are left for instances that have to wait on a third host; lowered, plans improve less than
-they could. Not measured."""
+"""Share of the permitted moves for a repeated search. The search is repeated if the moves to the
+best end state have no possible order. Each further search may use half as many moves as the search
+before. Raised, fewer moves are left for instances that have to wait on a third host; lowered, plans
+improve less than they could. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. Each search starts from the end state of the search
+"""Maximum number of searches for one plan. Each search starts from the state after the moves found
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
 lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
-"""Minimum number of hosts at each end of the loads, to and from which moves are searched. The ends
-are the most loaded hosts and the least loaded hosts of each policy. If a plan may have many moves,
-more hosts are taken. Raised, plans for large clusters take longer; lowered, the search runs out of
-hosts that it can improve. Not measured."""
+"""Minimum number of most loaded hosts of each policy, and of least loaded hosts, to and from which
+moves are searched. More hosts are taken if a plan may have many moves. Raised, plans for large
+clusters take longer; lowered, the search runs out of hosts that it can improve. Not measured."""
 EXACT_PAIRS = 1500
-"""Largest number of pairs of an instance and a host with which an integer program computes the best
+"""Largest number of pairs of an instance and a host for which an integer program computes the best
 plan. The program is used in three cases: members of a server group are kept apart; the moves to a
 better end state cannot be made one after the other; most moves are impossible at first (see
 :data:`TIGHT`). Raised, plans for larger clusters take longer; lowered, fewer clusters get the best
@@ -73,31 +77,32 @@ the other. Raised, plans take longer, by 1 to 5 s of processor time for each num
 for full hosts are worse. Measured by ``bench optimum``: without the last number, one plan of 12 was
 9 % worse."""
 NEAR = 0.02
-"""Share by which the imbalance after an accepted plan may exceed the least possible imbalance. If
-the imbalance is higher, the integer program is solved again with more stages of moves. A move of a
-later stage can use room that an earlier stage freed. Raised, plans for full clusters take less time
-and are worse; lowered, plans for full clusters take longer and are better. Not measured."""
+"""Share by which the cost after an accepted plan may exceed the cost of the best end state. The
+cost is the combined imbalance plus the prices of the moves. If the cost is higher, the integer
+program is solved again with more stages of moves. A move of a later stage can use room that an
+earlier stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans
+for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Share of all moves that must be possible for the local search to come before the integer program.
-A move is a pair of an instance and a host. A move counts as possible if it can be made before any
-other move. Raised, the program comes first in more clusters, and takes longer where the search
-finds equally good plans; lowered, plans that the search does not find are missed more often. Not
-measured."""
+"""Share of all candidate moves, below which the integer program comes before the local search. A
+candidate move is a pair of an instance and a host. The share is that of the moves that are possible
+as the first move of a plan. Raised, the program comes first in more clusters, and takes longer
+where the search finds equally good plans; lowered, plans that the search does not find are missed
+more often. Not measured."""
 GAP = 1e-3
-"""Share of the remaining imbalance by which a solution of the integer program may be worse than the
-best. Raised, plans take less time and are worse; lowered, plans take longer and are better. Not
-measured."""
+"""Share of its cost by which a solution of the integer program may be worse than the best solution.
+The cost is the combined imbalance plus the prices of the moves. Raised, plans take less time and
+are worse; lowered, plans take longer and are better. Not measured."""
 TRIED_WHEN_LATE = 8
 """Number of end states that are tried even after the time limit. An end state gives each instance a
-host. End states are tried until the moves to one of them can be made one after the other. Raised,
-evaluations exceed their time limit by more; lowered, late evaluations more often end without a
-plan. Not measured."""
+host. An end state is tried by a search for a possible order of its moves. Raised, evaluations
+exceed their time limit by more; lowered, late evaluations more often end without a plan. Not
+measured."""
 
 
 class Spread:
-    """A planner that searches the best end states, and returns the moves to the best end state that
-    can be reached. An end state can be reached if every rule holds after each move. The search also
-    uses the plan of the planner ``greedy``."""
+    """A planner that searches the end states with the lowest cost, and returns the moves to the
+    best end state that can be reached. An end state can be reached if every rule holds after each
+    move. The planner also considers the plan of the planner ``greedy``."""
 
     phase = SPREAD
 
@@ -117,9 +122,9 @@ class Spread:
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
-    """Return two results. The first is the moves (instance, destination) that lead, in this order,
-    to the best end state that can be reached. The second is True if a better end state was found
-    that cannot be reached by moves one after the other."""
+    """Return two results: the moves [(instance, destination)] to the best end state that can be
+    reached, in a possible order; and True if a better end state was found that cannot be reached by
+    moves one after the other."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
@@ -157,8 +162,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 
 
 def is_tight(space: SearchSpace) -> bool:
-    """Return True if the cluster is small and less than the share :data:`TIGHT` of its moves are
-    possible as the first move of a plan; False otherwise."""
+    """Return True if the cluster is small and less than the share :data:`TIGHT` of the candidate
+    moves are possible as the first move of a plan; False otherwise."""
     if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
@@ -167,9 +172,9 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves can be made one after the other. The plan is one of the
-    found plans or ``known``. If its end state is much worse than the best end state, a plan of an
-    integer program with stages of moves may be returned instead."""
+    """Return the best plan whose moves have a possible order, in this order. The plan is one of the
+    found plans or ``known``. If its cost is much higher than that of the best end state, an integer
+    program with stages of moves may find another plan, which is then returned."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -183,8 +188,8 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
-    """Return True if an end state in ``found`` is better than the end state of ``moves`` by more
-    than :data:`STUCK`; False otherwise."""
+    """Return True if the cost of the best end state in ``found`` is lower than the cost after
+    ``moves`` by more than :data:`STUCK`; False otherwise."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
@@ -204,13 +209,13 @@ def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
 
 
 def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int = 1) -> float:
-    """Compute the best end state by an integer program, and add it to ``found``. Nothing is added
-    if the cluster is too large.
+    """Compute the best end state by an integer program, and add this end state to ``found``.
+    Nothing is added if the cluster is too large.
 
     :param rounds: number of stages of moves. With 1, the moves to the end state may have no
         possible order; with more, the moves have a possible order
-    :returns: largest fraction of the cost of the added end state by which another end state may be
-        cheaper; inf if no end state was found
+    :returns: share by which the cost of the added end state may be above the lowest possible cost;
+        inf if no end state was added
     """
     state, problem = space.state, space.problem
     if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
@@ -234,9 +239,9 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Return the available hosts, sorted, to and from which a plan may move instances. The result
-    has the most and the least loaded hosts of each policy, about as many as the moves of a plan
-    need."""
+    """Return the available hosts, sorted, to and from which a plan may move instances. For each
+    policy, the result has the most loaded and the least loaded hosts: at least :data:`ENDS` of
+    each, and more for a larger budget."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
     if state.problem.left_out is not None:
@@ -252,11 +257,10 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves can be made one after the other. The result is one of the
-    plans in ``found``, the first part of such a plan that can be made, or one of the plans
-    ``known``.
+    """Return the best plan whose moves have a possible order, in this order. The plan is one of the
+    plans in ``found``, the part of such a plan that can be made, or one of the plans ``known``.
 
-    :param known: plans whose moves can be made one after the other
+    :param known: plans whose moves have a possible order
     """
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
@@ -277,16 +281,17 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
-    """Return (objective in units of the tolerance, number of moves, memory of the moved instances).
-    A smaller rating is better."""
+    """Return the rating of moves: (cost after the moves in units of the tolerance, number of moves,
+    memory of the moved instances in MiB). A smaller rating is better."""
     memory = sum(int(state.problem.memory_mb[vm]) for vm, _host in moves)
     return round(state.after(moves).objective() / TOLERANCE), len(moves), memory
 
 
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
-    """Return a plan that is as good as ``plan``, without needless moves and with no more memory to
-    copy. In scheduling, this step is called the compaction of a solution.
+    """Return a plan that is as good as ``plan``, without needless moves, and with no more memory to
+    copy. A move is needless if the plan is as good without the move. In scheduling, this step is
+    called the compaction of a solution.
 
     :param state: the state before the plan
     :param plan: (instance, destination), each instance once
