@@ -114,8 +114,8 @@ def _offer(aggregates: Iterable[Aggregate]) -> tuple[Tenants, Properties]:
 
 
 def _required(instance: Instance) -> Specs:
-    """Return the extra specs of an instance's flavor that the metadata of aggregates must match, in
-    hashable form."""
+    """Return the extra specs of an instance's flavor that the metadata of aggregates must match.
+    The result is a sorted tuple of pairs (key without prefix, value)."""
     return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
                         for key, value in instance.flavor_extra_specs.items()
                         if key.startswith(SPEC_PREFIX)))

@@ -235,8 +235,8 @@ def _isolating(aggregate: Aggregate) -> frozenset[str]:
 
 
 def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
-    """Return the architectures that a host runs, and the version of the host's hypervisor. Each
-    result is None if it is not known."""
+    """Return (architectures that a host runs, version of its hypervisor as Nova's integer). An
+    element is None if it is not known."""
     emulated = {trait.removeprefix(ARCHITECTURE).lower() for trait in host.traits or ()
                 if trait.startswith(ARCHITECTURE)}
     own = host.cpu.arch if host.cpu else None

@@ -135,8 +135,8 @@ class Checker:
         """Return the expected seconds until all of the planned moves have ended; None if there are
         no moves.
 
-        :param parallel: maximum number of concurrent moves off a host; None for the number that the
-            option sets
+        :param parallel: maximum number of concurrent moves off a host; None for the number that
+            ``max_concurrent_per_source`` permits
         """
         conf = self.conf
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={

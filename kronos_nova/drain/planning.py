@@ -318,7 +318,7 @@ class _Case:
 
     def _report(self, policies: PolicySet, options: EngineOptions,
                 planner_ports: PlannerPorts, avoided: Collection[str]) -> AggregateReport:
-        # Moves of a drain need no gain, so breaking a soft group has no price.
+        # Moves of a drain need no gain, so breaking a soft group has no penalty.
         soft_group_cost = None if options.soft_group_cost is None else 0.0
         wanted = dataclasses.replace(
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,

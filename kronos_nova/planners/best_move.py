@@ -43,7 +43,8 @@ class BestMove:
         raises the imbalance
     wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
         all moves may be chosen
-    is_forced : whether moves that a policy does not accept may be chosen
+    is_forced : whether a move may be chosen that a policy does not accept. A policy does not accept
+        a move that raises its imbalance to a value above its threshold
     model : the model whose rules apply; None for the model of the state. If ``is_forced`` is true,
         None stands for the model of the state without the rules that may be relaxed
     best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
@@ -118,7 +119,8 @@ class BestMove:
 
     def _gains(self, delta: Delta) -> np.ndarray:
         """Return float64 (...): the gain of each move; -inf where a policy does not accept the
-        move."""
+        move. A policy does not accept a move that raises its imbalance to a value above its
+        threshold."""
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -99,8 +99,9 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds the most usable room, minus its price. Return True if a swap was
-        made; False if no swap adds more usable room than its price."""
+        """Make the swap that adds the most usable room, minus its price. Usable room is free room
+        in the proportions of ``ratio``. Return True if a swap was made; False if no swap adds more
+        usable room than its price."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -178,7 +179,7 @@ class BundleSwaps:
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
         """Return float64 (n,): the usable room that remains of each ``room[at]`` without
-        ``size[of]``. Usable room is defined in :meth:`usable`.
+        ``size[of]``. Usable room is free room in the proportions of ``ratio``.
 
         The columns are computed one by one, so that no array with all columns is needed.
         """

@@ -37,10 +37,10 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Number of moves that the search for a plan may always find when hosts are emptied, even if the
-plan may have fewer moves. The further moves are found so that the first moves leave room for them.
-Raised, plans for many hosts take longer; lowered, the first moves take room that later moves need.
-Not measured."""
+"""Minimum number of moves that the search plans ahead when hosts are emptied. A plan has only as
+many of these moves as its budget permits. The search plans further moves so that the first moves
+leave room for later ones. Raised, plans for many hosts take longer; lowered, the first moves take
+room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of an instance size and a host in the integer program that empties
 hosts. The program is solved with each number in this order until all instances can leave. Raised,

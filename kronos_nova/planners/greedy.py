@@ -107,9 +107,9 @@ class _Round:
         """Add the moves of instances of other hosts to ``host``, one of the least loaded hosts, as
         candidate moves.
 
-        Of moves with equal gains, the move of the first instance in ``vms`` is chosen. The method
-        adds the instances in this order, and returns once a gain reaches the upper bound. A later
-        instance could not be chosen any more.
+        Of moves with equal gains, the move of the instance with the least memory is chosen. So the
+        method adds the smallest instances first, and returns once a gain reaches the upper bound. A
+        later instance could not be chosen any more.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

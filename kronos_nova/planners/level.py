@@ -122,11 +122,11 @@ MORE_TAKEN_BACK = 3
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the
 search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference of cost, as a multiple of the mean cost of a move, by which a solution may be
-worse than the best solution so that the search continues from it. A solution is a set of moves that
-brings the scores of all hosts into their target ranges. The search also continues from a solution
-that is no worse than the one before. Raised, the search spends its time on worse solutions;
-lowered, the search hardly changes its moves. Not measured."""
+"""Largest difference of cost between a solution and the best solution, as a multiple of the mean
+cost of a move. The search continues from a solution if the difference is at most this value, or if
+the solution is no worse than the one before. A solution is a set of moves that brings the scores of
+all hosts into their target ranges. Raised, the search spends its time on worse solutions; lowered,
+the search hardly changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of moves that one search step makes beyond the number of moves that the step has
 undone. Raised, a step takes longer; lowered, solutions with more moves of smaller instances are

@@ -32,8 +32,9 @@ raised, plans have fewer moves and free fewer hosts; lowered, plans have more mo
 hosts. With the number of hosts raised, plans take longer; lowered, plans free fewer hosts. Not
 measured separately."""
 MOVE_MB = 4096
-"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
-moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""
+"""Fixed cost of a move in MiB. The memory that the move copies is added. Of end states that free
+equally many hosts, the one with the lowest cost is chosen. Raised, plans have fewer moves and copy
+more memory; lowered, plans have more moves and copy less memory. Not measured."""
 EFFORT = 6e8
 """Maximum number of pairs of bundles that are rated for one plan that empties hosts. A bundle is
 several instances of one size on one host; a swap exchanges a pair of bundles. Raised, plans for

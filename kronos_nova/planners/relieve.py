@@ -42,9 +42,10 @@ NODES = 20
 """Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
 plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
 GAP = 1e-4
-"""Share of the best possible value by which a solution of the integer program may be worse. The
-program chooses moves that relieve hot hosts. Raised, plans copy more memory; lowered, plans take
-longer. Chosen small because the memory to copy is a small part of the value."""
+"""Share by which a solution of the integer program may be worse than the best possible solution.
+The program chooses moves that relieve hot hosts. Solutions are compared by the relieved hosts
+first, and by the memory to copy. Raised, plans copy more memory; lowered, plans take longer. Chosen
+small because the memory to copy is a small part of the compared value."""
 
 
 class Relieve:
@@ -97,9 +98,9 @@ class Relieve:
         return moves
 
     def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
-        """Return the rating of a plan: (number of hosts above their targets, number of hosts above
-        their limits, load above the limits, memory to copy). Only hosts that are hot before the
-        plan count. A smaller rating is better."""
+        """Return the rating of a plan: (number of hosts above their target loads, number of hosts
+        above their limits, load above the limits, MiB of memory to copy). Only hosts that are hot
+        before the plan count. A smaller rating is better."""
         hot = self._hottest_first(state)
         scores = state.after(moves).scores[hot]
         over = np.maximum(scores - self._marks.high, 0.0)
