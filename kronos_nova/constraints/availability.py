@@ -1,8 +1,8 @@
-"""The rule that keeps instances off hosts that cannot take instances, and the rule for hosts whose
-load is not known.
+"""The rules that keep instances off hosts that cannot take instances, and off hosts whose load is
+not known.
 
 A host cannot take instances if its nova-compute is down, disabled or forced down, or if the host is
-emptied now or later.
+emptied now or later. The rule about unknown loads is relaxed if a host cannot be emptied otherwise.
 """
 
 from collections.abc import Iterator

@@ -22,8 +22,8 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : whether moves between availability zones are forbidden
-    reserve_hosts : number of hosts; as much room as the largest hosts of this number have in total
-        is kept free on the hosts in use
+    reserve_hosts : number of hosts. The hosts in use keep as much room free as this number of the
+        largest hosts have in total
     soft_group_cost : penalty for a violation of a soft server group, in combined imbalance; None if
         soft groups are as strict as hard groups
     soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise

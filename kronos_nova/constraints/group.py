@@ -8,8 +8,8 @@ to go only to the host of the other members. If the other members are on several
 may go only to the hosts with the most other members. So a violated group is repaired move by move,
 and no move adds a violation.
 
-Nova treats soft policies as preferences. So a drain relaxes soft policies if a host cannot be
-emptied otherwise. Otherwise, a tenant could prevent the maintenance of a host by a group.
+If a host cannot be emptied otherwise, a drain relaxes soft policies, because Nova treats soft
+policies as preferences. So the owner of a group cannot prevent the maintenance of a host.
 """
 
 import numpy as np

@@ -148,9 +148,9 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
     """Return the groups that rules about several servers define, with instances of a problem as
     members.
 
-    Some servers count in a group although no move of theirs is planned. A server that is migrating
-    to a host of the problem counts on this host. A server on a host outside of the problem counts
-    if this host is in the same failure domain, such as a rack, as a host of the problem.
+    Two kinds of servers count in a group but are not moved. A server that is migrating to a host of
+    the problem counts on this host. A server on a host outside of the problem counts if this host
+    is in the same failure domain, such as a rack, as a host of the problem.
 
     :param vms, hosts: uuids of the instances and names of the hosts of the problem
     :param moved: {uuid of an instance: present host}, for instances that are no longer on their

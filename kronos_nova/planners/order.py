@@ -71,7 +71,7 @@ class Ordering:
         return [(int(vm), int(host)) for vm, host in waiting]
 
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
-        """Make ``moves`` (instance, destination), in the given order if this is possible.
+        """Make ``moves`` (instance, destination), in the given order as far as possible.
 
         If none of the remaining moves is possible, other orders are tried. If no other order is
         found, an instance is moved to a third host until there is room.
