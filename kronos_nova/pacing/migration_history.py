@@ -105,10 +105,10 @@ SURE = 0.1
 Durations are predicted from this bandwidth, and past migrations correct it. Raised, fewer past
 migrations are needed for a correction; lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Factor (no unit) by which a past migration must exceed :data:`SPREAD` to count as an outlier. The
-relative error of the predicted duration is compared. Outliers have less weight when predictions are
-fitted. Raised, fewer migrations count as outliers; lowered, ordinary migrations count as outliers.
-Chosen as the usual constant of Huber's estimator."""
+"""Factor (no unit) by which a past migration's relative error must exceed :data:`SPREAD` to make
+the migration an outlier. The relative error is that of the predicted duration. Outliers have less
+weight when predictions are fitted. Raised, fewer migrations count as outliers; lowered, ordinary
+migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""

@@ -259,8 +259,9 @@ class Swaps:
     changes : float32 (n, a, b), change of the value by each swap, plus the prices of its moves. The
         value of an assignment is a smooth approximation of its combined imbalance. If plans may
         have many moves, the change of the value is halved for a swap that takes two more moves
-    drawn : float32 (n, 2, h), weights by which hosts are drawn: [:, 0] to receive an instance, [:,
-        1] to send one; if plans may have many moves, only the first weights are used
+    drawn : float32 (n, 2, h), weights by which hosts are drawn: first the weights to receive an
+        instance, then the weights to send one. If plans may have many moves, only the first weights
+        are used
     back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
         item otherwise
     """

@@ -56,9 +56,10 @@ SEARCHES = 3
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
 lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
-"""Minimum number of most loaded hosts of each policy, and of least loaded hosts, to and from which
-moves are searched. More hosts are taken if a plan may have many moves. Raised, plans for large
-clusters take longer; lowered, the search runs out of hosts that it can improve. Not measured."""
+"""Minimum number of hosts with the highest scores, and of hosts with the lowest scores, to and from
+which moves are searched. The hosts are chosen for each policy. More hosts are taken if a plan may
+have many moves. Raised, plans for large clusters take longer; lowered, the search runs out of hosts
+that it can improve. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host for which an integer program computes the best
 plan. The program is used in three cases: members of a server group are kept apart; the moves to a
