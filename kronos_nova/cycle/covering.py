@@ -58,7 +58,8 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
     """Return True if a plan that covers a loss may be made for an aggregate now. Return False if
     repairs are off, a plan is in progress, a cooldown runs, or the report has a plan that must be
-    kept. Return False as well if repairs come after other moves and the report has moves."""
+    kept. Return False as well if the report has moves and the aggregate's repairs are planned after
+    all other moves."""
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):

@@ -38,8 +38,8 @@ def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class LossRules:
-    """The rules for the plans of one evaluation. The rule for a plan is checked in the cloud in
-    which the moves of all earlier plans are made."""
+    """The rules that protect covered losses, one rule for each plan of an evaluation. The rule for
+    a plan counts the moves of all earlier plans as made."""
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts):

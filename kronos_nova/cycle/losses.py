@@ -1,6 +1,6 @@
 """The check of which losses of hosts are covered. A loss is covered if all servers of the lost host
-could restart elsewhere. In the long run, the check takes a fraction of the time of the
-evaluations."""
+could restart elsewhere. The check is made only in some evaluations. On average, the check takes
+about ``failover_check_percent`` of the duration of the evaluations."""
 
 import collections
 import dataclasses
@@ -35,32 +35,33 @@ out for each host whether its servers would restart elsewhere. Raised, the first
 longer; lowered, more hosts of large clouds are left for the next evaluations. Chosen as twice the
 2.4 seconds that 1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds that one evaluation may use to check losses of hosts. Each evaluation saves some
-seconds for the next check, up to this maximum. Raised, a single evaluation may take longer;
-lowered, more clouds are too large to be checked in one evaluation, and are checked in parts. Chosen
-as four times :data:`FIRST_SECONDS`."""
+"""Maximum seconds that one evaluation may use to check losses of hosts. Each evaluation adds a
+share of its duration to a time budget. The next check uses the time budget, which never exceeds
+this maximum. Raised, a single evaluation may take longer; lowered, more clouds are too large to be
+checked in one evaluation, and are checked in parts. Chosen as four times :data:`FIRST_SECONDS`."""
 LEAST_SECONDS = 0.05
-"""Minimum seconds that each evaluation saves for the next check of losses of hosts. Raised, small
-clouds are checked more often, and their evaluations take longer; lowered, small clouds are checked
-less often. Chosen because the check of 40 hosts with 1,200 servers takes this time."""
+"""Minimum seconds that each evaluation adds to the time budget of the next check of losses of
+hosts. Raised, small clouds are checked more often, and their evaluations take longer; lowered,
+small clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes
+this time."""
 SAVED = 1.25
-"""Factor (no unit) on the duration of the last check of losses of hosts. Each evaluation saves some
-time for the next check. The next check begins when the saved time reaches this factor times the
-duration of the last check. Time that is left after the check is used for a second question: do the
-servers still restart if Nova restarts them in its own order? Raised, checks are rarer, and the
-order is checked for more hosts; lowered, checks are more frequent, and the order is checked for
-fewer hosts. Not measured."""
+"""Ratio (no unit) of the time budget at which a check of losses of hosts begins to the duration of
+the last check. Each evaluation adds time to the budget. Time that is left after the check is used
+for a second check: whether the servers of a lost host fit elsewhere if Nova restarts the servers in
+its own order. Raised, checks are rarer, and the second check is made for more hosts; lowered,
+checks are more frequent, and the second check is made for fewer hosts. Not measured."""
 COLD = 3.0
 """Ratio of the duration of the first check of losses of hosts to that of the second check (no
-unit). Later checks are faster than the first, because they reuse its results. The ratio is used to
-estimate the duration of the second check. Raised, the second check begins sooner, and its time may
-not suffice for all hosts; lowered, the second check begins later. Measured for 1,000 hosts: the
-first check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
+unit). Later checks are faster than the first, because they reuse its results. The duration of the
+second check is estimated as the duration of the first check divided by the ratio. Raised, the
+second check begins sooner, but may end before all hosts are checked; lowered, the second check
+begins later. Measured for 1,000 hosts: the first check takes 2.4 seconds, a later check 0.75
+seconds (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;
-lowered, operators can watch fewer flavors. Chosen so that an aggregate has as many series for slots
-as for failed hosts."""
+lowered, operators can watch fewer flavors. Chosen so that an aggregate has about as many Prometheus
+series about slots as about losses of hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +98,9 @@ class LossJudge:
         """Return {aggregate: its RoomFigures}. The figures show whether servers would restart
         elsewhere if their hosts failed.
 
-        Each evaluation saves some time for the next check. As long as the saved time does not
-        suffice to check all aggregates, the results of an earlier evaluation are returned.
+        Each evaluation adds a share of its duration to a time budget for the next check. While the
+        budget does not suffice to check all aggregates, the results of an earlier evaluation are
+        returned.
 
         :param names: names of the aggregates
         :param seconds: duration of the evaluation so far
@@ -160,8 +162,9 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """Return a function that returns the seconds left of the first of several shares of time. The
-    time until the deadline is divided into ``parts`` equal shares. The first share begins now."""
+    """Return a function without arguments. The function returns the seconds that are left of a
+    share of time. The share begins now. Its length is the time until the deadline, divided by
+    ``parts``."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()
