@@ -33,22 +33,22 @@ a host from becoming full gains these core-hours. The cost of the move is the CP
 migration. Raised, more moves are worth their cost; lowered, fewer moves are worth their cost.
 Chosen by ``bench days``, which adds up the minutes in which hosts are loaded above 0.9.
 
-In the mean of 17 pairs of a cloud and a day, plans with 4 core-hours have 1.02 times the minutes
-and copy 0.61 times the GiB of plans whose moves cost nothing.
+With 4 core-hours, hosts are loaded above 0.9 for 1.02 times the minutes, and moves copy 0.61 times
+the memory, compared with moves that cost nothing (mean of 17 runs, each of a cloud and a day).
 
 Other values were measured on 20 hosts, for the day 20110412 of PlanetLab and without :data:`SEEN`:
 
-* 2 core-hours: 246 minutes, 626 GiB
-* 6 core-hours: 252 minutes, 1,282 GiB"""
+* 2 core-hours: 246 minutes above 0.9, 626 GiB copied
+* 6 core-hours: 252 minutes above 0.9, 1,282 GiB copied"""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds in the factor by which the cost of a move grows if the load of the instance is known for
-a short time. The gain of such a move may be chance. The factor is 1 + ``SEEN`` / known seconds. At
-least ``SEEN_LEAST`` known seconds are counted. With ``SEEN`` raised, fewer instances with little
-known load are moved; lowered, more of these instances are moved. With ``SEEN_LEAST`` raised, moves
-of new instances cost less; lowered, these moves cost more. Measured by ``bench days`` on the day
-20110412 of PlanetLab, compared with costs without this factor. With 20 hosts, 0.71 times the memory
-is copied, and hosts are loaded above 0.9 for 0.83 times the minutes. With 100 hosts, 0.88 times the
-memory is copied, and hosts are loaded above 0.9 for 0.98 times the minutes."""
+"""Seconds. ``SEEN`` raises the cost of moves of instances whose load is known for a short time
+only, because the gain of such a move may be chance. The cost is multiplied by 1 + ``SEEN`` / T,
+where T is the time for which the load of the instance is known. ``SEEN_LEAST`` is the minimum of T.
+With ``SEEN`` raised, fewer new instances are moved; lowered, more new instances are moved. With
+``SEEN_LEAST`` raised, moves of new instances cost less; lowered, these moves cost more. Measured by
+``bench days`` on the day 20110412 of PlanetLab. Compared with costs without this factor, 20 hosts
+copy 0.71 times the memory, and are loaded above 0.9 for 0.83 times the minutes. 100 hosts copy 0.88
+times the memory, and are loaded above 0.9 for 0.98 times the minutes."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 
@@ -125,8 +125,8 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
     The price of a move is proportional to the cost of copying the instance. A copy keeps one CPU
     core busy on each of two hosts. While a host is full, its servers lose :data:`FULL_HOST`
-    core-hours. The price is higher for an instance whose load is known for a short time, because
-    its statistics may be chance.
+    core-hours. The price is higher for an instance whose load is known for a short time only,
+    because a few samples may mislead.
 
     :param amount: factor on all prices
     :param load_stats: {policy: statistics of the instances' loads}
@@ -185,10 +185,10 @@ class Gain:
     The gain is the sum of two parts. One is the decrease of the combined imbalance. The other is
     the decrease of the expected number of full hosts.
 
-    With restraint, a plan may be the first of several. The combined imbalance falls only when all
-    of the most or least loaded hosts are improved, which may need several plans. So the decrease of
-    the hosts' excess (:mod:`kronos_nova.planners.level`) is used as the first part if it is larger.
-    Moves that increase the excess have a gain of minus infinity.
+    With restraint, a plan may be the first of several plans, and may not lower the combined
+    imbalance yet. So the first part may be another figure: the decrease of the hosts' excess, if
+    this decrease is larger. The excess is the load of hosts outside the target range of loads
+    (:mod:`kronos_nova.planners.level`). The gain is minus infinity if the excess increases.
     """
 
     def __init__(self, before: State):

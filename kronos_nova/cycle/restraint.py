@@ -25,17 +25,17 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Share of a policy's threshold below which no plan aims to lower the imbalance. A plan aims below
-the threshold, so that random changes of load do not soon raise the imbalance above the threshold.
-Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a lasting
-effect. Chosen by ``bench days``."""
+"""Lowest imbalance that a plan aims at, as a share (0 to 1) of the policy's threshold. A plan aims
+below the threshold, so that the imbalance does not soon rise above the threshold by random changes
+of load. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a
+lasting effect. Chosen by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """The reluctance of plans to move instances. With an ``amount`` of 0, plans are not reluctant.
-    With a larger ``amount``, expected loads are those of a later time, and optional moves have to
-    save more."""
+    """The option ``restraint``, which lets plans move fewer instances. An ``amount`` of 0 turns
+    restraint off. With a larger ``amount``, plans use the loads expected at a later time, and
+    optional moves have to save more."""
 
     amount: float = 0.0
 
@@ -54,8 +54,8 @@ class Restraint:
 class Outlook:
     """The expected state of an aggregate in the next half hour.
 
-    problem : the problem with the likely loads; each threshold is the imbalance at which a plan
-        that begins now ends, and a policy at or below its threshold needs no move
+    problem : the problem with the likely loads; the thresholds of this problem are the imbalances
+        that a plan has to reach
     noise : float64 (P,), imbalance that hosts with equal likely loads are expected to have, because
         loads fluctuate
     least : float64 (P,), lower bound of the imbalance of the likely loads after any plan
@@ -124,21 +124,19 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the target of each policy, which is the imbalance at which a plan ends.
-    The target follows from a limit. For a policy at or below its limit, the target is the limit.
+    """Return float64 (P,): the target of each policy. The target is the imbalance that a plan has
+    to reach. The target depends on a limit, the imbalance above which moves are needed:
 
-    For a policy above its limit, the target is the limit minus the noise, because the noise may
-    raise the imbalance again. The target is never below the fraction :data:`LEAST_TARGET` of the
-    limit.
+    * If the noise is at or below the threshold, the limit is the threshold.
+    * If the noise is above the threshold, a lower imbalance may be noise. The limit is then
+      noise + min(noise - threshold, threshold).
+    * If the imbalance is at or below the limit, the target is the limit.
+    * If the imbalance is above the limit, the target is max(limit - noise, LEAST_TARGET * limit),
+      because noise may raise the imbalance again after the plan.
 
-    The limit is the threshold, if the noise is at or below the threshold. If the noise is above the
-    threshold, an imbalance at the threshold could not be distinguished from noise. Then the limit
-    is the noise plus the difference between noise and threshold. The added difference is at most
-    the threshold.
-
-    If no placement reaches this limit, a plan can only lower the part of the imbalance above the
-    least reachable imbalance. This part is compared with half of the limit in place of the limit.
-    The least reachable imbalance is added to the target.
+    If no placement reaches the limit, the least reachable imbalance is subtracted from the
+    imbalance, and half of the limit is used in place of the limit. The least reachable imbalance is
+    added to the target.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))
