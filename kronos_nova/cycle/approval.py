@@ -104,7 +104,7 @@ def replay(case: PlanningCase, state: State, capped: Model,
     """Apply the moves of a plan to a state, in the order of the plan. Moves that are no longer
     permitted are left out.
 
-    :param state: state before any move; it is changed
+    :param state: state before any move; the moves are applied to this state
     :param capped: model of ``state`` with the additional rule that no move may load a host above
         the overload ceiling
     :returns: {order: reason} of the moves that are not permitted, and {order: Step} of the moves
@@ -144,8 +144,9 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the orders of the moves to leave out at the end of a plan. Without these moves, the
-    plan gains at least what its moves cost. The result may be empty, or have all moves.
+    """Return the numbers (``order``) of the last moves of a plan that have to be left out. The
+    remaining moves together gain at least their price. The result is empty if all moves gain their
+    price, and has all moves if no beginning of the plan gains its price.
 
     :param after: state after the moves
     :param steps: {order: Step} of the moves that spread load
@@ -165,12 +166,13 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share of the gain of a new plan that decides whether the new plan replaces a plan that waits for
-approval. The gain is the decrease of the combined imbalance by the new plan. The waiting plan is
-replaced if its end imbalance is higher than that of the new plan by more than this share of the
-gain. Raised, plans that are far from the best continue to wait for approval; lowered, waiting plans
-are replaced after small changes of load. Chosen so that an empty host that returns to service leads
-to a replacement, and a fluctuation of the size of a threshold does not; not measured."""
+"""Share (0 to 1) of a new plan's gain, above which the new plan replaces a plan that waits for
+approval. The gain of the new plan is its decrease of the combined imbalance. The waiting plan would
+end at a higher combined imbalance than the new plan. If this difference is larger than the share of
+the gain, the waiting plan is replaced. Raised, plans that are far from the best continue to wait
+for approval; lowered, waiting plans are replaced after small changes of load. Chosen so that a plan
+is replaced when an empty host returns to service, and kept when the imbalance fluctuates by the
+size of a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring

@@ -81,7 +81,8 @@ def gives_way(report: AggregateReport) -> bool:
 
 
 def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
-    """Return the report with ``moves``, which make room, in place of the moves that it has."""
+    """Return a copy of the report in which ``moves`` replace the moves of its plan. ``moves`` make
+    room."""
     return dataclasses.replace(
         report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
         combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(
@@ -179,15 +180,16 @@ class _RoomMaker:
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
-        """Return moves after which more servers of a buffer fit. The result is empty if no such
-        moves are found, if Nova's scheduler refuses one of them, or if the moves would uncover the
-        loss of a host (servers of the lost host could no longer restart elsewhere).
+        """Return moves after which more servers of a buffer fit. The result is empty in three
+        cases: no such moves are found, Nova's scheduler refuses one of the moves, or the moves
+        would uncover the loss of a host. The loss of a host is uncovered if servers of the lost
+        host could not restart elsewhere.
 
         The returned moves replace the plan of the report. If the report has a plan, a second search
-        permits only moves off the source hosts of this plan. The moves of the second search are
-        returned on two conditions: they make at least as much room as the moves of the first
-        search, and they copy no more memory than the moves of the first search and of the replaced
-        plan together. Otherwise the moves of the first search are returned.
+        is made. The second search permits only moves off the source hosts of the report's plan. Its
+        moves are preferred if they make at least as much room as the moves of the first search, and
+        copy at most as much memory as the moves of the first search and of the replaced plan
+        together.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

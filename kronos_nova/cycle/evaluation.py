@@ -226,7 +226,8 @@ class Cycle:
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
         """Make the allocations in placement agree with the holds (room kept for new servers).
-        Return the allocations that placement has afterwards."""
+        Return the SettledAllocations: the allocations that placement has afterwards, and the
+        problems of holds."""
         found = [SettledAllocations()]
         if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
             return found[-1]

@@ -79,7 +79,7 @@ def alternatives(state: State, steps: Iterable[tuple[str, Step]],
     other step, the alternatives are moves of the same server to other hosts. If the load of the
     server is not known, the best alternative is the move to the host with most free room.
 
-    :param state: the state before the first step; the steps are made in it
+    :param state: the state before the first step; the steps are applied to this state
     :param steps: (phase, step)
     :param ceiling: load that no host may exceed, except in moves that empty hosts or pack
     """

@@ -257,7 +257,8 @@ class _Kept:
 
 
 class _Asked:
-    """The forecast of one policy in one cycle, while it is being made."""
+    """A builder of the forecast of one policy in one cycle. The forecast is read from Prometheus,
+    or made from past loads."""
 
     def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
                  now: float) -> None:
@@ -423,11 +424,10 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
              with_variances: bool) -> Problem:
     """Return the problem with an additional column for each forecast hour of a policy.
 
-    Planners treat each column as a policy of its own. The column has the threshold of its policy.
-    So a plan reacts to the hour that exceeds the threshold most. The columns of the measured loads
-    come first and keep the weights of their policies. All forecast columns of a policy together
-    have the same weight as the policy's column of measured loads. So load that lasts for all hours
-    counts more than load that ends soon.
+    Planners treat each column as a policy of its own. The columns of the measured loads come first
+    and keep the thresholds and weights of their policies. A forecast column has the threshold of
+    its policy. All forecast columns of a policy together have the weight of the policy. So load
+    that lasts for all hours counts more than load that ends soon.
 
     :param with_variances: True to add the variances of forecasts, for planning that uses variances;
         False to leave them out

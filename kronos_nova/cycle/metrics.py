@@ -50,8 +50,8 @@ load of each instance."""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return an empty set. The set would have the values in ``names`` that an instance outside of
-    the snapshot has. There is no such instance, because the snapshot has the whole cloud."""
+    """Return an empty set: no instance outside of the snapshot has a name of ``names``. This
+    function is used in place of a request to Nova if the snapshot has the whole cloud."""
     return set()
 
 
@@ -463,9 +463,9 @@ class Measurements:
                                  [host.name for host in snapshot.hosts]))
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Return the load of an aggregate. If the instances and hosts are the same, the load is
-        measured only once in an evaluation. Moves that the evaluation starts do not change the load
-        before the evaluation ends.
+        """Return the load of an aggregate. Within one evaluation, a second call with the same
+        hosts, instances and placements returns the load of the first call. So moves that the
+        evaluation starts do not change the load.
 
         :param name: name of the aggregate
         :param measure: measures the load; called only if the load is not known yet

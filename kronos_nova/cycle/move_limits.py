@@ -34,7 +34,8 @@ class MoveLimits:
     per_project_and_day : moves of a project's instances in a day
     per_instance_and_week : moves of one instance in a week
     per_instance_and_day : moves of one instance in a day
-    per_cause_and_day : moves of other instances, in a day, because of one instance's load
+    per_cause_and_day : moves that one instance causes in a day: moves of other instances off the
+        host of this instance, because of its load
     """
 
     per_project: int = 0
@@ -54,10 +55,9 @@ class MoveLimits:
 class RemainingMoveLimits:
     """The numbers of moves that the limits still permit, while one aggregate is planned.
 
-    Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
-    instance with the largest load on the host; a move of this instance itself has no cause. Once a
-    limit of a project or an instance is reached, no more moves are planned that count towards the
-    limit.
+    Moves off a disabled host are not limited. A move that relieves a host is caused by the instance
+    with the largest load on the host. A move of this instance itself has no cause. When a limit of
+    a project or an instance is reached, further moves that count towards the limit are not planned.
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],
@@ -193,7 +193,8 @@ def _is_over(cap: int, before: Mapping[str, int], now: Mapping[str, int], name: 
 
 
 def _loads(problem: Problem) -> np.ndarray:
-    """Return float64 (V,): the load of each instance, by the policies' weights."""
+    """Return float64 (V,): the load that each instance causes on its host, as the weighted sum over
+    policies."""
     return (problem.weights * problem.host_scale[problem.vm_host]) @ problem.policy_weights
 
 

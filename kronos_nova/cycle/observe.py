@@ -91,8 +91,9 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
     """Read the history on which a plan depends.
 
     :param names: aggregates whose load statistics are read; None for all
-    :param units: {aggregate: the aggregates with which it shares hosts}; a plan in progress or a
-        cooldown of one of these aggregates counts for all of these aggregates
+    :param units: {aggregate: the aggregates with which it shares hosts}; an aggregate is treated as
+        if it had the plans in progress and the cooldowns of the aggregates with which it shares
+        hosts
     :param proposals: {aggregate: report with its plan that waits for approval}
     :param policies: policies whose rules may limit the number of moves
     """

@@ -305,8 +305,8 @@ def describe(report: plans.AggregateReport) -> Iterator[str]:
 
 
 def describe_scores(report: plans.AggregateReport) -> Iterator[str]:
-    """Yield the scores of every host as log lines. A line also has the score as a number between 0
-    (least loaded host) and 1 (most loaded host)."""
+    """Yield a log line for each host and policy. The line has the score of the host, and the score
+    scaled so that the least loaded host has 0 and the most loaded host has 1."""
     for policy in report.policies:
         scores = [score for score in report.host_scores if score.policy == policy.name]
         places = normalised(np.array([score.value for score in scores]))

@@ -39,12 +39,12 @@ because a few unusual hosts were refused. Chosen because a filter that refuses a
 CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
-"""Maximum number of possible destinations of an instance for which every destination is tried. Such
-an instance is left in place for some time only after Nova's scheduler refused all of the
-destinations. If an instance has more destinations, :data:`ENOUGH` refusals suffice. Raised, an
-instance that no host takes costs more requests to the scheduler; lowered, an instance that fits on
-few hosts is left in place before the right host was tried. Chosen as the number of hosts in a rack
-that have a certain device; not measured."""
+"""Number of possible destinations of an instance up to which every destination is tried, if rules
+permit only some hosts for the instance. The instance is left in place for some time after Nova's
+scheduler has refused every destination. An instance with more possible destinations is left in
+place after :data:`ENOUGH` refusals. Raised, an instance that no host takes costs more requests to
+the scheduler; lowered, an instance that fits on few hosts is left in place before the right host
+was tried. Chosen as the number of hosts in a rack that have a certain device; not measured."""
 
 PLANNING_SHARE = 0.6
 """Share of the remaining planning time that one search for a plan may use. The planning time is
@@ -172,10 +172,9 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return True if the scheduler has refused enough hosts, so that no move of the instance is
-        tried for some time; False otherwise. A refusal counts for all instances of the same kind.
-        The number of refusals that is enough depends on the number of possible destinations of the
-        instance. So other instances of the kind may still be tried.
+        """Return True if the scheduler has refused so many hosts that no move of the instance is
+        tried for some time. Return False otherwise. The required number of refusals
+        (:meth:`_enough`) may differ between instances of one kind.
 
         :param hosts: {refused host: reason} for the kind of the instance
         """
@@ -245,8 +244,9 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan. If the scheduler was not asked about a move, or was asked
-        without all facts about it, the ``reason`` of the move says so."""
+        """Return the moves of the plan. The ``reason`` of a move has a note if the scheduler was
+        not asked about the move, or if the request to the scheduler did not have all facts about
+        the move."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:

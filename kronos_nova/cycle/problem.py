@@ -153,7 +153,8 @@ class PlanningCase:
 
     @property
     def expected(self) -> Problem:
-        """The problem by which moves for load are chosen."""
+        """The problem with the loads by which moves are chosen: likely loads with restraint,
+        otherwise measured and forecast loads."""
         return self.ahead if self.outlook is None else self.outlook.problem
 
     def held_because(self, vm: int) -> str:
@@ -265,8 +266,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 
 def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
           in_flight: MovesInFlight) -> dict[str, Any]:
-    """Return the fields of a problem about allocations. An instance that this cycle has planned to
-    move counts on its destination and on its source."""
+    """Return {name of a field of the problem: its value} for the fields about allocations. An
+    instance that this cycle has planned to move counts on its destination and on its source."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
@@ -307,9 +308,9 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
-    migrating into the scope. A sample may be a fraction of the source's size. The source is outside
-    of the scope, and its size is not known. So such a sample is used as a fraction of the
-    destination's size. An instance without a sample counts as without load."""
+    migrating into the scope. An instance without a sample has a load of 0. A sample that is a
+    fraction of the source's size is used as a fraction of the destination's size, because the
+    source is outside of the scope and its size is not known."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way

@@ -32,26 +32,25 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Numbers (no unit) by which the moves of a plan are put in order. Each move has the sum of the
-number of its purpose and the load of its source. A purpose that is not listed has the number 0. The
-moves with the highest sums start first. Fixed: a load is at most 1, so that all moves of one
-purpose start before the moves of the next purpose."""
+"""Priority (no unit) of moves by their phase. Moves with a higher priority start first. Moves of
+one phase start in the order of the load of their source hosts, the most loaded first. Phases that
+are not listed have priority 0. Fixed: a load is between 0 and 1 and is added to the priority, so
+priorities differ by 1."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans that one evaluation makes until all moves of a plan can start within
-``stale_plan_age``. A move that starts later was chosen by a load that is out of date. The plans
-differ in their number of moves. Raised, an evaluation takes longer; lowered, late moves have to be
-removed from more plans. Chosen above the two plans that are mostly enough. More plans are needed
-only where many moves wait for each other on one host."""
+"""Maximum number of plans that one evaluation makes for an aggregate to find a plan whose moves all
+start within ``stale_plan_age``. The load by which a move was chosen is out of date when the move
+starts later. The plans differ in their number of moves. Raised, an evaluation takes longer;
+lowered, late moves have to be removed from more plans. Chosen above the two plans that are mostly
+enough. More plans are needed only where many moves wait for each other on one host."""
 SURE = 0.98
-"""Share (0 to 1) that sets the maximum number of moves of the third and each later plan of an
-evaluation. The maximum is this share of the number of moves that can start in time. For the second
-plan, the maximum is this number itself. The share is below 1 because another plan has other moves,
-which may take longer. Raised, further plans more often have moves that start late; lowered,
-available time is left unused. Not measured."""
+"""Share (0 to 1) of the moves that can start in time. The third and each later plan that an
+evaluation makes for an aggregate has at most this share as its number of moves. The share is below
+1 because the next plan has other moves, which may take longer. Raised, further plans more often
+have moves that start late; lowered, available time is left unused. Not measured."""
 LARGER = 1.04
-"""Least factor by which the number of moves must grow to be worth another search. If a plan leaves
-available time unused, a search for a plan with more moves is considered. Raised, more moves that
+"""Factor (no unit) by which a plan with more moves has to be larger than the best plan so far. If
+the expected factor is smaller, no plan with more moves is searched for. Raised, more moves that
 could start in time are left out; lowered, searches are made for few additional moves. Not
 measured."""
 SAMPLED = 256

@@ -239,8 +239,8 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
-    """Return the plan with its moves that spread load in an order in which each beginning of the
-    plan helps. So the plan helps even if it is stopped early.
+    """Return the plan with the moves that spread load in another order. In this order the first
+    moves already lower the imbalance, so that a plan that is stopped early helps as well.
 
     :param model: the model by which the plan was made, without the rules against refused moves
     """
@@ -308,10 +308,10 @@ def _before(model: Model, limits: Limits) -> State:
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the model whose rules apply to the moves of a phase. The overload ceiling (load above
-    which no move may bring a host) does not apply to packing, because each policy limits the load
-    of a host there. It does not apply to emptying hosts either. Rules that may be broken to empty
-    hosts do not apply to emptying hosts.
+    """Return the model whose rules apply to the moves of a phase. The overload ceiling is the load
+    above which no move may bring a host. The ceiling does not apply to moves that empty hosts, nor
+    to packing, because each policy limits the load of a host in packing. Rules that may be broken
+    to empty hosts do not apply to moves that empty hosts.
 
     :param capped: the model with the overload ceiling
     """
@@ -322,9 +322,11 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     """Return the plan without the ``refused`` moves, and without moves that only help together with
     a refused move.
 
-    Further moves are left out in three cases. The move depends on a move that is left out, or has
-    no room without it. A packing move is left out if its source no longer becomes empty. A move
-    that spreads load is left out if it no longer gains its price.
+    These moves are left out as well:
+
+    * moves that depend on a move that is left out, or have no room without such a move
+    * packing moves whose source host no longer becomes empty
+    * moves that spread load and no longer gain their price
 
     :param refused: orders of the moves, counted from 1
     """
@@ -371,8 +373,8 @@ def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]
 
 
 def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
-    """Return the steps without the last steps that spread load, as many as are needed so that the
-    remaining steps gain at least their price."""
+    """Return the steps without some of the steps that spread load, so that the remaining steps gain
+    at least their price. The last of these steps are removed, as few as possible."""
     before = State(model)
     for phase, step in steps:
         if phase != SPREAD:

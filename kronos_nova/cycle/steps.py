@@ -136,9 +136,8 @@ class Line:
 
     @functools.cached_property
     def _loss_rules(self) -> loss_rule.LossRules:
-        """The rule that protects covered losses of hosts, for each plan of the evaluation. A loss
-        is covered if all servers of the lost host can restart elsewhere. No plan may change
-        this."""
+        """The rules that protect covered losses of hosts, one for each plan of the evaluation. A
+        loss is covered if all servers of the lost host can restart elsewhere."""
         given = self.given
         return loss_rule.LossRules(given.snapshot, given.policies, given.options,
                                    given.planner_ports)

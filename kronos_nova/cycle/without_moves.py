@@ -32,11 +32,12 @@ class CompletedMove:
 
 
 def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
-    """Return the servers that are not on the host on which they would be without moves for load.
+    """Return {uuid of a server: (its present host, its host without moves for load)} for servers
+    whose two hosts differ.
 
-    If another party later moved a server that Kronos had moved, the destination of the later move
-    counts. Moves that empty a host or repair a group are not undone, because they would have been
-    made in any case.
+    Moves that empty a host or repair a group are not undone, because these moves would have been
+    made in any case. A server is left out if its last move was such a move, or if another party
+    moved the server later.
 
     :param past: moves in the order of their ends
     :param hosts: {uuid of a server: its host}
