@@ -1,9 +1,10 @@
 """Checks of metrics against each other and against Nova. Only metrics of hosts that pass the checks
 are used (believed).
 
-An exporter that stopped half way makes a full host look empty. So does an exporter that is down
-while its query has ``or 0``. Nova knows the servers of a host, and the profile has the load of each
-server. Measured values of a host that contradict Nova or the profile are not believed.
+A full host looks empty if its exporter stopped half way. A full host also looks empty if its
+exporter is down and the query has ``or 0``. Nova knows the servers of a host, and the profile has
+the load of each server. Measured values of a host that contradict Nova or the profile are not
+believed.
 """
 
 import dataclasses
@@ -170,8 +171,8 @@ def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
     their hosts; '' if the loads are large enough.
 
     If the loads of servers are too small, the profile is probably in another unit than the scores.
-    The expected gains of moves are then wrong. Moves that relieve hot hosts need no such check,
-    because no servers are moved off hosts whose load is mostly not caused by servers.
+    The expected gains of moves are then wrong. Policies of mode ``relieve`` are not checked,
+    because such policies move servers only off hosts whose load is mostly caused by servers.
     """
     if policy.mode == 'relieve' or policy.vm_profile_query is None:
         return ''
@@ -197,8 +198,9 @@ def _queries(policy: Policy) -> str:
 
 
 def _reserved(policy: Policy) -> str:
-    """Return the text that is added for policies about memory: huge pages make hosts fuller than
-    the loads of their servers. Return '' for other policies."""
+    """Return an addition to the text of :func:`faintness` for policies about memory. Free huge
+    pages count as used memory of a host, but not as load of its servers. Return '' for other
+    policies."""
     if host_sizes.resource(policy) != 'MEMORY_MB':
         return ''
     return ('. Memory in huge pages counts as used on the host also while it is free: add free '

@@ -31,9 +31,10 @@ generated week and for days of PlanetLab together."""
 AT_FIRST = 0.5
 """Share [0, 1] of a deviation that is expected to last, for an instance without samples. The
 deviation is the difference between the present load and the mean load of the instance. Later the
-share is learnt from samples. Raised, new instances are expected to keep their present load;
-lowered, new instances are expected to return to their mean load soon. Chosen halfway between the
-two; not measured."""
+share is learnt from samples. With 1, new instances are expected to keep their present load; with 0,
+new instances are expected to return to their mean load soon. Raised, plans react more to the
+present load of new instances; lowered, plans react less. Chosen halfway between 0 and 1; not
+measured."""
 AS_GOOD_AS = 3 * 3600.0
 """Seconds of samples after which an instance's learnt behaviour and its assumed behaviour have
 equal weight. The behaviour is the share of a change of load that lasts. The assumed share is

@@ -58,8 +58,8 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
 
 
 def _expected_span(deviations: np.ndarray, left_out: int) -> float:
-    """Return the mean difference between the highest and the lowest load that count. Some loads at
-    each end do not count.
+    """Return the mean difference between the highest and the lowest load, without ``left_out``
+    loads at each end.
 
     :param deviations: float64 (n,), the standard deviation of each load
     :param left_out: number of loads at each end that do not count

@@ -115,9 +115,10 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
-    """Return {host: number of servers whose room is kept there}. Each server gets room on the host
-    that then keeps the smallest fraction of its total room. Among equal hosts, the host with least
-    free room is used, because little load could be moved to it anyway.
+    """Return {host: number of servers whose room is kept there}. Room is chosen for one server
+    after the other, on the host that would keep the smallest fraction of its total room. Among
+    equal hosts, the host with least free room is used, because little load can be moved to this
+    host in any case.
 
     :param by_host: {host: number of servers for which it has room}
     :param empty: {host: number of servers that would fit if the host were empty}

@@ -203,10 +203,10 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
 
 
 def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
-    """Return for each shape the number of slots (how many more servers fit) after the worst loss of
-    hosts, the loss with the fewest slots afterwards. The servers of the lost hosts have then
-    restarted elsewhere. If any loss has servers that cannot restart, the number is None for all
-    shapes.
+    """Return for each shape the number of slots (how many more servers fit) that are left after the
+    worst loss. The worst loss is the loss after which the fewest slots are left. Slots are counted
+    after the servers of the lost hosts have restarted elsewhere. If servers of any loss cannot
+    restart, the number is None for all shapes.
 
     :param verdicts: verdicts on each set of hosts that may fail
     """

@@ -25,8 +25,8 @@ class Trend:
 
     days : number of days, from the last day with a known number of slots (how many more servers
         fit)
-    error : uncertainty of ``days``, in days; the uncertainty of the slope of the slots is
-        :data:`SURE` times its standard error
+    error : uncertainty of ``days``, in days, computed from :data:`SURE` times the standard error of
+        the trend's slope
     """
 
     days: float
