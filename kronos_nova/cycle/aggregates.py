@@ -86,10 +86,10 @@ class Scope:
 
 
 class ScopeIndex:
-    """An index of a snapshot, by which the hosts and instances of one aggregate are found. It has
-    the hosts of each aggregate, except hosts whose hypervisor is not supported. It also has the
-    instances of each host, with their moves and server groups. The index is made once a cycle,
-    because a search of the whole snapshot for each aggregate would take quadratic time."""
+    """An index of a snapshot, by which the hosts and instances of one aggregate are found. The
+    index has the hosts of each aggregate, except hosts whose hypervisor is not supported. The index
+    also has the instances of each host, with their moves and server groups. The index is made once
+    a cycle, because a search of the whole snapshot for each aggregate would take quadratic time."""
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
         self._snapshot, self._request = snapshot, request

@@ -45,8 +45,8 @@ class Checked:
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
     """Check an older plan against the present state. The check finds the moves that are no longer
-    permitted. It also finds out whether the other moves still lower the imbalance by the fraction
-    :data:`LEAST_GAIN` of the decrease that the plan promised."""
+    permitted. The check also finds out whether the other moves still bring enough: at least the
+    fraction :data:`LEAST_GAIN` of the decrease of the imbalance that the plan promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -78,10 +78,10 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return the moves of a plan that may not be made any more, with the reasons. There are three
-    reasons: the move is no longer permitted, the host that it was to empty would not become empty
-    now, or the move no longer gains enough. Moves that depend on such a move may not be made
-    either.
+    """Return the Checked result of a plan: the moves that may not be made any more, with the
+    reasons. There are four reasons: the move is no longer permitted, a packing move would no longer
+    empty its source host, the move no longer gains enough, or the move depends on a move that may
+    not be made.
 
     :param state: state before any move; the check changes it
     :param capped: model of ``state`` with the additional rule that no move may load a host above

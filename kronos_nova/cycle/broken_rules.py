@@ -1,7 +1,8 @@
 """Moves of plans in progress that the rules of operators no longer permit.
 
 A plan obeys the rules that were valid when the plan was made. While moves of the plan wait, an
-operator may change the rules. A rule may also permit moves only at certain times, which may end.
+operator may change the rules. A rule may also permit moves at certain times only, and such a time
+may end.
 """
 
 import collections
@@ -21,8 +22,8 @@ def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float
     * A rule that may be broken to empty hosts is not checked for moves that empty a host.
     * A rule that permits moves only at certain times is not checked for moves that make room,
       because an operator requested these moves.
-    * A rule about several servers is not checked for any move. The next plan checks such rules,
-      because an earlier move may violate or repair them.
+    * A rule about several servers is not checked, because earlier moves of the plan may violate or
+      repair the rule. The next plan checks the rule.
 
     :param moves: moves that have not begun
     :param now: Unix seconds

@@ -93,8 +93,8 @@ def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> 
 def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts, history: PlanningHistory,
                  inventory: InventorySource) -> KeptBuffers:
-    """Return the room of all buffers of the evaluated aggregates. A buffer of an aggregate that
-    does not exist is logged, and no room is kept for it.
+    """Return the KeptBuffers of the evaluated aggregates. A buffer of an aggregate that does not
+    exist is logged, and no room is kept for this buffer.
 
     :param snapshot: the cloud, in which room held for new servers counts as used
     """

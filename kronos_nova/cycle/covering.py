@@ -71,9 +71,9 @@ def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningH
 def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapshot,
           policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
           history: PlanningHistory) -> tuple[PlannedMove, ...]:
-    """Return moves after which the servers of one more lost host or failure domain could restart
-    elsewhere (its loss is covered); an empty tuple if no such moves are found. Every loss that is
-    covered now is still covered after the moves."""
+    """Return moves that cover one more loss of a host or failure domain; an empty tuple if no such
+    moves are found. A loss is covered if all servers of the lost host or domain could restart
+    elsewhere. Losses that are covered now stay covered."""
     inside = making.within(taken, aggregate)
     rules = room_rules(options, policies, taken)
     pinned = buffers.pinned(taken, aggregate, rules, options, history, planner_ports.now)

@@ -258,12 +258,12 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return for each instance the most frequent reason why its useful hosts refuse it. A host is
-    useful if a move of the instance to it would lower the imbalance or free a host. Only the first
-    :data:`NEAREST` useful hosts of an instance are considered.
+    """Return one word for each instance: the most frequent reason why its useful destinations are
+    forbidden. A destination is useful if the move would lower the imbalance or free a host. Only
+    the first :data:`NEAREST` useful destinations of an instance are considered.
 
-    :param vms: indexes of instances for which every useful host is refused
-    :param useful: bool (n, m), the useful hosts of each instance
+    :param vms: indexes of instances for which every useful destination is forbidden
+    :param useful: bool (n, m), the useful destinations of each instance
     """
     nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
     row, column = np.nonzero(nearest)
@@ -280,8 +280,9 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Yield (instances, hosts, gains, accepted) of moves that could lower the combined imbalance.
-    These are moves off the most loaded hosts to any host, and moves off all other hosts to the
-    least loaded hosts."""
+    The arrays have the shapes and meaning of the parameters of :func:`_words`. The moves are moves
+    off the most loaded hosts to any host, and moves off all other hosts to the least loaded
+    hosts."""
     extremes = state.extremes()
     if extremes.is_balanced:
         return
@@ -298,8 +299,9 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield (instances, hosts, gains, accepted) of moves that could free hosts. These are moves off
-    the least loaded hosts in use to the most loaded hosts."""
+    """Yield (instances, hosts, gains, accepted) of moves that could free hosts. The arrays have the
+    shapes and meaning of the parameters of :func:`_words`. The moves are moves off the least loaded
+    hosts in use to the most loaded hosts."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -311,11 +313,11 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Least number of live migrations by others than Kronos for which a report warns of another
-balancer. Only migrations of servers that Kronos has moved before count. They count if they ended in
-the last ``no_return_window`` or ``server_grace`` seconds, whichever is longer. Raised, another
-balancer is reported later; lowered, an operator who moves two servers back by hand causes a
-warning. Not measured."""
+"""Number of live migrations by others than Kronos from which on a report warns of another balancer.
+A migration counts if Kronos has moved the server before, and if the migration ended in the last
+``no_return_window`` or ``server_grace`` seconds, whichever is longer. Raised, another balancer is
+reported later; lowered, an operator who moves two servers back by hand causes a warning. Not
+measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
@@ -451,7 +453,7 @@ def stranded(scope: Scope) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The state of an aggregate before any move, and what has to be done in the aggregate.
+    """The state of an aggregate before any move, and the phases of planning that are due.
 
     before : the state before any move, by the measured load, with columns for forecast hours
     due : the phases of planning that have something to do
@@ -510,8 +512,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     instances stay, and notes about targets that the plan does not reach.
 
     :param after: the state at the end of the plan, by the measured load
-    :param planned: the state before the plan, with the load for which the plan was made; it is
-        changed, because the moves are made in it
+    :param planned: the state before the plan, with the load for which the plan was made; the moves
+        are applied to this state
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())

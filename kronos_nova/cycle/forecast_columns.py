@@ -43,7 +43,7 @@ Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:
-    """The hourly means of the series of one query. Each series is known by the value of a label.
+    """The hourly means of the series of one query. The value of a label identifies each series.
 
     Hours are numbered from the beginning of 1970. The first cycle in an hour queries only the hours
     that are missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take
@@ -188,9 +188,11 @@ _Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Loads:
-    """The series that a policy forecasts: the loads of N instances of a scope, or of its N hosts.
+    """The N loads that a policy forecasts. There is one load for each instance of a scope, or one
+    for each host.
 
-    names : values of the history's label; None if several instances have the same value
+    names : value of the history's label for each load; None if several instances have the same
+        value
     now : float64 (N,), present load in the unit of the history, NaN = not known
     unit : float64 (N,), weight that a sample of 1 gives to each instance, or score that it gives to
         each host

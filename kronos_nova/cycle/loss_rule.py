@@ -33,7 +33,7 @@ failover``)."""
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts) -> LossRule | None:
     """Return the rule for one plan; None if neither ``failover_hosts`` nor ``failover_domains`` is
-    set. The time for the checks of the rule begins now."""
+    set. The time limit for the checks of the rule starts with this call."""
     return LossRules(snapshot, policies, options, planner_ports).begin()
 
 
@@ -50,7 +50,8 @@ class LossRules:
 
     def begin(self) -> LossRule | None:
         """Return the rule for the next plan; None if neither ``failover_hosts`` nor
-        ``failover_domains`` is set. The time for the checks of the rule begins now."""
+        ``failover_domains`` is set. The time limit for the checks of the rule starts with this
+        call."""
         options, clock = self._options, self._planner_ports.clock
         if not (options.failover_hosts or options.failover_domains):
             return None

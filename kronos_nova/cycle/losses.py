@@ -192,9 +192,8 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """Return the rank of a loss; a larger rank is worse. A loss whose servers provably do not fit
-    elsewhere ranks above all other losses. Apart from this, a loss with more servers that cannot
-    restart ranks higher."""
+    """Return (True if the servers of a loss provably do not fit elsewhere, number of servers that
+    cannot restart). The largest tuple is that of the worst loss."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

@@ -83,8 +83,8 @@ class MetricsReader:
         self._shared: dict[str, set[str]] = {}
 
     def profile(self, policy: Policy) -> Profile:
-        """Return the samples of a policy's profile (load per instance) by the value of their label,
-        and warnings. The samples are empty if there is no usable answer."""
+        """Return ({value of the label: samples}, warnings) of a policy's profile (load per
+        instance). The samples are empty if there is no usable answer."""
         if policy.name not in self._profiles:
             # The answer itself is not kept, because it has all labels of a series for each
             # instance.
@@ -414,7 +414,7 @@ def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> It
 
 def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], available: np.ndarray,
               rules: host_readings.ScoringRules) -> Iterator[host_readings.Readings]:
-    """Yield three readings of each host: its score, its capacity value and its size."""
+    """Yield three Readings of all hosts: their scores, their capacity values and their sizes."""
     def read(kind: str, allowed: host_readings.Range) -> host_readings.Readings:
         vector = feed.vector(policy, kind)
         found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)

@@ -129,7 +129,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
 def homes(cycle_ports: CyclePorts, seen: Observation,
           now: datetime.datetime) -> without_moves.Homes:
-    """Return the hosts on which servers would be now without the moves of the last weeks."""
+    """Return {uuid of a server: (its present host, its host without the moves of the last weeks)}
+    for servers whose two hosts differ."""
     past = cycle_ports.journal.completed_since(now - plans.REPLAYED, seen.scopes)
     return without_moves.homes(
         (without_moves.CompletedMove(**row._mapping) for row in past),

@@ -262,10 +262,9 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return True if an answer of the scheduler about a host is valid for the present plan. The
-    answer was given for other earlier moves from and to this host. It is valid if the same
-    instances leave the host earlier in the present plan, and no more instances of the kind arrive
-    earlier. Return False otherwise.
+    """Return True if an earlier answer of the scheduler about a host is valid for the present plan;
+    False otherwise. The answer is valid if the same instances leave the host before the move, and
+    at most as many instances of the kind arrive before the move as when the scheduler answered.
 
     :param asked: the earlier moves for which the answer was given
     :param before: the earlier moves in the present plan

@@ -203,7 +203,8 @@ class TimelyPlan:
     """A plan whose moves begin in time.
 
     moves : the moves with their times, by :meth:`Pace.paced`
-    is_short : True if fewer moves than the budget could begin in time
+    is_short : True if the plan has fewer moves than its budget, because further moves would begin
+        too late
     kept_back : {index of an instance whose move was left out of the plan: text about the loss of a
         host or failure domain that the move would uncover}
     """
@@ -219,10 +220,10 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
     """Return a plan whose moves can all begin within ``stale_plan_age``.
 
     A plan is made for a budget of moves, and its moves are scheduled. Moves that begin too late are
-    not simply dropped, because the other moves of the plan may be of no use without them. Instead
-    another plan is made, for as many moves as could begin in time. If this plan leaves time unused,
-    a plan for a larger budget is tried. The best of the plans whose moves all begin in time is
-    returned.
+    not simply dropped, because other moves of the plan may depend on them. Instead another plan is
+    made, whose budget is the number of moves that could begin in time. If this plan leaves time
+    unused, a plan for a larger budget is tried. The best of the plans whose moves all begin in time
+    is returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 

@@ -55,9 +55,9 @@ class DuePhases:
     relieve : the loads above which hosts count as hot (too loaded), if a host is hot; None if no
         host is hot
     lower_risk : True if restraint is set, and a host is full now or in a forecast hour
-    copy_prices : the savings that optional moves must reach; None without restraint
+    copy_prices : the function that returns the prices of optional moves; None without restraint
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
-    why_no_more : reason why hosts are emptied and nothing else is done; '' if more may be done
+    why_no_more : reason why emptying hosts is the only due phase; '' if other phases may be due
     is_own_heat : True if every imbalance would be within its threshold without the hosts whose load
         is not caused by their servers
     """
