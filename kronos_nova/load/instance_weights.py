@@ -19,9 +19,9 @@ from kronos_nova.policies import Policy
 FULL = 1.05
 """Summed load of a host's instances, as a share of the host, above which the loads may be in a
 wrong unit. The loads are reported as wrong only if the ratio of their sum to the host's load
-exceeds :data:`EXCESS` as well. The value is the whole host plus the usual difference of two
-averages over different times. Raised, wrong units are noticed later; lowered, correct loads are
-more often reported as wrong. Not measured."""
+exceeds :data:`EXCESS` as well. Raised, wrong units are noticed later; lowered, correct loads are
+more often reported as wrong. Chosen as 1 (the whole host) plus the usual difference of two averages
+over different times; not measured."""
 
 EXCESS = 1.5
 """Ratio of the summed load of a host's instances to the host's load, above which the sum counts as

@@ -58,10 +58,10 @@ lowered, more checks with slow nodes end without a result. Not measured."""
 
 
 CUTS = 8
-"""Maximum number of solutions of the integer program that are tried to restart a lost host's
-servers. A solution assigns a host to each server. If the servers of a solution do not fit into the
-NUMA cells that Nova would choose, the next solution is tried. Raised, a check takes longer if NUMA
-cells are nearly full; lowered, more of these checks end without a result. Not measured."""
+"""Maximum number of solutions of the integer program that one check of a lost host tries. A
+solution assigns a host to each server. If the servers of a solution do not fit into the NUMA cells
+that Nova would choose, the next solution is tried. Raised, a check takes longer if NUMA cells are
+nearly full; lowered, more of these checks end without a result. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,8 @@ class LossVerdict:
 class Failover:
     """A checker of whether the servers of lost hosts can restart elsewhere.
 
-    The rules of the model apply, except two kinds of rules that Nova's scheduler does not have. The
-    first kind keeps room in reserve. The second kind may be broken to empty a host.
+    The rules of the model apply, except two kinds of rules that Nova's scheduler does not have:
+    rules that keep room in reserve, and rules that may be broken to empty a host.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
@@ -367,10 +367,10 @@ class Failover:
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
         """Return {instance: reason} if it is proven that not all instances can be placed; an empty
-        dict if nothing is proven. Amounts of free room are used as the proof.
+        dict if nothing is proven. The proof uses rules and the amounts of free resources.
 
         If some instances would find no host even alone, the result has these instances. Otherwise,
-        if all instances together need more than is free, the result has all instances.
+        if all instances together need more than the free amounts, the result has all instances.
         """
         if self.problem.provider is not None:
             return {}

@@ -1,5 +1,5 @@
-"""Restarts of a lost host's servers as Masakari requests them. Nova's scheduler chooses their hosts
-one after the other.
+"""Restarts of a lost host's servers in the order in which Masakari evacuates servers. Nova's
+scheduler chooses the new hosts one after the other.
 
 Masakari evacuates the servers of a failed host without naming destinations. It begins with the
 servers that have the metadata ``HA_Enabled``. The other servers follow in the order in which Nova
