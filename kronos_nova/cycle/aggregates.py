@@ -52,9 +52,9 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """One aggregate, or the pool of unassigned hosts, in one evaluation. It has the hosts (sorted
-    by name), the instances (sorted by uuid) and the request to plan for. An instance that an
-    earlier plan of this cycle moves is listed on the destination of its move."""
+    """One aggregate, or the pool of unassigned hosts, in one evaluation. A Scope has the hosts
+    (sorted by name), the instances (sorted by uuid) and the request to plan for. An instance that
+    an earlier plan of this cycle moves is listed on the destination of its move."""
 
     name: str
     hosts: tuple[Host, ...]

@@ -218,8 +218,7 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
 
 def blocked(state: State, host: int, held: dict[int, str],
             unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
-    """Return {uuid of an instance: text about what blocks it} for instances that cannot be moved
-    off ``host``.
+    """Return {uuid of an instance: reason} for instances that cannot be moved off ``host``.
 
     :param held: {instance index: reason why the instance may not be moved at all}
     :param unplaced: instances for which the planner found no destination
@@ -508,7 +507,7 @@ def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
 
 def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,
             checks: Checks) -> AggregateReport:
-    """Return the report of a plan. It has the reasons for the moves, the reasons why other
+    """Return the report of a plan. The report has the reasons for the moves, the reasons why other
     instances stay, and notes about targets that the plan does not reach.
 
     :param after: the state at the end of the plan, by the measured load

@@ -37,9 +37,9 @@ MOST_POINTS = 200_000
 points are needed, several queries are sent. Raised, an answer takes more memory; lowered, more
 queries are sent. Chosen because an answer with this number of points takes some 30 MiB."""
 PAUSE = 900.0
-"""Seconds before a query of past loads is sent again after it failed or returned no data. Raised,
-forecasts are missing for longer after an outage of Prometheus; lowered, more evaluations wait for a
-Prometheus that does not answer. Not measured."""
+"""Seconds for which a query of past loads is not repeated after it failed or returned no data.
+Raised, forecasts are missing for longer after an outage of Prometheus; lowered, more evaluations
+wait for a Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:
@@ -220,7 +220,7 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
 
 
 class ForecastCache:
-    """A maker of load forecasts. It keeps the past loads that it has read, for later cycles."""
+    """A maker of load forecasts. Past loads that were read are kept for later cycles."""
 
     def __init__(self) -> None:
         self._kept = {}

@@ -200,8 +200,8 @@ def _badness(each: JudgedLoss) -> tuple[bool, int]:
 
 
 def _why(judge: failover.Failover, verdict: LossVerdict) -> str:
-    """Return a text with the number of servers that cannot restart anywhere, and the reason for the
-    first of them."""
+    """Return a text with the number of servers that cannot restart anywhere, and the reason for one
+    of these servers."""
     first = min(verdict.left)
     servers = sum(judge.servers(judge.index(name)) for name in verdict.lost)
     return (f'{len(verdict.left)} of {servers} servers find no place, such as {first}: '

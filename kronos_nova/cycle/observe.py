@@ -91,9 +91,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
     """Read the history on which a plan depends.
 
     :param names: aggregates whose load statistics are read; None for all
-    :param units: {aggregate: the aggregates with which it shares hosts}; an aggregate is treated as
-        if it had the plans in progress and the cooldowns of the aggregates with which it shares
-        hosts
+    :param units: {aggregate: the aggregates with which it shares hosts}; an aggregate waits for the
+        plans and cooldowns of these aggregates as well
     :param proposals: {aggregate: report with its plan that waits for approval}
     :param policies: policies whose rules may limit the number of moves
     """

@@ -28,12 +28,12 @@ class PaceOptions:
 
     caps : limits on concurrent moves that ``[kronos_executor]`` sets, and limits of drains
     link : MiB a second of each host's link; None if each link is as fast as one migration
-    stream : maximum MiB a second of one migration; None if it is learnt from past moves
+    stream : maximum MiB a second of one migration; None if the maximum is learnt from past moves
     downtime : seconds for which a guest may be stopped
     copies_local_disks : True if instances have disks that are copied
     forces : True if migrations that take too long are completed by force
     stale_plan_age : seconds after which a move that has not begun is given up
-    due : {host: seconds within which it has to be empty}
+    due : {host: seconds within which the host has to be empty}
     """
 
     caps: Caps = Caps(total=4, per_source=1, per_destination=2)
@@ -166,8 +166,8 @@ def no_return_window(conf: cfg.ConfigOpts) -> int:
 
 
 def packs_numa_cells(conf: cfg.ConfigOpts) -> bool:
-    """Return True if Nova fills the NUMA cells of a host one after the other. Return False if it
-    does not, or if Nova's options are not known."""
+    """Return True if Nova fills the NUMA cells of a host one after the other; False if Nova spreads
+    instances over the cells, or if Nova's options are not known."""
     compute = getattr(conf, 'compute', None)
     return bool(getattr(compute, 'packing_host_numa_cells_allocation_strategy', False))
 

@@ -55,8 +55,8 @@ CopyPrices = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
-    """The least decrease of the combined imbalance that a move must bring. It is the sum of these
-    amounts:
+    """The least decrease of the combined imbalance that a move must bring. This decrease is the sum
+    of four amounts:
 
     * an amount for the move
     * an amount for each GiB of memory that the move copies
@@ -144,13 +144,11 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
     """Return the longest beginning of a plan whose steps together gain at least the price of their
-    moves, and make no policy worse.
-
-    All later steps are undone in ``after``. A planner orders its moves by gain, so the later steps
-    gain least.
+    moves, and make no policy worse. A planner orders its moves by gain, so the later steps gain
+    least.
 
     :param before: the state before the plan
-    :param after: the state after the plan; it is changed
+    :param after: the state after the plan; the steps that are not returned are undone in this state
     """
     gain, keep = Gain(before), len(steps)
     while keep and not (gain.value(after) + TOLERANCE >= after.price()

@@ -58,8 +58,8 @@ class MovesInFlight:
         self._taken = collections.Counter()
 
     def place(self, instance: Instance) -> Instance:
-        """Return the instance with the host to which the plans so far move it. An instance that
-        they do not move is returned unchanged."""
+        """Return the instance on the host to which the plans so far move it. An instance without a
+        planned move is returned unchanged."""
         if instance.uuid not in self.moved:
             return instance
         return dataclasses.replace(instance, host=self.moved[instance.uuid])
@@ -340,8 +340,8 @@ def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
 
 
 def _threshold(policy: Policy) -> float:
-    """Return the threshold of a policy. It is infinite for packing, which makes hosts unequal on
-    purpose, and for relief, which ignores imbalance."""
+    """Return the threshold of a policy. The result is infinite for policies that do not equalize
+    hosts: modes ``pack`` and ``relieve``."""
     return np.inf if policy.mode in UNEVEN else policy.threshold
 
 

@@ -1,5 +1,5 @@
-"""The choice of an aggregate in which Kronos makes room for new servers. The servers are those for
-which Nova found no host."""
+"""The choice of an aggregate in which Kronos makes room for new servers for which Nova found no
+host."""
 
 import dataclasses
 import datetime

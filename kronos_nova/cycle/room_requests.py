@@ -192,8 +192,8 @@ class RoomRequests:
             lambda each: self._resume(each, snapshot)) if allocations else SettledAllocations()
 
     def _resume(self, hold: Hold, snapshot: Snapshot) -> None:
-        """Record that a hold's room is kept. An earlier evaluation allocated the room, and was
-        interrupted before it could record this."""
+        """Record that a hold's room is kept. An earlier evaluation allocated the room, but was
+        interrupted before the room could be recorded as kept."""
         places = collections.Counter(hold.consumers.values()) + collections.Counter(
             hold.used.values())
         self.enter_held(hold, dict(sorted(places.items())), snapshot, states.ALLOCATIONS)

@@ -54,16 +54,16 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
       order. A refused pair of instance and host is forbidden, and planning continues until no move
       is refused.
     * ``measurements`` has the answers of the metrics source and the measured loads. The caller
-      passes its own to share them with other parts of the evaluation. By default, a new object is
-      made.
+      passes its own Measurements if other parts of the evaluation need the same figures. By
+      default, new Measurements are made.
     * ``request`` determines the hosts that are emptied, and the servers that may be moved.
 
     An aggregate that cannot be planned has the outcome ``failed`` with the reason; all other
     aggregates are planned.
 
     If aggregates share hosts, each aggregate is planned from the end state of the aggregate planned
-    before. The result does not depend on the order of the input. It depends on the clock only if
-    the time limit is reached.
+    before. The result does not depend on the order of the input. The result depends on the clock
+    only if the time limit is reached.
 
     :raises ConfigurationError: ``options`` names an aggregate or a planner that does not exist
     """
@@ -78,8 +78,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts) -> Iterator[tuple[str, Load]]:
-    """Yield (aggregate, load) for every aggregate in scope, as a cycle without a history measures
-    it. Nothing is planned.
+    """Yield (aggregate, load) for every aggregate in scope. The load is measured as in a cycle
+    without a history. Nothing is planned.
 
     :raises ConfigurationError: an aggregate of that name does not exist
     """

@@ -1,20 +1,21 @@
 """Forecasts of loads for the next hours, from the same hours of yesterday and of last week.
 
-A load with a daily or weekly pattern is well forecast by its value a season (a day or a week) ago.
-This is the *seasonal naive* forecast, with which all other forecasts are compared (Hyndman &
-Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
-which season a load follows, or whether it follows any. So five simple forecasts of each load are
-made. Three of the five are values of the load: the present value, the value of yesterday, and the
-value of a week ago. The other two are the values of yesterday and of a week ago after a shift. The
-shift is the difference between the present value and the value at the present hour of that day, and
-so follows growth. The five are combined with weights inverse to the mean square of their errors
-during the last day (Bates & Granger, The Combination of Forecasts, Operational Research Quarterly
-20, 1969). Each lead (hours ahead) has its own weights. For the next hour, the present value counts
-most; for later hours, the values a season ago. The M-competitions found that combinations of simple
-forecasts are hard to beat (Makridakis et al., International Journal of Forecasting 36, 2020).
+The value a season (a day or a week) ago is a good forecast of a load with a daily or weekly
+pattern. This is the *seasonal naive* forecast, with which all other forecasts are compared (Hyndman
+& Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
+whether a load follows a daily pattern, a weekly pattern or none. So five simple forecasts of each
+load are made. Three of the five are values of the load: the present value, the value of yesterday,
+and the value of a week ago. The other two are the values of yesterday and of a week ago after a
+shift. The shift is the difference between the present value and the value at the present hour of
+that day. The shift follows growth. The five are combined with weights inverse to the mean square of
+their errors during the last day (Bates & Granger, The Combination of Forecasts, Operational
+Research Quarterly 20, 1969). Each lead (hours ahead) has its own weights. For the next hour, the
+present value counts most; for later hours, the values a season ago. The M-competitions found that
+combinations of simple forecasts are hard to beat (Makridakis et al., International Journal of
+Forecasting 36, 2020).
 
-To judge the forecast, it is repeated for each hour of the last day, with weights from other hours,
-and compared with the actual values. All loads are means of whole hours.
+To judge its quality, the forecast is repeated for each hour of the last day, with weights from
+other hours, and compared with the actual values. All loads are means of whole hours.
 """
 
 import dataclasses
@@ -133,8 +134,8 @@ class Seasonal:
     ahead : float64 (N, H), the forecasts; NaN if only the present load is known
     errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN if
         not known
-    present_errors : float32 (N, H, 24), as ``errors``, for forecasts that repeat the load of the
-        hour in which they are made
+    present_errors : float32 (N, H, 24), as ``errors``, if the load of the hour in which a forecast
+        is made is used as the forecast
     """
 
     ahead: np.ndarray

@@ -1,8 +1,8 @@
 """Moves after which all servers of lost hosts could restart elsewhere.
 
-The moves are planned like moves that make room for new servers. In place of new servers, the
-planner gets the servers of the lost hosts. It finds moves of other servers that make room for the
-servers of the lost hosts. Only the moves of the other servers are carried out.
+The moves are planned like moves that make room for new servers. The planner gets the servers of the
+lost hosts in place of new servers, and finds moves of other servers that make room for the lost
+servers. Only the moves of the other servers are returned.
 """
 
 import dataclasses
@@ -22,8 +22,8 @@ from kronos_nova.room.making import RoomMove
 def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
          pinned: Collection[str] = ()) -> tuple[RoomMove, ...]:
     """Return moves after which the servers of lost hosts could restart elsewhere; an empty tuple if
-    no such moves are found. The moves copy as little memory as possible. They are in an order in
-    which they are possible.
+    no such moves are found. The moves copy as little memory as possible. The moves can be made in
+    the order of the result.
 
     No room is made for servers that no host takes, and for servers that Nova does not restart. So
     the caller has to check whether all servers of the lost hosts could restart after the moves.

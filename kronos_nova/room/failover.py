@@ -3,9 +3,10 @@
 A restart takes room on its destination and frees no room. So the order of restarts matters only if
 a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). If the hosts
 of all instances are chosen together, the check is a packing problem. In most cases, a simple method
-finds a solution (Panigrahy et al. 2011). It places the instances in the order of their sizes, the
-largest first. Each instance is placed on the host with the least free room that is enough for the
-instance. If this method fails, the integer program of :mod:`kronos_nova.model.program` decides.
+finds a solution (Panigrahy et al. 2011). The method places the instances in the order of their
+sizes, the largest first. Each instance is placed on the host with the least free room that is
+enough for the instance. If this method fails, the integer program of
+:mod:`kronos_nova.model.program` decides.
 """
 
 import collections

@@ -165,8 +165,8 @@ def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss
 
 
 def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMove]:
-    """Return the moves to leave out together with a move: the move itself, moves that help only
-    together with it, and moves that wait for any of the others."""
+    """Return the moves to leave out if one move is left out: the move itself, moves that help only
+    together with this move, and moves that depend on any of these moves."""
     out = {each.order for each in moves if each.order == move.order or (
         move.group is not None and each.group == move.group)}
     for each in moves:

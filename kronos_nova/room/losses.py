@@ -23,8 +23,8 @@ class Loss:
     """Hosts that fail together.
 
     level : a level of failure domains, or :data:`HOST`
-    name : name of the host or failure domain; for a failure domain, the names of the larger domains
-        around it come first
+    name : name of the host or failure domain; the name of a failure domain begins with the names of
+        the larger domains around the domain
     hosts : names of the hosts
     """
 
@@ -37,7 +37,7 @@ class Loss:
 class JudgedLoss:
     """A loss and the result of its check.
 
-    verdict : result of the check; None if there was no time for it
+    verdict : result of the check; None if the loss was not checked in time
     in_order : True if all servers also restart when Nova chooses their hosts one after the other;
         None if this was not checked
     """

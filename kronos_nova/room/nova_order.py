@@ -1,11 +1,11 @@
 """Restarts of a lost host's servers in the order in which Masakari evacuates servers. Nova's
 scheduler chooses the new hosts one after the other.
 
-Masakari evacuates the servers of a failed host without naming destinations. It begins with the
-servers that have the metadata ``HA_Enabled``. The other servers follow in the order in which Nova
-lists servers, the newest first (``masakari.engine.drivers.taskflow.host_failure``). The scheduler
-chooses the host with the highest sum of weights (``nova.scheduler.weights``). Here only the weights
-of free memory, VCPUs and disk count, with Nova's default multipliers.
+Masakari evacuates the servers of a failed host without naming destinations. Masakari begins with
+the servers that have the metadata ``HA_Enabled``. The other servers follow in the order in which
+Nova lists servers, the newest first (``masakari.engine.drivers.taskflow.host_failure``). The
+scheduler chooses the host with the highest sum of weights (``nova.scheduler.weights``). Here only
+the weights of free memory, VCPUs and disk count, with Nova's default multipliers.
 
 A server of an affinity group restarts only if the group has members on hosts that have not failed.
 Otherwise Nova counts all members as being on the failed host, and accepts no other host for the
@@ -44,8 +44,8 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
     The instances are placed twice, with and without Nova's weight of operations in progress. This
     weight avoids hosts that Nova has just chosen. Both placements have to succeed.
 
-    There is one exception. If each instance has more possible hosts than there are instances before
-    it, the placement without this weight is enough.
+    The placement without this weight is enough if each instance has more possible hosts than there
+    are instances before it in the order.
 
     :param order: positions of the instances, in the order in which they are placed
     :param demands: float64 (v, C), needs of the instances

@@ -1,4 +1,4 @@
-"""Imaginary new servers. They are added to a snapshot to plan room for new servers."""
+"""Imaginary new servers, which are added to a snapshot to plan room for new servers."""
 
 import dataclasses
 import re
