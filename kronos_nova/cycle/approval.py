@@ -171,8 +171,8 @@ approval. The gain of the new plan is its decrease of the combined imbalance. Th
 end at a higher combined imbalance than the new plan. If this difference is larger than the share of
 the gain, the waiting plan is replaced. Raised, plans that are far from the best continue to wait
 for approval; lowered, waiting plans are replaced after small changes of load. Chosen so that a plan
-is replaced when an empty host returns to service, and kept when the imbalance fluctuates by the
-size of a threshold; not measured."""
+is replaced when an empty host returns to service, and is kept when the imbalance changes by about a
+threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring

@@ -120,8 +120,8 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
 def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[Buffer, Shape]],
              options: EngineOptions, policies: PolicySet) -> tuple[Snapshot, list[BufferState]]:
     """Return the snapshot in which the room of buffers counts as used, and the state of each
-    buffer. If policies pack load, buffers keep room on the hosts with most free room. Otherwise,
-    buffers keep an equal fraction of the room of many hosts."""
+    buffer. If the mode of the policies is ``pack``, buffers keep room on the hosts with most free
+    room. Otherwise, buffers keep an equal fraction of the room of many hosts."""
     return buffers.reserve(snapshot, rules, known, options.packs_numa_cells,
                            policies.mode == 'pack')
 

@@ -39,8 +39,8 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     are chosen by load. The plan counts as a repair, and has the automation level of repairs.
 
     :param snapshot: the cloud, in which room held for new servers counts as used
-    :param taken: the cloud, in which the room of buffers counts as used in addition; servers of
-        lost hosts may use the room of buffers, moves may not
+    :param taken: ``snapshot``, in which the room of buffers counts as used in addition; moves must
+        not use the room of buffers, but restarting servers may
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]

@@ -198,9 +198,9 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """Return the reports with slots (how many more servers fit) and with the number of hosts
-        whose loss is covered (all of their servers could restart elsewhere). An error in this step
-        does not affect plans."""
+        """Return the reports with two more figures: slots (how many more servers fit), and the
+        number of hosts whose loss is covered. A loss is covered if all servers of the lost host
+        could restart elsewhere. An error in this step does not affect plans."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:

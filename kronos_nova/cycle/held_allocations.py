@@ -50,8 +50,8 @@ class HeldAllocations:
         """Allocate the room of a new hold. The uuids of its consumers are recorded first.
 
         :param hosts: the host of each expected server
-        :returns: the hold with its consumers; None if the hold has ended meanwhile, or if
-            placement has no room any more; missing room is recorded in the hold
+        :returns: the hold with its consumers; None if the hold has ended in the meantime, or if
+            placement has too little room; missing room is recorded in the hold
         :raises PlacementError: it is not known whether the room is allocated
         """
         consumers = {uuidutils.generate_uuid(): host for host in sorted(hosts)}

@@ -38,8 +38,8 @@ class PlannerPorts:
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
     dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
-    names_elsewhere : called with the name of an attribute of instances, and with values of the
-        attribute; returns the values that an instance outside of the snapshot has
+    names_elsewhere : called with (attribute of instances, values); returns the values of this
+        attribute that instances outside of the snapshot have
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for

@@ -47,8 +47,8 @@ this time."""
 SAVED = 1.25
 """Ratio (no unit) of the time budget at which a check of losses of hosts begins to the duration of
 the last check. Each evaluation adds time to the budget. Time that is left after the check is used
-for a second check: whether the servers of a lost host fit elsewhere if Nova restarts the servers in
-its own order. Raised, checks are rarer, and the second check is made for more hosts; lowered,
+for a second check: whether the servers of a lost host fit elsewhere when Nova chooses their hosts
+one after the other. Raised, checks are rarer, and the second check is made for more hosts; lowered,
 checks are more frequent, and the second check is made for fewer hosts. Not measured."""
 COLD = 3.0
 """Ratio of the duration of the first check of losses of hosts to that of the second check (no

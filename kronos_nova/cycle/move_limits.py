@@ -126,9 +126,8 @@ class RemainingMoveLimits:
         return frozenset(passed)
 
     def compile(self) -> tuple[AllowedHosts, ...]:
-        """Return the constraint that an instance does not move if a limit on its moves is used up;
-        an empty tuple if no limit is used up. The constraint does not apply to moves that empty
-        hosts."""
+        """Return the constraint that forbids moves of instances whose limit is used up; an empty
+        tuple if no limit is used up. The constraint does not apply to moves that empty hosts."""
         problem = self._problem
         by_project = np.array([self._project[uuid] in self._closed_projects
                                for uuid in problem.vms], dtype=bool)
@@ -161,8 +160,8 @@ class RemainingMoveLimits:
                 or _is_over(options.per_project_and_day, self._moved, in_plan, project))
 
     def _span_over(self, moved: collections.Counter[str], uuid: str) -> str | None:
-        """Return a text for the span of time, such as "a week", in which an instance would be moved
-        too often; None if no limit is exceeded."""
+        """Return the span of time, such as "a week", in which an instance would be moved too often;
+        None if no limit is exceeded."""
         for cap, rule in self._by_rule.get(uuid, ()):
             if _is_over(cap, self._moved_today, moved, uuid):
                 return f'a day by rule {rule}'

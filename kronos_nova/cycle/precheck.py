@@ -197,9 +197,9 @@ class Precheck:
         return self._limits[key]
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
-        """Return {(instance, host): reason} of the moves that a plan must avoid. These are moves to
-        hosts that were refused for an instance of the same kind, and all moves of an instance for
-        which enough hosts were refused."""
+        """Return {(uuid of an instance, host): reason} of the moves that a plan must avoid. A plan
+        must avoid moves to hosts that were refused for an instance of the same kind. If enough
+        hosts were refused for an instance, a plan must avoid all moves of this instance."""
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
@@ -263,8 +263,9 @@ class Precheck:
 
 def _covers(asked: Before, before: Before) -> bool:
     """Return True if an earlier answer of the scheduler about a host is valid for the present plan;
-    False otherwise. The answer is valid if the same instances leave the host before the move, and
-    at most as many instances of the kind arrive before the move as when the scheduler answered.
+    False otherwise. The answer is valid on two conditions. The same instances leave the host before
+    the move. At most as many instances of the kind arrive on the host before the move as the
+    request to the scheduler counted.
 
     :param asked: the earlier moves for which the answer was given
     :param before: the earlier moves in the present plan

@@ -47,8 +47,8 @@ class MovesInFlight:
     """The moves that this cycle has planned so far.
 
     Each aggregate is planned from the end state of the plans made before. Plans of several
-    aggregates are carried out at the same time. So room that an earlier plan frees on a host, or on
-    a provider that hosts share, may not be free yet, and later plans do not use this room.
+    aggregates are carried out at the same time. So later plans do not use room that an earlier plan
+    frees on a host or on a sharing provider, because this room may not be free yet.
     """
 
     def __init__(self) -> None:

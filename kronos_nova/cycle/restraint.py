@@ -134,9 +134,9 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
     * If the imbalance is above the limit, the target is max(limit - noise, LEAST_TARGET * limit),
       because noise may raise the imbalance again after the plan.
 
-    If no placement reaches the limit, the least reachable imbalance is subtracted from the
-    imbalance, and half of the limit is used in place of the limit. The least reachable imbalance is
-    added to the target.
+    An exception applies if no placement reaches the limit. Then the limit is half of the above
+    limit, and is compared with the imbalance above the least reachable imbalance. The least
+    reachable imbalance is added to the target.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

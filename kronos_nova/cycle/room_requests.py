@@ -126,8 +126,8 @@ class RoomRequests:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
                 outcome: RoomPlan) -> None:
-        """Record the result of planning a request: the plan that makes the room, the existence of
-        the room, or the reason why the room cannot be made."""
+        """Record the result of planning a request. The result is the plan that makes the room, the
+        fact that the room exists already, or the reason why the room cannot be made."""
         hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
         # Servers that arrived while moves were in progress use a part of the room.
         places = dict(sorted((collections.Counter(outcome.hosts)

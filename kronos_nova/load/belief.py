@@ -135,7 +135,7 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     answers to the policy's queries are compared with each other and with Nova.
 
     A host whose score is not believed is not a destination, and instances leave this host only in
-    drains. If the score of a host is believed and its profile (load per instance) is not, the score
+    drains. If only the profile (load per instance) of a host is not believed, the score of the host
     is used, and the host's instances are not moved.
 
     :param servers: samples of the profile query
@@ -167,8 +167,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text that reports that the loads of servers are too small a fraction of the load of
-    their hosts; '' if the loads are large enough.
+    """Return the reason why a policy is not used: the sum of the loads of servers is too small a
+    fraction of the load of their hosts. Return '' if the sum is large enough.
 
     If the loads of servers are too small, the profile is probably in another unit than the scores.
     The expected gains of moves are then wrong. Policies of mode ``relieve`` are not checked,

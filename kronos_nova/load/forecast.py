@@ -58,8 +58,8 @@ better only by chance; lowered, useful forecasts are not used. Not measured sepa
 --known`` measures the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest accepted ratio between the summed loads of a past hour and the present summed loads (no
-unit). The larger sum is divided by the smaller sum. The query of past loads counts as one in
-another unit if the ratio is exceeded in the same direction in every hour of the last day. Raised, a
+unit). The larger sum is divided by the smaller sum. If the ratio is exceeded in the same direction
+in every hour of the last day, the query of past loads is assumed to have another unit. Raised, a
 query in another unit is accepted; lowered, a cloud that has just become busy causes an error.
 Chosen below the ratios that wrong units cause: 100 for percent, and the number of cores of a host
 for cores."""

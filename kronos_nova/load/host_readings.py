@@ -90,8 +90,8 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
     ``label``.
 
     Series of other hosts are ignored, because they belong to other aggregates. A host that is not
-    available needs no sample. If such a host has a sample, the value must nevertheless be in the
-    range, because a value out of range shows that the query is wrong.
+    available needs no sample. A sample of this host must nevertheless be in the range, because a
+    value out of range shows that the query is wrong.
 
     :param available: bool (H,), true for the hosts that need a sample
     :param allowed: the range of valid values

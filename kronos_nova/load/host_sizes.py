@@ -42,8 +42,8 @@ class Sizes:
 
     values : float64 (H,), size of each host in the unit of instances' loads; NaN if not known. If
         the profile has fractions of hosts, sizes are fractions of the largest host
-    is_of_own_host : True if a sample is a fraction of the instance's host, so that the sample has
-        to be multiplied by the size of this host
+    is_of_own_host : True if samples are fractions of the instance's host and have to be multiplied
+        by the size of this host
     problem : reason why the hosts cannot be compared, with the remedy; '' if the hosts can be
         compared
     """

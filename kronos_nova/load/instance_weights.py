@@ -205,8 +205,9 @@ def _sums(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
 
 def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
              placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: float64 (V,), the weights (loads) of instances by their samples, NaN if an
-    instance has no sample; and bool (V,), True for instances with several samples."""
+    """Return two arrays. The first, float64 (V,), has the weights (loads) of instances by their
+    samples; NaN if an instance has no sample. The second, bool (V,), is True for instances with
+    several samples."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
     found = [_at(samples.get(name, ()), instance.host)
              for name, instance in zip(names, placed.instances, strict=True)]

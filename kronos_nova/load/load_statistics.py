@@ -65,7 +65,7 @@ class LoadStats:
     vms : uuids of the instances, in any order
     figures : float64 (V, 5). The columns are the seconds for which the instance is known, the mean,
         the variance, the mean of about a quarter of an hour, and the covariance of the load with
-        this mean
+        this short-term mean
     """
 
     at: float = -np.inf

@@ -138,9 +138,9 @@ class Failover:
         its source, the loss of its destination, and losses whose servers restart on the
         destination.
 
-        Return False if the move may affect other losses as well. This is possible if hosts share
-        providers, if a rule for a host depends on other hosts, or if groups keep servers together
-        or apart by failure domains.
+        Return False if the move may affect other losses as well. A move may affect other losses if
+        hosts share providers, if a rule for a host depends on other hosts, or if groups keep
+        servers together or apart by failure domains.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
@@ -229,9 +229,9 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Return the rules that keep affinity groups together. If a group has members on hosts that
-        are not lost, its lost members may restart only in one place, the host or failure domain
-        with most of these members. If a group has no such member, its lost members may restart
+        """Return the rules that keep affinity groups together. If a group has members on the
+        remaining hosts, its lost members may restart only in one place: the host or failure domain
+        with most of the remaining members. If all members of a group are lost, they may restart
         anywhere."""
         found = []
         every = np.arange(len(self.problem.hosts))

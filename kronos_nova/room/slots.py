@@ -37,9 +37,9 @@ class Slots:
     total : total number of servers that fit, with the limits of sharing providers
     unusable : {resource class: amount that stays free after ``total`` servers are added}, on the
         hosts of ``by_host`` and on their sharing providers
-    short : the resource class of which most hosts, or a sharing provider, have too little for one
-        more server; :data:`CELLS` if NUMA cells limit ``total``; '' if no host may take servers of
-        the shape
+    short : the resource class that limits ``total`` on most hosts or on a sharing provider;
+        :data:`CELLS` if NUMA cells are the limit on most hosts; '' if no host may take servers of
+            the shape
     """
 
     shape: Shape
@@ -148,8 +148,8 @@ class SlotCounter:
                          hosts.tolist(), counts.tolist(), strict=True)})
 
     def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of servers of a shape that the NUMA cells of each host
-        have room for; inf if the servers need no NUMA cells."""
+        """Return float64 (h,): the number of servers of a shape that fit into the NUMA cells of
+        each host; inf if the servers need no NUMA cells."""
         if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
             return np.full(len(hosts), np.inf)
         kind = int(self.cells.cells.kind[self._new[shape][0]])
