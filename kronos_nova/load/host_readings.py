@@ -22,8 +22,9 @@ error. Rates over different times cause such errors. A warning about a rounding 
 Raised, loads in a wrong unit are taken for rounding errors; lowered, rounding errors are taken for
 loads in a wrong unit. Chosen as the tolerance of the other checks of measured loads."""
 PERCENT = 100.0
-"""Largest load for which a warning advises to divide by 100. The warning is about a query that
-returns percent in place of fractions of a host. Fixed by the definition of a percentage."""
+"""Largest load, in percent, for which a warning advises to divide by 100. The warning is about a
+query that returns percent in place of fractions of a host. Fixed by the definition of a
+percentage."""
 MOST_FULL = 2.0
 """Value of ``capacity_query``, as a fraction of a host, above which a warning reports a wrong unit.
 Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted memory
