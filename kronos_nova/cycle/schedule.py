@@ -49,8 +49,8 @@ evaluation makes for an aggregate has at most this share as its number of moves.
 1 because the next plan has other moves, which may take longer. Raised, further plans more often
 have moves that start late; lowered, available time is left unused. Not measured."""
 LARGER = 1.04
-"""Factor (no unit) by which a plan with more moves has to be larger than the best plan so far. If
-the expected factor is smaller, no plan with more moves is searched for. Raised, more moves that
+"""Minimum ratio (no unit) of the number of moves that the next plan may have to the number of moves
+of the best plan so far. If the ratio is smaller, no further plan is made. Raised, more moves that
 could start in time are left out; lowered, searches are made for few additional moves. Not
 measured."""
 SAMPLED = 256

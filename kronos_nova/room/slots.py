@@ -39,7 +39,7 @@ class Slots:
         hosts of ``by_host`` and on their sharing providers
     short : the resource class that limits ``total`` on most hosts or on a sharing provider;
         :data:`CELLS` if NUMA cells are the limit on most hosts; '' if no host may take servers of
-            the shape
+        the shape
     """
 
     shape: Shape
