@@ -35,8 +35,8 @@ as the group."""
 
 
 class Transports:
-    """The transports of one process to the broker. They are created after the process has forked,
-    because processes cannot share connections.
+    """The two transports of one process to the broker: one for RPC and one for notifications. The
+    transports are created after the process has forked, because processes cannot share connections.
 
     :param conf: the ConfigOpts with ``transport_url``
     """
@@ -71,9 +71,9 @@ class TaskSender:
             transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
 
     def cast(self, move):
-        """Notify the executors of a move's aggregate that the move waits. The message may be lost,
-        with or without an error. If no executor accepts the move, the message is sent again
-        later."""
+        """Send the task of a move to the executors of the move's aggregate. The message may be
+        lost, and no error is raised then. If no executor accepts the move, the dispatcher sends the
+        task again later."""
         topic = messages.migrations_topic(move.aggregate)
         try:
             self._client.prepare(topic=topic).cast(
@@ -92,8 +92,8 @@ class ResultNotifier:
         self._notifiers = {}
 
     def announce(self, move):
-        """Send a notification about the end of one try of a move. The notifier of oslo.messaging
-        logs errors and does not raise them."""
+        """Send a notification that one try of a move has ended. An error is logged and not
+        raised."""
         event, payload = messages.result(move)
         self._to(move.aggregate).info({}, event, payload)
 
@@ -135,9 +135,9 @@ class NotificationSender:
 
 
 class TaskEndpoint:
-    """The endpoint that receives tasks. oslo.messaging refuses a message with a newer minor version
-    than that of the endpoint. This endpoint accepts any minor version and ignores fields that it
-    does not know.
+    """The endpoint that receives tasks. The endpoint accepts messages of every minor version, and
+    ignores fields that it does not know. By default, oslo.messaging refuses a message whose minor
+    version is newer than that of the endpoint.
 
     :param accept: called with the uuid of the move
     """
@@ -256,8 +256,9 @@ def fan_out(transports, aggregates, method, **arguments):
 
 
 def listen_for_tasks(transports, aggregates, host, accept, stops):
-    """Listen for tasks of ``aggregates``, and for stops. Each task goes to one of the listeners,
-    and each stop to all listeners.
+    """Start to receive tasks of ``aggregates``, and stops. Return the Listening, by which the
+    caller stops this. The broker delivers each task to one executor, and each stop to all
+    executors.
 
     :param host: name of this host; it has to be the same after a restart, because the broker keeps
         a queue of that name for ever
@@ -273,7 +274,8 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
 
 
 def listen_for_results(transports, aggregates, settle):
-    """Listen for results of moves of ``aggregates``. Each result goes to one of the listeners.
+    """Start to receive results of moves of ``aggregates``. Return the Listening, by which the
+    caller stops this. The broker delivers each result to one dispatcher.
 
     :param settle: called with the uuid of a move that has ended, from several threads
     """

@@ -32,8 +32,9 @@ class MigrationState:
 
     ``was_started`` is true once a nova-compute was asked to begin. A live migration begins at the
     nova-compute of the source, a cold migration at the nova-compute of the destination. ``fault``
-    is Nova's error; '' if there is none. ``is_outage`` is true if a service that did not answer
-    caused the fault. Memory is in bytes; None if the hypervisor's driver does not report it.
+    is Nova's error; '' if there is none. ``is_outage`` is true if the fault was caused by a service
+    that did not answer. The amounts of memory are in bytes; None if the hypervisor's driver does
+    not report them.
     """
 
     uuid: str
@@ -59,12 +60,13 @@ class ListedMigration:
 
 
 class RequestedMigrations:
-    """The search for Nova's migration that was requested for a move.
+    """A finder of the migration in Nova that the executor requested for a move.
 
-    A migration is recognised by its uuid or by its number. A migration in progress is also
-    recognised by its source. If another process made the request and the migration has ended, none
-    of this is possible. Only then the time of the migration is compared with the time of the
-    request, because the two times are from clocks of different hosts.
+    If the journal has the uuid of the migration, the uuid identifies the migration. Otherwise, if
+    this process made the request, the migration has a higher number than all migrations before the
+    request. If another process made the request, the migration is recognised by its source while it
+    is in progress, or by the time of its creation. The time is compared last, because the clocks of
+    Nova and of the executor may differ.
     """
 
     def __init__(self) -> None:
@@ -142,9 +144,9 @@ class ComputeApi(Protocol):
         """Ask Nova to confirm a cold migration. A repeated call changes nothing."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
-        """Return the migration that was requested for a move; None while Nova has none. If the move
-        has no uuid of a migration, the first migration of the instance since the request is
-        returned."""
+        """Return the migration that was requested for a move; None while Nova has none. If the
+        journal does not have the uuid of the migration, return the first migration of the instance
+        since the request."""
 
     def set_free(self, move: MoveRecord) -> bool:
         """Clear the task_state ``migrating`` of an instance after Nova has lost the request for its

@@ -13,10 +13,10 @@ LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
 """Seconds for which a process has the lease to send notifications, unless the process renews the
-lease. Only the process with the lease sends notifications, those of all processes. Raised, another
-process takes over later after a crash of the process with the lease; lowered, two processes may
-send the same notifications while the broker is slow. Chosen above the time that sending
-:data:`BATCH` notifications takes."""
+lease. The process with the lease sends the notifications of all processes; other processes send
+none. Raised, another process takes over later after a crash of the process with the lease; lowered,
+two processes may send the same notifications while the broker is slow. Chosen above the time that
+sending :data:`BATCH` notifications takes."""
 
 BATCH = 20
 """Maximum number of notifications that are sent to the broker before the database records them as
@@ -35,8 +35,8 @@ the broker is down. Not measured."""
 
 
 class Deliverer:
-    """The delivery of notifications in one worker. Any number of workers may run a Deliverer at the
-    same time.
+    """A sender of the notifications that wait in the control database. Each worker may have a
+    Deliverer; only the worker with the lease sends notifications.
 
     :param send: function that sends a Notification, and raises an error if the broker does not
         accept the notification

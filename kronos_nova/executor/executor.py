@@ -90,9 +90,10 @@ class Executor:
                             move.instance_uuid, self.options.worker_timeout)
 
     def idle(self):
-        """Record a sign of life of this worker, if a third of ``worker_timeout`` has passed since
-        the last one. More frequent signs are not needed, because only commands that list workers
-        read them. In addition, remove processes that died long ago from the list of processes.
+        """Record a sign of life of this worker while no plan is open. A sign is recorded if a third
+        of ``worker_timeout`` has passed since the previous one. More frequent signs are not needed,
+        because only commands that list workers read the signs in this time. With each sign, the
+        records of processes that died long ago are deleted.
 
         :raises DBError: the journal cannot be reached
         """

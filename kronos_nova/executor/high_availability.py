@@ -27,7 +27,7 @@ class HighAvailability(Protocol):
 
 
 class NoHighAvailability:
-    """The HighAvailability of a cloud without such a service. No service is informed of a drain."""
+    """The HighAvailability of a cloud in which no service evacuates failed hosts."""
 
     def is_watched(self, _host):
         return False
@@ -37,8 +37,8 @@ class NoHighAvailability:
 
 
 class Masakari:
-    """The HighAvailability of a cloud with masakari. A host is watched if it is in a segment and
-    its ``on_maintenance`` is false there.
+    """The HighAvailability of a cloud with masakari. Masakari evacuates a failed host if the host
+    is in a segment and its ``on_maintenance`` is false.
 
     :param cloud: openstack.connection.Connection of an administrator
     """

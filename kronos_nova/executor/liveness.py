@@ -27,7 +27,7 @@ class Liveness:
         """Return the processes whose sign of life has not changed for ``seconds``, as {process:
         sign}.
 
-        :param signs: the last sign of life of each process; None for a process without a record
+        :param signs: {process: its last sign of life; None if the process has no record}
         """
         now = self._monotonic()
         self._seen = {name: self._since(name, sign, now) for name, sign in signs.items()}

@@ -66,8 +66,8 @@ class OpenStackComputeApi:
         return [each for each in found['services'] if each['host'] == host]
 
     def hold_room(self, move):
-        """Remember the newest migration of the instance. No resources are reserved, because that
-        needs RPC to nova-compute."""
+        """Remember the newest migration of the instance, so that the migration of the move can be
+        recognised later. No resources are reserved, because that needs RPC to nova-compute."""
         listed = self._listed(move)
         if listed is not None:
             self._requested.about_to_ask(move, map(_listed_migration, listed))

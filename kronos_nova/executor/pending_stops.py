@@ -88,8 +88,8 @@ class PendingStops:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, PendingStop]:
-        """Return ``{aggregate, or EVERY: its stop}``. If the file cannot be read, a stop of all
-        aggregates is returned."""
+        """Return {name of an aggregate, or EVERY for all aggregates: stop}. If the file cannot be
+        read, a stop of all aggregates is returned."""
         return self._sent | self._of_file()
 
     def hold(self, aggregate: str) -> str | None:

@@ -21,14 +21,15 @@ from kronos_nova.objects.plan import RunningPlan
 
 
 class Permits:
-    """The decision whether moves of running plans are permitted to start. It depends on levels,
-    pauses, maintenance windows and drains.
+    """A checker of whether moves of running plans are permitted to start. The checker uses levels,
+    pauses, stops, maintenance windows, drains and requests for room.
 
     :param database: the control database
     :param defaults: returns the levels that nova.conf sets
-    :param is_open: returns True if a maintenance window of an aggregate is open at a time
-    :param hold: returns the reason why moves of an aggregate have to wait because of a stop that
-        the database does not have yet; None if there is no such stop
+    :param is_open: called with the name of an aggregate and a time; returns whether a maintenance
+        window of the aggregate is open at this time
+    :param hold: called with the name of an aggregate; returns why its moves have to wait if a stop
+        is in force that the database does not have yet, otherwise None
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
@@ -96,8 +97,8 @@ class _Ordered:
     """The requests of operators that are in force: drains, and requests to make room for new
     servers.
 
-    draining : {aggregate: its hosts that are being drained}
-    room : uuids of the plans whose room is still wanted
+    draining : {aggregate: names of its hosts that are being drained}
+    room : uuids of the plans that make room for a request which still needs the room
     """
 
     draining: Mapping[str, Sequence[str]]

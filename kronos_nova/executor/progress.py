@@ -15,10 +15,11 @@ influence on the prediction. Not measured."""
 
 
 def percent(move):
-    """Return the percentage of memory that was copied; None if the hypervisor's driver does not
-    report it.
+    """Return the percentage of the instance's memory that a move has copied; 100 for a completed
+    move. Return None if the move is not in progress, or if the hypervisor's driver does not report
+    the memory.
 
-    Nova's total grows while a guest writes during the copy, so the percentage may fall.
+    The percentage may fall, because Nova's total grows while the guest writes to its memory.
     """
     if move.state == moves.COMPLETED:
         return 100.0

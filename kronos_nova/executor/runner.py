@@ -25,9 +25,9 @@ from kronos_nova.objects import plan as plans
 LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
-"""Maximum seconds before a failed move is tried again. Each further pause is about twice as long,
-up to this maximum. Raised, the move continues later after an outage of Nova; lowered, an overloaded
-Nova gets more requests. Not measured."""
+"""Maximum seconds before a failed move is tried again. The pause before each further try is about
+twice the previous pause, up to this maximum. Raised, the move continues later after an outage of
+Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which the request to abort a live migration is sent again. The first request may
@@ -50,8 +50,8 @@ DELETING = 'deleting', 'soft-deleting'
 class _Stopwatch:
     """The time at which a try of a move began, in seconds of this process's clock. ``requested_at``
     identifies the try. ``forced_at`` is the time at which the migration was forced to complete;
-    None before this. ``is_unanswered`` is true if the request met an outage, so that Nova may not
-    have received it."""
+    None before this. ``is_unanswered`` is true if Nova did not answer the request for the
+    migration, so that Nova may not have received the request."""
 
     requested_at: datetime.datetime
     began_at: float
@@ -213,8 +213,9 @@ class Runner:
         raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
 
     def _watch(self, move):
-        """Read the state of the migration, and act on it. Possible reasons to act are progress, the
-        end, a time limit or a request to abort."""
+        """Read the state of a move's migration, and record its progress. If the migration has
+        ended, check its result. After a time limit or a request to abort, abort the migration or
+        force it to complete."""
         try:
             migration = self.compute.migration(move)
             lost = migration is None and self._is_lost(move)
@@ -371,8 +372,9 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if Kronos has asked Nova to abort the migration of a move. Return True after
-        the time limit as well, because a worker that had the move before may have asked Nova."""
+        """Return True if Kronos may have asked Nova to abort the migration of a move. This is so if
+        this process has asked. It is also so after the time limit of the migration, because another
+        worker, which had the move before, may have asked."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -388,8 +390,9 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """Raise an error if the clock of a controller is wrong. Nova may then have refused a move
-        only because it regards running services as down. So the refusal counts as an outage.
+        """Raise an error if the clock of a controller is wrong. With a wrong clock, Nova may regard
+        running services as down, and refuse a move only for this reason. So the refusal counts as
+        an outage.
 
         :raises NovaUnavailable: a controller has a wrong clock
         """
@@ -451,8 +454,9 @@ class Runner:
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
 
     def _postpone(self, move_uuid, outage):
-        """Put a move back into the queue until a service answers again. The wait does not count as
-        a try. A move that waits longer than ``stale_plan_age`` is given up."""
+        """Put a move back into the queue for a while, because a service that the move needs does
+        not answer. The interrupted try does not count towards ``max_retries``. A move that waits
+        longer than ``stale_plan_age`` is given up."""
         self._aborted_at.pop(move_uuid, None)
         move = self.journal.move(move_uuid)
         if move.abort_requested:
@@ -498,8 +502,8 @@ class Runner:
 
     def _is_hopeless(self, move):
         """Return True if a try of a move has lasted so long that it is given up. The limit includes
-        the time that aborting or forcing the migration may take. Without this limit, a migration
-        would be in progress for ever if its service died or its message was lost."""
+        the time that aborting or forcing the migration may take. Without this limit, a move would
+        never end if the nova-compute of its migration died or a message was lost."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
@@ -520,8 +524,9 @@ class Runner:
         """Return a _Stopwatch for a try. If another process began the try, the time that the try
         has lasted is computed from times in the journal.
 
-        If this time is longer than any worker permits, the times are wrong or no worker ran. An
-        adopted try then gets its full time again.
+        No worker lets a try last longer than a limit. If an adopted try has lasted longer by the
+        times in the journal, the times are wrong or no worker ran for a while. The try then gets
+        its full time again.
         """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace

@@ -96,8 +96,8 @@ class AllocationSet:
         return {consumer.uuid: consumer.to_body(with_types) for consumer in self.consumers}
 
     def changed_from(self, held: Iterable[Consumer]) -> 'AllocationSet':
-        """Return a set with those consumers of this set whose allocations in ``held`` are
-        different."""
+        """Return an AllocationSet of those consumers whose allocations differ from their
+        allocations in ``held``."""
         before = {consumer.uuid: consumer.allocations for consumer in held}
         return AllocationSet(tuple(consumer for consumer in self.consumers
                                    if consumer.allocations != before.get(consumer.uuid)))

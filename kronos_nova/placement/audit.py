@@ -97,7 +97,7 @@ class AuditCase:
 class AuditLimits:
     """Time limits of an audit, in seconds. A record that has changed within the last ``grace``
     seconds counts as not final. A live migration whose record has not changed for ``stalled``
-    seconds counts as stalled."""
+    seconds counts as stalled, even if the nova-compute of its source is up."""
 
     grace: float = 60.0
     stalled: float = 3600.0
@@ -144,9 +144,10 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     The caller has to read ``holdings`` before the call. Nova's records are read during the call, so
     they still show an operation that has changed allocations in the meantime as in progress.
     Instances of cells that do not respond are not examined. While a cell does not respond, no
-    consumer is reported as unknown.
+    consumer is reported as unknown, because the consumer may belong to an instance of this cell.
 
-    :param track: as :func:`kronos_nova.placement.holdings.untracked`
+    :param track: function that displays the progress, with the parameters and result of
+        :func:`kronos_nova.placement.holdings.untracked`
     :param rooms: callable that returns the consumers that keep room, by uuid. It returns None if
         they are unknown; no consumer that keeps room is then examined
     :param is_room: callable that returns whether a consumer has allocations that keep room
@@ -208,12 +209,12 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Return the finding of a case, as :func:`judge` does, but by the exact amounts that the
-    instance requests.
+    """Return the finding of a case by the exact amounts that the instance requests; None as for
+    :func:`judge`.
 
-    If the finding of :func:`judge` depends on amounts, the requested amounts are read from Nova and
-    Neutron. The reading takes a few requests. If the amounts cannot be read, the finding says so,
-    and no error is raised.
+    :func:`judge` uses only the amounts in Nova's records. If its finding depends on amounts, the
+    requested amounts are read from Nova and Neutron, which takes a few requests. If the amounts
+    cannot be read, the finding says so, and no error is raised.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
@@ -304,9 +305,10 @@ def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
 
 
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
-    """Return the finding for an instance whose allocated amounts differ from its requested amounts.
-    None if the amounts match, or if Nova's records do not have the requested amounts. The caller
-    has checked that the allocations are on the right providers."""
+    """Return the finding for an instance whose allocated amounts differ from its requested amounts;
+    None if the amounts match. If Nova's records do not have the requested amounts, return a finding
+    as if nothing were requested; :func:`judge_exactly` then reads the amounts. The caller has
+    checked that the allocations are on the right providers."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -371,8 +373,10 @@ def _nowhere(case: AuditCase) -> Finding | None:
 
 
 def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
-    """Return the finding for a live migration that has stalled; None if no migration has stalled.
-    The finding has no repair, because only the hosts know whether the guest is still migrating."""
+    """Return the finding for a live migration that has stalled; None if no migration has stalled. A
+    migration has stalled if its record has not changed for ``stalled`` seconds, or for ``grace``
+    seconds while the nova-compute of its source is down. The finding has no repair, because only
+    the hosts know whether the guest is still migrating."""
     for migration, _held in case.migrations:
         if migration.has_ended or migration.kind != LIVE or migration.settled_for < limits.grace:
             continue
@@ -425,8 +429,11 @@ def _on_hosts(holdings: Holdings, hosts: Mapping[str, str]) -> set[str]:
 
 def _held_elsewhere(elsewhere: Allocations,
                     holders: Iterable[tuple[Migration, Allocations]]) -> str:
-    """Return a text that describes the allocations of an instance and of its migrations on other
-    hosts than the instance's host."""
+    """Return a text that describes the allocations ``elsewhere`` of an instance, and the
+    allocations of its migrations.
+
+    :param holders: (migration, allocations of the migration) of each migration with allocations
+    """
     parts = []
     if elsewhere:
         parts.append('it holds ' + _listed(elsewhere))

@@ -80,7 +80,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
     A change that is made during the reading may be only partly in the result. So a fault that is
     found in the result has to be examined again before its repair.
 
-    :param track: as :func:`untracked`
+    :param track: function that displays the progress, with the parameters and result of
+        :func:`untracked`
     """
     providers = read_providers(client)
     consumers, amounts_by_value = collections.defaultdict(dict), {}

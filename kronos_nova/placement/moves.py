@@ -34,14 +34,14 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:
-    """The two consumers of a move, and the root providers of its two hosts. All are uuids.
+    """The two consumers of a move and the root providers of its two hosts, by uuid.
 
-    ``is_live`` is false for cold migrations and resizes. Nova alone carries out cold migrations and
-    resizes. The migration then has all allocations that the instance had before.
-    ``source_overwrites`` is true if the nova-compute of the source reverts a failed move as Nova
-    does: it replaces all allocations of the instance by the allocations of the migration. The
-    migration then also needs the allocations on sharing providers. ``source_tree`` are the
-    providers of the source; None if the caller has not read them.
+    ``is_live`` is false for cold migrations and resizes. Nova itself begins these moves, and gives
+    the migration all allocations that the instance had before. ``source_overwrites`` is true if the
+    nova-compute of the source reverts a failed move in Nova's way: it replaces all allocations of
+    the instance by the allocations of the migration. So the migration then also needs the
+    allocations on sharing providers. ``source_tree`` are the providers of the source; None if the
+    caller has not read them.
     """
 
     instance: str
@@ -100,8 +100,9 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
 
 def _refused_at_source(client, allocations):
     """Yield the reasons why placement refuses to give the instance's own amounts to the migration.
-    Placement checks amounts whenever they are written. It may refuse the present amounts if limits
-    of the source have changed."""
+    Placement checks amounts against the limits of the provider whenever the amounts are written. If
+    the limits of the source have changed, placement may refuse amounts that are allocated
+    already."""
     for provider, amounts in allocations.items():
         limits = client.inventories(provider)
         for name, amount in amounts.items():
@@ -123,8 +124,8 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
 
     ``before`` are the allocations of the instance before :func:`start`; None if the caller does not
     know them. ``before`` is needed only if a resize has changed an amount on a sharing provider.
-    ``is_gone`` returns whether the instance was deleted. It is called after each reading of the
-    consumers, and a deleted instance gets nothing back.
+    ``is_gone`` returns whether the instance was deleted. This function is called after each reading
+    of the consumers. A deleted instance gets no allocations back.
 
     :raises NothingToMove: neither consumer has allocations on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory has become too small; nothing was changed

@@ -1,11 +1,11 @@
 """Repair of allocations that moves left behind. The repair runs soon after the moves, without a
 request by an operator.
 
-Only instances with migrations that have not ended, or that have changed lately, are examined. An
+Only instances that have a migration which has not ended or has changed lately are examined. An
 instance without a problem is examined again only after a change of its migrations. All other
 instances are left to an audit. Only one process is meant to reconcile at a time. If two processes
-reconcile, no harm is done. Each change has the generations of its consumers, and only one process
-can take a task from its dead worker.
+reconcile, no harm is done: placement refuses a change if its consumers have changed in the
+meantime, and only one process can take a task from its dead worker.
 """
 
 import dataclasses
@@ -64,7 +64,8 @@ class TaskRegister(Protocol):
         the worker has continued the task in the meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record a task for a migration that has no worker and no task."""
+        """Record a task without a worker for a migration, so that the migration is ended like that
+        of a dead worker."""
 
     def end(self, migration_uuid: str) -> None:
         """Delete the record of a migration's task."""
@@ -194,8 +195,9 @@ class Reconciler:
             self.tasks.end(task.migration_uuid)
 
     def _end_unbegun_task(self, task):
-        """End a task whose worker died before it recorded a migration. The worker may have died
-        after Nova recorded the migration."""
+        """End a task whose worker died before it recorded the uuid of a migration. Nova may have
+        created a migration nevertheless; such a migration is ended as well. If there is none, the
+        task_state of the instance is cleared."""
         died = task.beat_at + LAST_BREATH
         known = self.tasks.in_progress()
         left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]

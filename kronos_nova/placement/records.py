@@ -141,8 +141,9 @@ class NovaRecords(Protocol):
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that has no worker, and clear the task state of its instance.
 
-        A migration is ended only if the nova-compute of the source has never received the
-        migration, and only while this nova-compute is up. So the request cannot arrive later.
+        A migration is ended only if the nova-compute of the source has not received the request for
+        the migration, and only while this nova-compute is up. A nova-compute that is up has
+        received all requests in its queue, so the request cannot arrive later.
 
         :returns: True if nothing is left to do, because the migration was ended or another process
             continues it; else False

@@ -1,8 +1,8 @@
 """GET requests that need a fourth of the processor time of keystoneauth's own requests.
 
-For each request, keystoneauth and the requests library need one or two milliseconds of processor
-time. They spend it on finding the endpoint, on preparing the request, on proxies and cookies, and
-on the log. The first evaluation of a cloud with a thousand hosts sends two thousand requests.
+With keystoneauth and the requests library, each request takes one or two milliseconds of processor
+time. The time is spent on finding the endpoint, on preparing the request, on proxies and cookies,
+and on the log. The first evaluation of a cloud with a thousand hosts sends two thousand requests.
 """
 
 import dataclasses
@@ -35,9 +35,9 @@ class Shortcut:
     """A keystoneauth adapter that sends a GET with the endpoint and connections of an earlier GET.
 
     A GET that this class sends differs from the earlier GET only in its path, and in its token if
-    the token was renewed. The wrapped adapter sends the first GET and all writes. It also repeats
-    each GET that does not return 200. So the wrapped adapter renews tokens, follows redirects and
-    raises errors. The timeout of the adapter's session applies to every request.
+    the token was renewed. The wrapped adapter sends the first GET, all writes, and again each GET
+    that did not return 200. So the wrapped adapter renews tokens, follows redirects and raises
+    errors. The timeout of the adapter's session applies to every request.
 
     :param adapter: the keystoneauth adapter to wrap
     """
@@ -75,7 +75,7 @@ class Shortcut:
 
     def _track_of(self, response, path):
         """Return the :class:`_Track` of the request that led to a response. Later requests can
-        reuse the track. None if the request was redirected or used a proxy, or if it did not use
+        reuse the track. Return None if the request was redirected, used a proxy, or did not use
         HTTP, as in tests."""
         sent, transport = response.request, getattr(response, 'connection', None)
         if response.status_code != 200 or response.history or transport is None or (
