@@ -15,12 +15,14 @@ from kronos_nova.executor.pending_stops import PendingStop
 LOG = logging.getLogger(__name__)
 
 SEND_RETRIES = 1
-"""Number of retries when a message cannot be sent to the broker. Raised, the executor waits longer
-for a broker that is down; lowered, a message is lost if the broker has closed the connection since
-the previous message. A lost message about a move is sent again later. Not measured."""
+"""Number of further attempts to send a message to the broker after the first attempt has failed.
+Raised, the executor waits longer for a broker that is down; lowered to 0, a message is lost if the
+broker has closed the connection since the previous message. A lost task is sent again later; a lost
+result is read from the journal later. Not measured."""
 POOL_SIZE = 2
 """Number of threads with which one executor handles messages from the broker. Raised, more messages
-are handled at the same time; lowered, a message that takes long delays all others. Not measured."""
+are handled at the same time; lowered to 1, a message whose handling takes long delays all others.
+Not measured."""
 
 CONTROL_EXCHANGE = 'nova'
 """Exchange (no unit) of RPC messages. It is Nova's own exchange, so that conductors, daemons and

@@ -12,8 +12,8 @@ LOG = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """The dispatcher in one worker, which sends moves to executors when they may start. Any number
-    of workers may run a Dispatcher at the same time.
+    """The dispatcher in one worker. It sends the moves that may start now to the executors. Any
+    number of workers may run a Dispatcher at the same time.
 
     :param executor_ports: ExecutorPorts
     :param sender: object whose ``cast(move)`` sends a task to the executors

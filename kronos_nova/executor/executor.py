@@ -111,7 +111,7 @@ class Executor:
 
     def _reserve(self, move_uuid):
         """Reserve a move for one thread of this process, until the move is released. Return True if
-        the move is reserved, False if another thread has it."""
+        the move is reserved, False if another thread has reserved the move."""
         with self._lock:
             if move_uuid in self._busy:
                 return False

@@ -29,9 +29,9 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return the expected seconds of a move, as its plan predicts them. If the plan has no
-    prediction, return the median of the observed moves with the most similar memory, scaled to the
-    memory of this move.
+    """Return the seconds that a move is expected to take. These are the seconds that its plan
+    predicts. If the plan has no prediction, return the median duration of the observed moves with
+    the most similar memory, scaled to the memory of this move.
 
     :param observed: returns [(memory in MiB, seconds)] of moves that completed; called only if the
         plan has no prediction
@@ -43,8 +43,8 @@ def expected_seconds(move, observed):
 
 
 def _usual_seconds(memory_mb, observed):
-    """Return the median seconds of the :data:`NEAREST` observed moves, scaled to ``memory_mb``.
-    Return None if no move was observed.
+    """Return the median duration, in seconds, of the :data:`NEAREST` observed moves with the most
+    similar memory. Each duration is scaled to ``memory_mb``. Return None if no move was observed.
 
     :param observed: [(memory in MiB, seconds)] of moves that completed
     """

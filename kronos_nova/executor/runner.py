@@ -30,9 +30,9 @@ twice the previous pause, up to this maximum. Raised, the move continues later a
 Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
-"""Seconds after which the request to abort a live migration is sent again. The first request may
-have been lost. Raised, the migration may run for longer if the first request was lost; lowered,
-nova-compute has to handle more repeated requests. Not measured."""
+"""Seconds after which an accepted request to abort a live migration is sent again, because the
+message to nova-compute may have been lost. Raised, the migration may run for longer after a lost
+message; lowered, nova-compute has to handle more repeated requests. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
@@ -264,8 +264,8 @@ class Runner:
                        'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Wait while Nova has no record of the migration. End the move if Nova has lost the
-        request, or if the wait takes too long."""
+        """Wait while Nova has no record of the migration. End the try of the move if Nova has lost
+        the request, or if the wait takes too long."""
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
             return

@@ -45,9 +45,9 @@ class Holdings:
 
         An allocation on a sharing provider that serves the host belongs to the host. A provider
         that does not serve the host now may have served it when the allocation was made. So an
-        allocation on such a provider belongs to the host as well, with two exceptions: nothing is
-        allocated on the host itself, or the same resource class is also allocated on the host or on
-        a sharing provider that serves it.
+        allocation on such a provider belongs to the host if something is allocated on the host
+        itself, and if none of its resource classes is also allocated on the host or on a sharing
+        provider that serves the host.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)

@@ -32,8 +32,8 @@ LOG = logging.getLogger(__name__)
 CHUNK = 50
 """Maximum number of instances that one query reads from Nova. The allocations of these instances in
 placement are then compared with Nova's records, and repaired, one instance after the other. Raised,
-the last of these instances are compared with older data; lowered, there are more queries. Chosen
-because the comparison of this many instances takes a second or two."""
+Nova's records of the last instances are older when they are compared; lowered, there are more
+queries. Chosen because the comparison of this many instances takes a second or two."""
 HANDED_OVER_PATIENCE = 5
 """Factor by which ``task_timeout`` is multiplied for a live migration whose nova-conductor worker
 died while it sent the request to the source host. The source host may have received the request.
@@ -49,9 +49,14 @@ class TaskRegister(Protocol):
     is a live migration that a conductor worker prepares."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
-        """Return the tasks whose worker is dead. A worker is dead if its last sign of life was
-        before ``begun_before``. For a worker that was about to send the request to the source, the
-        limit is ``handed_over_before``."""
+        """Return the tasks that are recorded as lost, and the tasks whose worker is dead. A worker
+        is dead if its last sign of life is too old.
+
+        :param begun_before: time of the oldest sign of life that is accepted for a task that was
+            not handed over to the source
+        :param handed_over_before: time of the oldest sign of life that is accepted for a task that
+            was handed over to the source
+        """
 
     def in_progress(self) -> frozenset[str]:
         """Return the uuids of the migrations whose task has begun and has not ended."""
@@ -164,8 +169,8 @@ class Reconciler:
                             task.instance_uuid, error)
 
     def _find_forgotten_tasks(self):
-        """Find migrations whose worker died before the worker recorded a task. Such a migration is
-        recognised by its age."""
+        """Record a lost task for each migration whose worker died before the worker recorded a
+        task. Such a migration is recognised by its age."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
             known = self.tasks.in_progress()

@@ -150,10 +150,10 @@ class NovaRecords(Protocol):
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
-        """Return the amounts of each resource class that an instance should have. The amounts
-        follow from the instance's flavor, request, devices and ports. If several sets of amounts
-        are possible, the result has each of them as an item. The result is empty if the instance no
-        longer exists."""
+        """Return the amounts that an instance should have, as a tuple of {resource class: amount}.
+        The amounts follow from the instance's flavor, request, devices and ports. The tuple has
+        several items if several sets of amounts are right, and is empty if the instance no longer
+        exists."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
         """Return the allocations that the instance may have on its host, in addition to its

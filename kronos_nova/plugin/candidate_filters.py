@@ -36,8 +36,9 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
     """Return the ``candidates`` that all filters accept, in the same order.
 
-    If the filters accept no candidate, all candidates are returned, because the scheduler that
-    chose the host may run with fewer filters. nova-compute makes the last check.
+    A single candidate is not checked, and neither are candidates for a request without NUMA cells
+    and PCI devices. If the filters accept no candidate, all candidates are returned, because the
+    scheduler that chose the host may run with fewer filters. nova-compute makes the last check.
 
     :param spec: the RequestSpec
     :param node: callable that returns the ComputeNode of the host

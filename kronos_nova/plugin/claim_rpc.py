@@ -1,8 +1,8 @@
 """RPC endpoints for claims: two-phase claims in nova-compute, and the claim store ``central`` in
 nova-conductor.
 
-Both use RPC namespaces of their own, so that a host without Kronos refuses a call instead of
-misunderstanding it.
+Both endpoints have RPC namespaces of their own, so that a host without Kronos refuses a call
+instead of misunderstanding it.
 """
 
 import oslo_messaging as messaging

@@ -137,9 +137,9 @@ class KronosConductorManager(manager.ConductorManager):
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
-    """Nova's compute tasks with changed live and cold migrations. The option ``atomic_moves``
-    decides which live migrations are atomic. The rollback of a cold migration leaves no allocations
-    behind."""
+    """Nova's compute tasks with changed live and cold migrations. A live migration that the option
+    ``atomic_moves`` selects changes its allocations in one transaction. The rollback of a cold
+    migration leaves no allocations behind."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):
@@ -240,8 +240,9 @@ def _is_of_a_plan(context):
 
 @functools.cache
 def _database():
-    """Return the control database of this process. It is created at the first call, after workers
-    have forked. A failed connection is not retried here, because the caller tries again."""
+    """Return the control database of this process. The Database object is created at the first
+    call, after workers have forked. A failed connection is not retried here, because the caller
+    tries again."""
     return db_engine.control_database(CONF)
 
 

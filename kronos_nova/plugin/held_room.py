@@ -40,8 +40,8 @@ class HeldRoom:
     def leaves_room(self, host: 'host_manager.HostState',
                     spec: 'objects.RequestSpec') -> bool:
         """Return whether a host still has its reserved room after the server of ``spec`` is started
-        there. If a hold (a reservation of room) is for servers like the one of ``spec``, the server
-        uses the room of one server in the hold."""
+        there. If the server of ``spec`` is one of the servers for which a hold reserves room, the
+        server uses the room of one server of this hold."""
         kept = self._by_host.get(host.host, ())
         if not kept:
             return True

@@ -1,10 +1,10 @@
 """Live migration whose allocations change in one transaction.
 
-Nova's own task first moves the allocations on the source to the migration. Then it has the
-scheduler claim the destination for the instance. After a failure, it undoes both steps one after
-the other. Between these steps the allocations are wrong, and they stay wrong if the process dies.
-Here the scheduler only chooses a host, and one ``POST /allocations`` changes the allocations of
-migration and instance.
+Nova's own task moves the allocations on the source to the migration in one request. In a second
+request, the scheduler claims the destination for the instance. After a failure, Nova's task undoes
+both changes one after the other. Between the requests the allocations are wrong, and they stay
+wrong if the process dies. With the task of this module, the scheduler only chooses a host, and one
+``POST /allocations`` changes the allocations of migration and instance.
 """
 
 from nova import availability_zones
@@ -80,9 +80,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
 
-        :raises MigrationPreCheckError: the task failed before the request was sent to the source;
-            this error replaces an error for which Nova would set the instance to ERROR, and its
-            ``code`` is :data:`outages.CODE` after an outage
+        :raises MigrationPreCheckError: the task failed before the request was sent to the source,
+            by an error for which Nova would set the instance to ERROR. The ``code`` of
+            MigrationPreCheckError is :data:`outages.CODE` after an outage
         """
         try:
             self._registration.begin(self.migration.uuid)

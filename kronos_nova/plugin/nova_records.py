@@ -241,8 +241,8 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration; see NovaRecords for the result. The result is False if no cell that
-        answers has the migration and a cell does not answer, because this cell may have the
+        """End a migration; see NovaRecords for the result. If one cell does not answer and no other
+        cell has the migration, the result is False, because the silent cell may have the
         migration."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]

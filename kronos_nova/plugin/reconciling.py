@@ -107,9 +107,10 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Return the number of seconds that a run looks back, at most ``reconcile_window``. A run
-        looks back to the beginning of the last run of any worker, and further by the option
-        ``grace`` and :data:`OVERLAP_SECONDS`."""
+        """Return the number of seconds that a run looks back. A run looks back to the beginning of
+        the last run of any worker, plus the seconds of the option ``grace`` and of
+        :data:`OVERLAP_SECONDS`. The maximum is ``reconcile_window``, which is also used if there
+        was no run."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

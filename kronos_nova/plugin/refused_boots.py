@@ -23,11 +23,11 @@ measured."""
 
 
 def note(database, request_spec, hold_seconds):
-    """Record a request to make room for servers like those of ``request_spec``, unless an equal
-    request is open already.
+    """Record a request to make room for servers like those of ``request_spec``. Nothing is recorded
+    if an equal request or :data:`MOST` requests are open already.
 
     Nothing is recorded if ``request_spec`` names a host, because room on another host does not help
-    these servers. An error here is logged and does not affect Nova's request.
+    these servers. An error of this function is logged and does not affect Nova's request.
 
     :param database: the control database, whose statements fail early rather than delay Nova's
         request

@@ -16,14 +16,15 @@ LOG = logging.getLogger(__name__)
 
 
 class Registration:
-    """A context manager that records a live migration as a task of this worker while its block
-    runs. The block begins before Nova creates the Migration and ends after Nova's last write to the
-    Migration.
+    """A context manager that records a live migration as a task of this worker while the ``with``
+    block runs. The block begins before Nova creates the Migration and ends after Nova's last write
+    to the Migration.
 
     If Nova could not save the result of a failed migration, the task is left to the reconcilers, as
     if this worker had died. If the migration failed because of an outage before the source compute
     had the request, the outage is recorded for the executor. If the control database does not
-    answer, the migration continues without a record. The death of this worker is then noticed late.
+    answer, the migration continues without a record. If this worker then dies, its death is noticed
+    late.
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
     :param note_outage: callable that records for the executor that an outage ended the migration
@@ -71,8 +72,8 @@ class Registration:
             self._tasks.leave(*self._uuids)
 
     def fail(self, error: Exception) -> None:
-        """Note the error that ends the task. If the block ends with the same error, Nova has saved
-        the failure."""
+        """Note the error with which Nova's task ends. If the ``with`` block ends with the same
+        error, Nova has saved the failure of the migration."""
         self._error = error
 
     def _is_written_down(self, error):

@@ -58,9 +58,9 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return each set of amounts that is correct as the allocation of an instance. A set is
-    ``{resource class: amount}``. There are two sets for pinned processors, which may be allocated
-    as PCPU or as VCPU."""
+    """Return the sets of amounts that are right as the allocation of an instance, as a tuple of
+    {resource class: amount}. There are two sets for an instance with pinned processors, because a
+    host that does not report PCPU has allocated VCPU."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:
@@ -88,7 +88,7 @@ def _has_devices(asking):
 
 
 def _has_ports_that_ask(asking):
-    """Return whether the instance has ports with resource requests. Once such a port is bound, its
-    binding profile names the providers of its allocation."""
+    """Return whether the instance has bound ports with resource requests. The binding profile of
+    such a port names the providers of its allocation."""
     return any((vif.get('profile') or {}).get('allocation')
                for vif in json.loads(asking.network_info or '[]'))

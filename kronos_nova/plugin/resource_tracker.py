@@ -318,9 +318,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Compute the usage of a node from its claims, without reading migrations and details of
         instances.
 
-        The claims are used only under three conditions. The nova-compute that ran before kept
-        claims. The claims are those of the instances that are here now. The claims add up to the
-        usage that this node last reported. Nova's first audit finds any later change.
+        The claims have to fulfil three conditions. The stored claims are complete. The claims are
+        those of the instances that are on the node now. The claims add up to the usage that the
+        node last reported. Nova's first periodic audit corrects the usage if it has changed since.
 
         :returns: True if the claims were used; False if Nova's own audit has to run
         """
@@ -353,8 +353,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     @staticmethod
     def _needs_migrations(rows):
         """Return True if Nova needs the migrations of the node when it reports to placement. This
-        is so if PCI devices are in placement and a claim is not simply that of an instance on this
-        node.
+        is so if PCI devices are in placement and the node has a claim for a move.
 
         The report repairs the allocations of PCI devices. If a resize waits to be confirmed, only
         the migration says which devices belong to the instance and which to the migration.
@@ -371,10 +370,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _are_current(self, context, rows, here):
         """Return True if the claims are those that Nova would count. Four conditions have to be
-        met. Each instance on the node has a claim. Each claim of an instance elsewhere is only
-        prepared, or its instance is in a move; there are at most :data:`MOST_MOVES` such moves.
-        Each PCI device in use belongs to an instance with a claim. No PCI device waits for Nova's
-        audit to allocate it."""
+        met. Each instance on the node has a claim. Each claim of an instance on another node is
+        only prepared, or the instance may be in a move; there are at most :data:`MOST_MOVES` such
+        instances. Each PCI device in use belongs to an instance with a claim. No PCI device waits
+        for Nova's audit to allocate it."""
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]

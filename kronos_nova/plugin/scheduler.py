@@ -91,7 +91,7 @@ class LastRead:
 
     def score(self, host):
         """Return the score of a host. For a host without a score, return the average of the other
-        hosts."""
+        hosts; 0 if no host has a score."""
         if host in self.scores or not self.scores:
             return self.scores.get(host, 0.0)
         return sum(self.scores.values()) / len(self.scores)
@@ -111,9 +111,10 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
     def kronos_look(self, context):
-        """Read operators' rules and the control database. If the control database does not answer,
-        there are no scores, no hosts being emptied and no reserved room. If the rules cannot be
-        read, the earlier rules stay in force."""
+        """Read the rules of operators and the control database, and record whether this process has
+        KronosFilter. If the control database does not answer, the filter and the weigher use no
+        scores, no hosts being emptied and no reserved room. If the rules cannot be read, the
+        earlier rules stay in force."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
@@ -252,10 +253,11 @@ def requested_server(spec_obj, host_states=()):
 
 def _own_hosts(spec_obj, host_states):
     """Return the hosts of the server's group that do not count as hosts of other members. These are
-    the hosts where the server is the only known member, and the ignored hosts.
+    the hosts where the server is the only known member of its group, and the hosts that the request
+    ignores.
 
-    Nova counts the server itself among the members on the hosts of its group. Nova never selects an
-    ignored host, because the server has to leave it.
+    Nova counts the server itself among the members of its group. A request ignores the host that
+    the server has to leave, and Nova never selects an ignored host.
     """
     group = spec_obj.instance_group
     members = {*(group.members if 'members' in group else ()), spec_obj.instance_uuid}

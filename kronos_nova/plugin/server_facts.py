@@ -92,8 +92,9 @@ def _facts(session, uuids):
 
 
 def _port_types(session, uuids):
-    """Return {instance uuid: the PORT_TYPES that its ports have}. The database searches the text
-    for the types, so that the networks of only a few instances are read."""
+    """Return {instance uuid: the PORT_TYPES that its ports have}. The database selects the
+    instances whose network information contains one of the types. So the network information of
+    only a few instances is read."""
     cache, found = models.InstanceInfoCache, {}
     text = cache.network_info
     has_any = text.contains(f'"{VDPA_PORT}"')
@@ -170,7 +171,8 @@ class ZoneReader:
         self._reading = 0
 
     def read(self, context, uuids, zones):
-        """Return {instance uuid: its zone}. Instances that are pinned to no zone are left out.
+        """Return {instance uuid: its zone}. Instances that are pinned to no zone are left out. If
+        there are fewer than two zones, the result is empty.
 
         The database searches the text of each RequestSpec for the zone, because parsing tens of
         thousands of RequestSpecs takes minutes.

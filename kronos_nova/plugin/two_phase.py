@@ -34,7 +34,8 @@ class TwoPhaseClaims:
         reserved, because Nova's scheduler still has to find them free for this instance.
 
         :param migration: Migration, or None while there is no record of it
-        :param nodename: needed where the host has several nodes and there is no migration
+        :param nodename: name of the node of this host; needed if the host has several nodes and
+            ``migration`` names no destination node
         :returns: the id of the claim on this host
         :raises ComputeResourcesUnavailable: the instance does not fit, or there is no such node
         """
@@ -91,8 +92,8 @@ class TwoPhaseClaims:
 
     @synchronized
     def abort(self, context, claim_id):
-        """Release the resources of a move that will not be made, unless Nova itself counts them by
-        now.
+        """Release the resources of a claim whose move will not be made. If Nova itself counts the
+        resources by now, nothing is released.
 
         :returns: True if this call released resources; False if no prepared claim has this id
         """

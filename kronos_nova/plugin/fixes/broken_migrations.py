@@ -125,12 +125,11 @@ class Attempt:
         """Return True if the instance keeps its state. Return False if Nova has to set the instance
         to ERROR.
 
-        The instance keeps its state if the migration is rolled back, the state of the guest is
-        known, and the error is an outage or an error of Nova or of the hypervisor. After any other
-        error of the driver, Nova sets the instance to ERROR, because an operator should look. There
-        is one exception: if the driver raises an error of Python itself, such as AttributeError,
-        after it rolled back, the instance keeps its state. Such an error is a fault in the driver
-        and says nothing about the guest.
+        The instance keeps its state only if the migration is rolled back and the state of the guest
+        is known. In addition, the error has to be an outage, an error of Nova or of libvirt, or an
+        error of Python itself, such as AttributeError, that the driver raised after the rollback.
+        These errors say nothing about the guest. After any other error, an operator should look at
+        the instance.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException)
@@ -246,8 +245,9 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Read the state of the guest, then call Nova's method. Nova's method saves the instance as
-        it was before the migration, but the guest may have ended in the meantime."""
+        """Resume the guest or record that it has ended, then call Nova's method. Nova's method
+        saves the instance in the state that it had before the migration, but the guest may have
+        ended in the meantime."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
@@ -316,8 +316,9 @@ class SettlesBrokenMigrations:
                       'ended: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Wait until no memory page of a guest is left on this host. The guest already runs at the
-        destination (post-copy). Return whether pages are still left after COPY_SECONDS."""
+        """Wait until no memory page of a guest is left on this host, at most for COPY_SECONDS. The
+        guest already runs at the destination (post-copy). Return True if pages are left after this
+        time."""
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 
@@ -379,7 +380,7 @@ class SettlesBrokenMigrations:
             return power_state.PAUSED
 
     def _state_here(self, attempt):
-        """Return the power state of the guest on this host; None where the hypervisor does not
+        """Return the power state of the guest on this host; None if the hypervisor does not
         answer."""
         return _ask_patiently(PATIENCE_SECONDS, attempt, self._get_power_state, attempt.instance)
 

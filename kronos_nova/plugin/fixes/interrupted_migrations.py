@@ -104,9 +104,10 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """Set the status of the instance's live migrations from this host to ``error``, except that
-        of ``attempt``. Otherwise these migrations would seem to wait or to be in progress for ever.
-        If ``attempt`` is None, Nova itself ends a migration whose guest is being copied."""
+        """Set the status of the instance's unfinished live migrations from this host to ``error``,
+        because no process continues these migrations. The migration of ``attempt`` is left out. If
+        ``attempt`` is None, migrations whose guest is being copied are left out, because Nova's
+        method ends them."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,
@@ -171,9 +172,10 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return True if a conductor is preparing a live migration of the instance. Return False if the
-    option ``atomic_moves`` is off. If the option is on and the conductor dies, other conductor
-    workers clear the task_state of the instance."""
+    """Return True if a conductor may be preparing a live migration of the instance. Return False if
+    the option ``atomic_moves`` is off. If the option is on and the conductor has died, another
+    conductor worker clears the task_state of the instance. If the option is off, no other worker
+    does this."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

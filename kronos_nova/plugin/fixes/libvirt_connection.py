@@ -1,9 +1,9 @@
 """A reentrant lock around Nova's connection to libvirt.
 
-Where nova-compute runs in native threads, libvirt's client reports a closed connection in the
-thread that notices it first. That thread may be testing the connection under Nova's lock. Nova's
-handler for closed connections then waits for the same lock for ever. No thread of this nova-compute
-reaches libvirt until nova-compute is killed. A reentrant lock avoids this. It does no harm: the
+If nova-compute runs in native threads, the first thread that notices a closed connection to libvirt
+calls Nova's handler for closed connections. This thread may be testing the connection under Nova's
+lock. The handler then waits for the same lock for ever. No thread of this nova-compute reaches
+libvirt until nova-compute is killed. A reentrant lock avoids this. The lock does no harm: the
 handler only drops the connection, and the test would drop the connection as well.
 
 This fix sets :data:`LOCK`, a private attribute of the ``Host`` object of Nova's libvirt driver.
