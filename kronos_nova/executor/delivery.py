@@ -81,8 +81,8 @@ class Deliverer:
                       '[kronos] notification_backlog allows', dropped)
 
     def _send_some(self):
-        """Send a batch of notifications. Return True if the broker accepted all of them, False if
-        it refused one."""
+        """Send a batch of notifications. Return True if the broker accepted the whole batch, False
+        if the broker refused a notification."""
         waiting, sent, refusal = self._outbox.waiting(BATCH), [], None
         try:
             for each in waiting:

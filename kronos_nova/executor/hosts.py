@@ -1,5 +1,5 @@
-"""The interface to compute hosts. It disables and enables hosts, and it lists, stops and starts
-their servers."""
+"""The interface by which the executor disables and enables compute hosts, and lists, stops and
+starts the servers on a host."""
 
 import dataclasses
 from typing import Protocol

@@ -129,8 +129,8 @@ class OpenStackComputeApi:
         self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
 
     def _act_on_migration(self, move, method, path, **kwargs):
-        """Send a request about the migration of a move. Return True if Nova accepted it, False if
-        Nova refused it or has no such migration."""
+        """Send a request about the migration of a move. Return True if Nova accepted the request,
+        False if Nova refused the request or has no such migration."""
         found = self._migration(move)
         if found is None:
             return False

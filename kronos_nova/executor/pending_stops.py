@@ -76,8 +76,8 @@ class PendingStop:
 
 
 class PendingStops:
-    """The stops that are in force on one host. They are in a file, or this process has received
-    them by message.
+    """The stops that are in force on one host. Each stop is in the file of the host, or this
+    process has received the stop by message.
 
     :param path: path of the file; None if there is no state directory
     """

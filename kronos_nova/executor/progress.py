@@ -29,9 +29,9 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return the seconds that a move is expected to take. These are the seconds that its plan
-    predicts. If the plan has no prediction, return the median duration of the observed moves with
-    the most similar memory, scaled to the memory of this move.
+    """Return the seconds that a move is expected to take, by the prediction of its plan. If the
+    plan has no prediction, return the median duration of the observed moves with the most similar
+    memory, scaled to the memory of this move.
 
     :param observed: returns [(memory in MiB, seconds)] of moves that completed; called only if the
         plan has no prediction

@@ -317,7 +317,7 @@ class Runner:
     @staticmethod
     def _ask(act, move):
         """Send Nova a request about a move, by calling ``act``. Return True if Nova answered, False
-        if it did not."""
+        if Nova did not answer."""
         try:
             act(move)
         except exception.NovaClientError as e:
@@ -372,9 +372,9 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if Kronos may have asked Nova to abort the migration of a move. This is so if
-        this process has asked. It is also so after the time limit of the migration, because another
-        worker, which had the move before, may have asked."""
+        """Return True if Kronos may have asked Nova to abort the migration of a move: this process
+        has asked, or the time limit of the migration is over. After the time limit, another worker
+        that had the move before may have asked."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):

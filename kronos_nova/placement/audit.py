@@ -141,15 +141,16 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     """Examine the allocations of all instances, and all consumers with allocations on compute
     nodes.
 
-    The caller has to read ``holdings`` before the call. Nova's records are read during the call, so
-    they still show an operation that has changed allocations in the meantime as in progress.
-    Instances of cells that do not respond are not examined. While a cell does not respond, no
-    consumer is reported as unknown, because the consumer may belong to an instance of this cell.
+    The caller has to read ``holdings`` before the call, because Nova's records are read during the
+    call. In this order, Nova's records show an operation that changed allocations between the two
+    readings as in progress. Instances of cells that do not respond are not examined. While a cell
+    does not respond, no consumer is reported as unknown, because the consumer may belong to an
+    instance of this cell.
 
     :param track: function that displays the progress, with the parameters and result of
         :func:`kronos_nova.placement.holdings.untracked`
-    :param rooms: callable that returns the consumers that keep room, by uuid. It returns None if
-        they are unknown; no consumer that keeps room is then examined
+    :param rooms: callable that returns the consumers that keep room, by uuid. The callable returns
+        None if these consumers are unknown; no consumer that keeps room is then examined
     :param is_room: callable that returns whether a consumer has allocations that keep room
     """
     records, kept = nova.read(), rooms()

@@ -36,8 +36,8 @@ Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
     """Return a tenacity.Retrying, which calls a function again after a conflict or an outage of
-    placement. After ``attempts`` calls it raises the last error. The pauses between calls are
-    random and become longer, up to ``longest_pause`` seconds."""
+    placement. After ``attempts`` calls, the Retrying raises the last error. The pauses between
+    calls are random and become longer, up to ``longest_pause`` seconds."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
                                                 errors.PlacementUnavailable)),

@@ -1,11 +1,11 @@
 """Dry runs of moves by placement. A dry run checks whether a destination has room for an instance
 now.
 
-These dry runs are for processes outside Nova. They make only one of the checks of Nova's scheduler,
-which is the query for allocation candidates on the destination's tree. The query covers room in
-every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the flavor
-requires or forbids. The filters of the scheduler (NUMA, PCI, isolation, images and others) cannot
-be called from outside. Nova calls the filters when it starts the live migration.
+The dry runs of this module are for processes outside Nova. A dry run makes only one of the checks
+of Nova's scheduler: the query for allocation candidates on the destination's tree. The query covers
+room in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the
+flavor requires or forbids. The filters of the scheduler (NUMA, PCI, isolation, images and others)
+cannot be called from outside. Nova calls the filters when it starts the live migration.
 """
 
 import collections

@@ -18,8 +18,8 @@
     └── NothingToMove            the consumers lack the allocations that a move needs
 
 Placement has one error code for the three errors with status 400, and one for the two kinds of
-``ConcurrentUpdate``. To distinguish them, the client reads the objects that the request named. It
-never uses the text of the response.
+``ConcurrentUpdate``. To distinguish these errors, the client reads the objects that the request
+named. The client never uses the text of the response.
 """
 
 from kronos_nova import exception

@@ -83,7 +83,8 @@ class Records:
 
 
 class NovaRecords(Protocol):
-    """Access to Nova's databases. Every method raises InventoryError if they cannot be read."""
+    """Access to Nova's databases. Every method raises InventoryError if the databases cannot be
+    read."""
 
     def read(self) -> Records:
         """Return the records of all cells that respond."""
@@ -106,10 +107,10 @@ class NovaRecords(Protocol):
         """
 
     def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
-        """Return the instances whose migrations have not ended or have changed lately, and the
-        cells that could not be read.
+        """Return the instances with recent migrations, and the cells that could not be read. A
+        migration is recent if it has not ended, or if it changed within ``seconds``.
 
-        :param seconds: seconds for which a change counts as lately
+        :param seconds: maximum age of the change of an ended migration
         :returns: {instance uuid: {migration uuid: value that differs after each change of the
             migration}}, and the names of the cells
         """

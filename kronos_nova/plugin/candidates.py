@@ -146,8 +146,8 @@ def with_flavor_of(instance, spec):
 
 def _find(client, request, root):
     """Return the candidates for a request in the provider tree of ``root``. If a request names a
-    tree, placement leaves sharing providers out. So if the tree alone has no candidate, each
-    possible combination of sharing providers is requested by their uuids."""
+    tree, placement leaves sharing providers out. So if the tree alone has no candidate, sharing
+    providers are requested by their uuids, in every possible combination."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})

@@ -248,8 +248,8 @@ def _database():
 
 @functools.cache
 def _impatient_database():
-    """Return the control database with short time limits. It is used for queries during which a
-    request of Nova waits."""
+    """Return the control database with short time limits, for queries during which a request of
+    Nova waits."""
     return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 

@@ -94,7 +94,8 @@ def _pins(topology: 'objects.InstanceNUMATopology | None') -> bool:
 
 
 def _topology(shape: Shape) -> 'objects.InstanceNUMATopology | None':
-    """Return the NUMA cells that a server of a shape (flavor) needs; None if it needs none."""
+    """Return the NUMA cells that a server of a shape (flavor) needs; None if the server needs no
+    NUMA cells."""
     flavor = objects.Flavor(vcpus=shape.vcpus, memory_mb=shape.memory_mb,
                             extra_specs=dict(shape.extra_specs))
     return hardware.numa_get_constraints(flavor, objects.ImageMeta.from_dict({}))

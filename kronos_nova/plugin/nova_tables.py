@@ -213,8 +213,8 @@ def _cells(host, text):
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(text):
-    """Return the processors of a node. Return None if the driver does not describe them, or if
-    Nova's record cannot be read."""
+    """Return the processors of a node. Return None if the hypervisor's driver does not describe the
+    processors, or if Nova's record cannot be read."""
     try:
         return shape.cpu(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:

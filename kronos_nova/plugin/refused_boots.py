@@ -31,7 +31,7 @@ def note(database, request_spec, hold_seconds):
 
     :param database: the control database, whose statements fail early rather than delay Nova's
         request
-    :param hold_seconds: seconds for which the room is kept once it is there
+    :param hold_seconds: seconds for which the room is kept after it was made
     """
     try:
         if not _names_host(request_spec):

@@ -32,7 +32,7 @@ def mark(stats):
 
 def are_atomic_on(node):
     """Return whether the nova-compute of a ComputeNode reverts moves by :class:`RevertsAtomically`.
-    False means that it reverts moves as Nova does."""
+    False means that this nova-compute reverts moves as Nova does."""
     return MARK in (node.stats or {})
 
 

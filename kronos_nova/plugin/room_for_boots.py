@@ -1,11 +1,11 @@
 """Release of reserved room for new servers that find no host. The room is reserved by allocations
-in placement, for servers of one kind.
+in placement, for servers of one flavor.
 
 Placement does not know for which servers an allocation reserves room. So placement offers the room
-to no server, not even to servers of this kind. If the scheduler finds no host for such servers, the
-allocations for the requested number of servers are removed, and the scheduler is asked once more.
-The next evaluation counts the servers that were started, and restores the allocations that they did
-not need.
+to no server, not even to a server of this flavor. If the scheduler finds no host for servers of
+this flavor, the allocations for the requested number of servers are removed, and the scheduler is
+asked once more. The next evaluation counts the servers that were started, and restores the
+allocations that these servers did not need.
 """
 
 from oslo_db import exception as db_exc

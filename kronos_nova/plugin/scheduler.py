@@ -174,8 +174,8 @@ def refresh(view, database, score_max_age):
 
 
 def report(database, is_filtering):
-    """Record in the control database that this process is alive, and whether KronosFilter is
-    enabled in it.
+    """Record in the control database that this nova-scheduler process is alive, and whether
+    KronosFilter is enabled in the process.
 
     :param is_filtering: whether KronosFilter is enabled
     :raises DBError: the control database does not answer

@@ -123,7 +123,7 @@ def _has_fixed_device(requests):
 
 def _requested(uuid, requests):
     """Return the PCI devices that an instance needs. If Nova's record cannot be read, the instance
-    counts as needing none."""
+    is treated as one without PCI devices."""
     try:
         return devices.requested(requests)
     except (TypeError, boundary.OutOfBounds) as error:

@@ -394,8 +394,8 @@ class SettlesBrokenMigrations:
             and not attempt.runs(state))
 
     def _conclude(self, attempt):
-        """Save the final status of the migration, and set the instance to ERROR where this is
-        needed. Do nothing if the migration was completed."""
+        """Save the final status of the migration. Set the instance to ERROR if Nova wants this and
+        :attr:`Attempt.is_settled` is false. Do nothing if the migration was completed."""
         if attempt.is_completed:
             return
         is_error = attempt.is_error and not attempt.is_settled
