@@ -1,5 +1,5 @@
-"""The steps of one move: the checks before it, the request for the migration, the watch over the
-migration, and the check of the result.
+"""The steps of one move: to check the instance and both hosts, to request the migration from Nova,
+to follow the migration, and to check the result.
 
 No step waits, and the whole state is in the journal. If a process dies between two steps, another
 process continues in the state in which the move was left.

@@ -73,7 +73,8 @@ class DispatchService:
 
 
 def _make_delivery(context):
-    """Return the sender of notifications; None if no notification topics are configured."""
+    """Return the BackgroundDeliverer that sends notifications; None if no notification topics are
+    configured."""
     group, journal = context.conf.kronos, context.executor_ports.journal
     if not group.notification_topics:
         return None

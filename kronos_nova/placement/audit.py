@@ -44,13 +44,14 @@ EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 class Finding:
     """A wrong allocation, and its repair.
 
-    ``wanted`` is {consumer: allocations that the consumer should have}, with {} for a consumer that
-    should have none. ``wanted`` is None if only an operator can repair the allocation.
-    ``needs_candidate`` is the uuid of an instance whose repair first needs an allocation candidate
-    on the instance's host. ``differing`` are the resource classes whose allocated amount differs
-    from the requested amount; it is empty unless the allocation is on the right host. ``is_room``
-    is true if the consumer keeps room for a future server; ``instance`` is then the uuid of the
-    consumer.
+    instance : uuid of the instance, or of a consumer that is no instance
+    wanted : {consumer: allocations that the consumer should have; {} if it should have none}; None
+        if only an operator can repair the allocation
+    needs_candidate : uuid of an instance whose repair first needs an allocation candidate on the
+        instance's host; None if there is no such instance
+    differing : resource classes whose allocated amount differs from the requested amount; empty
+        unless the allocation is on the right host
+    is_room : true if the consumer keeps room for a future server
     """
 
     kind: str

@@ -59,9 +59,9 @@ class AllocationClaim:
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
-        """Return ``spec`` without the resources that come from sharing providers on
-        ``destination``. If a request names a host, the scheduler looks for all resources in the
-        host's own providers, and would not find these resources there.
+        """Return ``spec`` without the resources that sharing providers supply for ``destination``.
+        If a request names a host, the scheduler looks for all resources in the host's own
+        providers, and does not find these resources.
 
         :param found: allocation candidates of the instance on ``destination``
         """
@@ -104,8 +104,8 @@ class AllocationClaim:
         """Claim on the ComputeNode ``node`` the amounts that the instance has on its source. Nova
         does the same for a forced move.
 
-        :raises NoValidHost: the instance has an allocation on a child provider of the source, or
-            none on the source; then only the scheduler can choose providers
+        :raises NoValidHost: the instance has an allocation on a child provider of the source, or no
+            allocation on the source; then only the scheduler can choose providers
         """
         destination = node.uuid
         local = off(self._before, self.shared_with(destination))

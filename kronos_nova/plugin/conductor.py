@@ -382,7 +382,7 @@ class Kronos:
     def _make_planning(self):
         """Check the configuration, and create the CycleScheduler that plans in this conductor.
 
-        :raises ConfigurationError: an operator has to correct something first
+        :raises ConfigurationError: the configuration has an error that an operator has to correct
         """
         conf = self.conf
         aggregates.refuse_empty_scope(conf)

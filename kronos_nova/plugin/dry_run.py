@@ -32,8 +32,8 @@ def _agreed(before):
 
 def _is_of_today(context, instance, before):
     """Return True if the scheduler may refuse a move only because earlier moves of the plan are not
-    made yet. There are two such cases. A server that will leave the destination has a PCI device or
-    a NUMA topology. The instance shares a server group with a server that will arrive at the
+    made yet. This is so in two cases: a server that will leave the destination has a PCI device or
+    a NUMA topology, or the instance shares a server group with a server that will arrive at the
     destination or leave it."""
     if not (before.arriving or before.leaving):
         return False

@@ -16,8 +16,8 @@ from kronos_nova.plugin import nova_tables
 
 
 def past_moves(since):
-    """Yield a PastMove for each live migration that has succeeded since a time. Cells that do not
-    answer are left out.
+    """Yield a PastMove for each live migration that has succeeded since the time ``since``. Cells
+    that do not answer are left out.
 
     :raises InventoryError: a database cannot be read
     """

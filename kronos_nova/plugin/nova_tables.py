@@ -486,8 +486,8 @@ def migrations(context, statuses):
 
 
 def live_migrations(context, statuses, since):
-    """Return the live migrations of a cell that are in one of ``statuses`` and have changed since a
-    time.
+    """Return the live migrations of a cell that are in one of ``statuses`` and have changed since
+    the time ``since``.
 
     :returns: rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``)
     """
@@ -558,7 +558,7 @@ def _among(query, column, values):
 
 
 def recent_migrations(context, unfinished, since):
-    """Return the migrations of a cell that have not ended or have changed since a time.
+    """Return the migrations of a cell that have not ended or have changed since the time ``since``.
 
     :param unfinished: statuses of migrations that have not ended
     :returns: set of (instance uuid, migration uuid, status, time of its last change)
@@ -573,7 +573,7 @@ def recent_migrations(context, unfinished, since):
 
 def migrations_of(context, instances, unfinished, since, also):
     """Return rows of the migrations of ``instances``. A migration is included if its status is in
-    ``unfinished``, if it has changed since a time, or if its uuid is in ``also``."""
+    ``unfinished``, if it has changed since the time ``since``, or if its uuid is in ``also``."""
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(

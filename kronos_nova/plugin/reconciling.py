@@ -1,5 +1,5 @@
 """The reconciler in nova-conductor workers, which repairs allocations that moves left behind. Only
-one worker of all reconciles at a time, in short steps."""
+one worker reconciles at a time, in short steps."""
 
 import datetime
 import time

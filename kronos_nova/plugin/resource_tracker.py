@@ -118,8 +118,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Remove the untracked claims of an instance before Nova itself counts or releases the
         usage. Untracked claims are those that Nova's tracker does not know.
 
-        Usage that Nova will count is subtracted, so that it is not counted twice. Usage that Nova
-        will release stays counted until then.
+        If Nova will count the usage, the usage of these claims is subtracted, so that nothing is
+        counted twice. If Nova will release the usage, the usage stays counted until then.
 
         :param leaves: whether the instance leaves this host
         """

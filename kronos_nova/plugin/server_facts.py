@@ -50,7 +50,8 @@ class FactReader:
         self._reading += 1
 
     def read(self, session, rows):
-        """Read the facts that are not known yet.
+        """Read the facts of the instances that are new or have changed, or whose facts were last
+        read :data:`READ_ALL_EVERY` readings ago.
 
         :param session: session of the cell's database
         :param rows: rows of instances with ``uuid`` and ``updated_at``
@@ -114,9 +115,9 @@ def _shares(session, uuids):
 
 
 def _has_fixed_device(requests):
-    """Return True if the flavor requests a PCI device that must not be migrated live. The rule is
-    that of ``nova.objects.InstancePCIRequest``. Requests of ports, which have no alias, do not
-    count."""
+    """Return True if the flavor requests a PCI device with which Nova does not migrate an instance
+    live. The rule is that of ``nova.objects.InstancePCIRequest``. Requests of ports, which have no
+    alias, do not count."""
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)
                for request in requests or ())
 

@@ -38,7 +38,7 @@ def hide_eventlet():
 
 
 def load_nova(config_files, config_dirs):
-    """Read nova.conf into Nova's own configuration and register its objects.
+    """Read nova.conf into Nova's own configuration, and register Nova's objects.
 
     Call this function before anything of Nova is imported, because Nova chooses between threads and
     eventlet at its first import.
@@ -70,7 +70,8 @@ def _be_impatient():
 
 @functools.cache
 def use_threads():
-    """Make Nova's code use native threads. Call it before anything of Nova is imported."""
+    """Make Nova's code use native threads. Call this function before anything of Nova is
+    imported."""
     os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
     from nova import monkey_patch
     from nova import version

@@ -16,8 +16,8 @@ from kronos_nova.plugin.resource_tracker import synchronized
 
 
 class TwoPhaseClaims:
-    """The claims of this host in two phases. Each claim is prepared, and then confirmed or aborted.
-    Every step may be repeated.
+    """The two-phase claims of this host. A claim is first prepared, and then confirmed or aborted.
+    A repeated call does no harm.
 
     :param tracker: KronosResourceTracker of this host
     """

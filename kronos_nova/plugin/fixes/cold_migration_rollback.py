@@ -1,8 +1,8 @@
 """Rollback of a cold migration or a resize that cannot begin.
 
 Nova's own rollback has three faults. It gives the migration's allocations to the instance even if
-the instance was deleted in the meantime (bug 1848343). It counts sharing providers twice. It
-continues even if placement refuses the change.
+the instance was deleted in the meantime (bug 1848343). It counts allocations on sharing providers
+twice. It continues even if placement refuses the change.
 
 Launchpad: bug 1848343; the part of the repair in nova-compute is :mod:`kronos_nova.plugin.reverts`.
 Option: ``[kronos_fixes] cold_migration_rollback``.

@@ -38,8 +38,8 @@ class FetchesImages:
 
 
 def _as_nova(context):
-    """Return ``context``, with the credentials of Nova's service user if it has no token. Only the
-    context of an admin gets these credentials."""
+    """Return ``context``. If the context has no token and is an admin's, it gets the credentials of
+    Nova's service user."""
     if not CONF.kronos_fixes.image_credentials:
         return context
     if context.is_admin and not context.auth_token and context.user_auth_plugin is None:

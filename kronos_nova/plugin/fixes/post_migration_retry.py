@@ -34,8 +34,8 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
     migration."""
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
-        """Ask the destination to complete the live migration. Ask it once more if it did not
-        answer.
+        """Ask the destination to complete the live migration. Ask the destination once more if it
+        did not answer.
 
         :raises Unanswered: the destination answered neither request
         """

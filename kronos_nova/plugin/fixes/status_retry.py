@@ -31,8 +31,8 @@ EXPECTED = {
 class RetriesStatus:
     """A mixin for the compute manager that repeats a failed change of a migration's status.
 
-    Nova sends a change to a conductor only once. If the conductor dies, the migration breaks off.
-    The end of the migration is not saved, so the migration seems to run for ever.
+    Nova itself sends a change to a conductor only once. If the conductor dies, the migration breaks
+    off. The end of the migration is not saved, so the migration seems to run for ever.
     """
 
     @staticmethod
