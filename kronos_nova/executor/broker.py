@@ -258,9 +258,8 @@ def fan_out(transports, aggregates, method, **arguments):
 
 
 def listen_for_tasks(transports, aggregates, host, accept, stops):
-    """Start to receive tasks of ``aggregates``, and stops. Return the Listening, by which the
-    caller stops this. The broker delivers each task to one executor, and each stop to all
-    executors.
+    """Start to receive tasks of ``aggregates`` and stops, and return the started Listening. The
+    broker delivers each task to one executor, and each stop to all executors.
 
     :param host: name of this host; it has to be the same after a restart, because the broker keeps
         a queue of that name for ever
@@ -276,8 +275,8 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
 
 
 def listen_for_results(transports, aggregates, settle):
-    """Start to receive results of moves of ``aggregates``. Return the Listening, by which the
-    caller stops this. The broker delivers each result to one dispatcher.
+    """Start to receive results of moves of ``aggregates``, and return the started Listening. The
+    broker delivers each result to one dispatcher.
 
     :param settle: called with the uuid of a move that has ended, from several threads
     """

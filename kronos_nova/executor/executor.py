@@ -91,8 +91,8 @@ class Executor:
 
     def idle(self):
         """Record a sign of life of this worker while no plan is open. A sign is recorded if a third
-        of ``worker_timeout`` has passed since the previous one. More frequent signs are not needed,
-        because only commands that list workers read the signs in this time. With each sign, the
+        of ``worker_timeout`` has passed since the previous one. More frequent signs are not needed:
+        while no plan is open, only commands that list workers read the signs. With each sign, the
         records of processes that died long ago are deleted.
 
         :raises DBError: the journal cannot be reached

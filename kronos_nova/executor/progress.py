@@ -19,7 +19,8 @@ def percent(move):
     move. Return None if the move is not in progress, or if the hypervisor's driver does not report
     the memory.
 
-    The percentage may fall, because Nova's total grows while the guest writes to its memory.
+    The percentage may fall, because the total that Nova reports grows while the guest writes to its
+    memory.
     """
     if move.state == moves.COMPLETED:
         return 100.0

@@ -211,8 +211,8 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Return the finding of a case by the exact amounts that the instance requests; None as for
-    :func:`judge`.
+    """Return the finding of a case, by the exact amounts that the instance requests; None if there
+    is no finding.
 
     :func:`judge` uses only the amounts in Nova's records. If its finding depends on amounts, the
     requested amounts are read from Nova and Neutron, which takes a few requests. If the amounts
