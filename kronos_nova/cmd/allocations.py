@@ -29,10 +29,10 @@ from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import standalone
 
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
-"""Exit codes (no unit) of ``kronos-manage allocations``, in this order: no allocation is wrong; the
-audit could not be done; some allocations are wrong, or a cell could not be audited; after a repair,
-some allocations are still wrong, or a cell could not be audited. The codes are documented in
-allocations.rst. Fixed: scripts depend on the codes."""
+"""Exit codes (no unit) of ``kronos-manage allocations``. CLEAN: no allocation is wrong. ERROR: the
+audit failed. FOUND: some allocations are wrong, or a cell could not be audited. LEFT: after a
+repair, some allocations are still wrong, or a cell could not be audited. The codes are documented
+in allocations.rst. Fixed: scripts depend on the codes."""
 
 SILENT = 'silent_cell'
 """Name under which monitoring gets the number of cells that could not be audited. A cell cannot be
@@ -52,11 +52,12 @@ class Cloud:
         self.nova = nova_records.CellRecords(self.placement)
 
     def audit(self, limits, stderr, rooms):
-        """Audit the allocations. If the output is a terminal, the progress is shown.
+        """Audit the allocations. If ``stderr`` is a terminal, show the progress there.
 
-        :param rooms: callable that returns the consumers in placement that keep room for future
-            servers
-        :returns: (Holdings, the allocations as they were read; Audit, the result)
+        :param limits: AuditLimits
+        :param rooms: callable that returns {uuid of a consumer in placement: KeptRoom}. Such a
+            consumer keeps room on a host for future servers
+        :returns: pair (Holdings with the allocations that were read, Audit with the findings)
         """
         with _progress(stderr) as progress:
             held = holdings.read(self.placement, progress.track)
@@ -106,8 +107,8 @@ class _Auditing(command.Lister):
         return held, result
 
     def _rooms(self):
-        """Return {uuid: KeptRoom} for the consumers in placement that keep room for future servers;
-        None if the control database does not answer."""
+        """Return {uuid of a consumer in placement: KeptRoom} for the consumers that keep room for
+        future servers. Return None if the control database cannot be read."""
         try:
             found = holds.Holds(database.control_database(self.app.conf)).consumers()
         except (db_exc.DBError, exception.KronosException) as error:

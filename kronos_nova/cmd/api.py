@@ -41,15 +41,14 @@ STUCK_SECONDS = 30
 clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Factor by which ``[kronos_api] threads`` is multiplied to get the maximum number of requests in
-progress. A request that waits for a thread, keystone or the control database is in progress as
-well. Above the maximum, a request is refused at once with 503. Raised, more threads are held while
-keystone or the control database does not answer; lowered, more requests are refused when many
-arrive at once. Not measured."""
+"""Maximum number of requests in progress, as a multiple of ``[kronos_api] threads``. Requests that
+wait for keystone or for the control database count. Further requests are refused with status 503.
+Raised, more threads wait while keystone or the control database does not answer; lowered, more
+requests are refused when many arrive at once. Not measured."""
 
 SPARE = 2
-"""Number of threads for health checks and for refusals of requests above the limit of requests in
-progress. Each of the permitted requests has a thread of its own. Raised, a process takes more
+"""Number of threads of the server in addition to one thread for each permitted request. These
+threads answer health checks, and refuse requests above the limit. Raised, a process takes more
 memory; lowered, health checks may get no answer while keystone does not answer. Not measured."""
 
 AGAIN_SECONDS = 5
@@ -58,10 +57,10 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Factor by which ``max_request_body_size`` is multiplied to get a second limit of request bodies.
-A body between the two limits is read completely, and the client gets an error that names
-``max_request_body_size``. A body above the second limit is cut off while it arrives. Raised,
-clients without a token can use more memory; lowered, more clients get no explanation. Not
+"""Size at which the server stops reading a request body, as a multiple of
+``max_request_body_size``. The server reads a smaller body completely, even if the body exceeds
+``max_request_body_size``, so that the client gets an error that names this option. Raised, clients
+without a token can use more memory; lowered, more clients are cut off without an explanation. Not
 measured."""
 
 ANSWER_SECONDS = 5
@@ -123,8 +122,7 @@ def serve(made, conf):
     """Make a server for an application. The server listens when this function returns.
 
     An open stream of events occupies a thread. The server therefore has a thread for each permitted
-    stream, in addition to the threads for other requests. One further thread is always free for the
-    health check.
+    stream, in addition to the threads for other requests and health checks.
 
     :raises OSError: the server cannot listen at the configured address
     """
@@ -146,10 +144,9 @@ def serve(made, conf):
 
 
 class AdmissionLimit:
-    """A middleware that refuses further requests while ``most`` requests are in progress. Health
-    checks are never refused. Requests may wait long for keystone. Without the limit, waiting
-    requests could occupy all threads, and a load balancer would get no answer to its health check
-    in time."""
+    """A middleware that refuses further requests while ``most`` requests are in progress. It never
+    refuses a health check. Without the limit, requests that wait for keystone could occupy all
+    threads, and the health check of a load balancer would time out."""
 
     def __init__(self, application, most: int):
         self._application = application

@@ -22,10 +22,10 @@ clients with slow network connections are cut off. Chosen because the headers ar
 TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. The rate at which a client
-reads an answer is first checked (:data:`SLOWEST_BYTES`) the same number of seconds after the whole
-answer was produced. Raised, slow clients hold their connections for longer; lowered, a client with
-a slow network connection cannot send a snapshot of many MiB. Not measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. The same time passes between
+the end of an answer's production and the first check whether the client reads the answer fast
+enough (:data:`SLOWEST_BYTES`). Raised, slow clients hold their connections for longer; lowered, a
+client with a slow network connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut
@@ -47,10 +47,10 @@ silence. Raised, new clients wait longer while all connections are in use; lower
 lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
-"""Number of connections that the server accepts in addition to :data:`MOST_CONNECTIONS`, while it
-closes older connections. The same number of file descriptors is reserved for the database, keystone
-and the log. Raised, the process needs a higher limit of open files; lowered, this reserve may be
-too small, so that files cannot be opened. Not measured."""
+"""Number of connections above :data:`MOST_CONNECTIONS` that the server accepts while it closes
+older connections. The limit of open files has the same number of further file descriptors, for the
+database, keystone and the log. Raised, the process needs a higher limit of open files; lowered, the
+process may be unable to open files. Not measured."""
 
 
 class Channel(channel.HTTPChannel):
@@ -154,8 +154,8 @@ class Server(server.TcpWSGIServer):
 
     def _make_room(self, now):
         """Close the connection whose client has stalled longest. If no client has stalled, close
-        the connection that has been silent longest. A connection that has been silent for less than
-        PATIENCE_SECONDS is not closed."""
+        the connection that has been silent longest. Close no connection whose request is in
+        progress, and none that has stalled or been silent for less than PATIENCE_SECONDS."""
         idle = [each for each in self.active_channels.values() if not each.requests
                 and now - (each.stalled_since or each.last_activity) > PATIENCE_SECONDS]
         if idle:
@@ -166,8 +166,8 @@ class Server(server.TcpWSGIServer):
 def create(application, listeners: int, **given) -> Server:
     """Return a server that listens.
 
-    :param listeners: maximum number of event streams; the limit of connections is higher by this
-        number
+    :param listeners: maximum number of event streams, which are permitted in addition to
+        MOST_CONNECTIONS
     :param given: arguments of waitress
     :raises OSError: the server cannot listen at the address
     """

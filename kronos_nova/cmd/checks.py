@@ -78,9 +78,9 @@ class Report:
 
     @property
     def state(self) -> str:
-        """Return the worst state of all findings. The state "not checked" does not count. In this
-        state, the host does not need the check, or the check needs the result of an earlier check
-        that failed; the earlier check then counts."""
+        """Return the worst state of all findings. The state "not checked" does not count: the host
+        does not need the check, or the check needs the result of an earlier check that failed and
+        counts."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
@@ -99,8 +99,8 @@ class _Checks:
         """Run a check and record its finding. ``function`` returns (text of the finding, value that
         other checks need).
 
-        :param needed: pairs (name, value) of the results of earlier checks that this check needs.
-            If a value is None, the check is not made
+        :param needed: pairs (text that names an input, value) for the inputs of this check, such as
+            results of earlier checks. If a value is None, the check is not made
         :returns: the value that ``function`` returned; None if the check failed or was not made
         """
         missing = [what for what, value in needed if value is None]
@@ -295,8 +295,8 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return the pair (name of an option group, options of the group), as the argument ``needed``
-    of a check. If an option of the group has an invalid value, the second item is None."""
+    """Return the pair (``[group]``, ``group``) for the argument ``needed`` of a check. If an option
+    of the group has an invalid value, the second item is None, and the check is not made."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 

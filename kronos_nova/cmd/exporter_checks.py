@@ -47,9 +47,9 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the values of the label "instance" of the exporters on Nova's hosts, in the form that
-    messages show. None if Prometheus does not answer, or if none of the series of some exporter has
-    the name of a host that Nova knows."""
+    """Return a set: the values of the label "instance" of the exporters on Nova's hosts, shortened
+    for messages. Return None if Prometheus does not answer, or if the series of one kind of
+    exporter could not be assigned to Nova's hosts."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)
@@ -66,8 +66,8 @@ def _shown(labels):
 
 
 def _by_instance(instant, promql):
-    """Return the answer to an instant query as {value of the label "instance", in the form that
-    messages show: value of the series}. The result is empty if there is no answer."""
+    """Return the answer to an instant query as {value of the label "instance": value of the
+    series}. The labels are shortened for messages. Without an answer, the result is empty."""
     try:
         samples = instant(promql).samples
     except exception.MetricsError:

@@ -27,9 +27,9 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
-"""Exit codes (no unit) of ``kronos-manage maintenance``, in this order: all hosts were serviced;
-the maintenance was stopped or ended, or left out hosts; a hook failed. The codes are documented in
-maintenance.rst. Fixed: scripts depend on the codes."""
+"""Exit codes (no unit) of ``kronos-manage maintenance``. DONE: all hosts were serviced. STOPPED:
+the maintenance was stopped or ended, or left out hosts. FAILED: a hook failed. The codes are
+documented in maintenance.rst. Fixed: scripts depend on the codes."""
 
 LOOK_SECONDS = 2.0
 """Seconds between two steps of a maintenance. Each step queries the control database. Raised, there
@@ -42,9 +42,9 @@ the maintenance may be resumed at once."""
 
 @contextlib.contextmanager
 def _signals():
-    """Yield an Event that is set when one of the signals in ENDING arrives. A second signal of the
-    same kind has its usual effect, which is the effect without this function. A signal that the
-    process already ignores, such as SIGHUP under nohup, is still ignored."""
+    """Yield an Event that is set when one of the signals in ENDING arrives. If the same signal
+    arrives again, it has the effect that it had before this function. A signal that the process
+    ignored before, such as SIGHUP under nohup, is still ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -152,11 +152,12 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """Return as many of the first hosts of ``wanted`` as can be empty at the same time, but at
-    least one host. If this one host cannot be emptied, its drain shows the reason.
+    """Return the longest list of the first hosts of ``wanted`` that can be empty at the same time.
+    If there is none, return the first host alone; its drain then shows why it cannot be emptied.
 
-    :param check: function that returns [(aggregate, its Drains, DrainPlan)] for some Drains
-    :param later: hosts that are serviced later; drains avoid them as destinations
+    :param check: function of a list of Drains. It returns a tuple (name of an aggregate, Drains of
+        its hosts, DrainPlan) for each aggregate
+    :param later: hosts that are serviced later; drains avoid these hosts as destinations
     """
     for count in range(len(wanted), 1, -1):
         with contextlib.suppress(exception.DrainRefused):
@@ -178,11 +179,11 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Raise an error if, after some drains, an aggregate would have no host left that takes
-    servers. Without the option ``force``, raise an error in a second case: the servers of another
-    host could no longer all restart after the loss of that host.
+    """Check that a cloud can afford some drains.
 
-    :raises DrainRefused: one of the two cases applies
+    :raises DrainRefused: after the drains, an aggregate would have no host left that takes servers;
+        or, without the option ``force``, the loss of another host would leave no room to restart
+        all of its servers
     """
     _keep_a_host(snapshot, checked, drained)
     reason = '' if options.force else checker.lowered_failover(snapshot, checked)

@@ -30,12 +30,11 @@ class Dependencies:
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : function of a list of hosts and of the hosts that are serviced later. It returns as many
-        of the first hosts of the list as can be empty at the same time, if drains avoid the later
-        hosts as destinations
-    drain : function of a host and of the hosts to avoid. It makes the Drain of the host
+    fits : function (hosts, hosts that are serviced later). It returns the longest list of the first
+        hosts that can be empty at the same time, if no server moves to the later hosts
+    drain : function (host, hosts to avoid as destinations) that returns the Drain of the host
     say : function that prints a line
-    run_hook : function of a hook and a host. It starts the hook, and returns the hook's process
+    run_hook : function (hook, host) that starts the hook, and returns the hook's process
     """
 
     maintenances: object

@@ -22,20 +22,20 @@ from kronos_nova.policies import Policy
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
-    """Loads of hosts and of their instances in one policy, as fractions of the host.
+    """A comparison of the loads of hosts and of their instances in one policy. Loads are fractions
+    of a host's capacity.
 
-    hosts, instances : (number of hosts or instances that have a series, number that should have
-        one)
+    hosts, instances : pair (number that have a series, number that should have a series)
     load : mean of the scores of the hosts; None = no host has a score
-    instances_load : mean, over these hosts, of the sum of the profiles (loads of single instances);
-        None = the policy has no profile that can be compared
+    instances_load : mean of the sums of profiles. A profile is the load of an instance; each sum is
+        over the instances of a host. None = there is no host with both a score and a sum
     farthest_host : the host whose sum of profiles differs most from its score
-    farthest_load, farthest_instances_load : score and sum of profiles of this host
-    sizes : sizes of the smallest and the biggest host, in the unit of host_capacity_query, in CPUs
-        or in bytes; if profiles are fractions, as fractions of the biggest host. None = not known
-        or not used
-    sizes_from : source of the sizes: ``host_capacity_query`` or a resource class; ``not known`` if
-        hosts differ in size and it is unknown which size the profiles refer to; '' if sizes are not
+    farthest_load, farthest_instances_load : score and sum of profiles of ``farthest_host``
+    sizes : pair (size of the smallest host, size of the biggest host); None = not known or not
+        used. The unit is that of host_capacity_query, CPUs or bytes. If profiles are fractions, the
+        sizes are fractions of the biggest host
+    sizes_from : source of ``sizes``: ``host_capacity_query`` or a resource class. ``not known`` =
+        hosts differ in size, and the profiles may refer to any of these sizes. '' = sizes are not
         used
     age : seconds since the oldest sample
     duplicates : number of hosts and instances that have more than one series

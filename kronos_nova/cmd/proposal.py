@@ -225,8 +225,8 @@ def _row(name, found_as, cpus, memory_mb, servers):
 
 
 def _seen(found, snapshot, host):
-    """Return the number of active servers of a host that have a series. If a libvirt exporter was
-    found, only the series of the libvirt exporter of this host count."""
+    """Return the number of active servers of a host that have a series. If there are libvirt
+    exporters, the series have to come from the libvirt exporter of this host."""
     active = {each.uuid for each in snapshot.instances
               if each.host == host and each.status == 'ACTIVE'}
     if found.exporter(exporters.LIBVIRT) is None:

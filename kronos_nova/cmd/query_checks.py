@@ -28,12 +28,12 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Fraction of the largest value in an answer. A check warns if a value changes by more than this
-fraction when extra series are left out. Extra series come from a target that is scraped twice, or
-from another cloud. Raised, extra series that change only the values of small servers are missed;
-lowered, the different times of two scrapes cause a warning. Chosen between two cases. A CPU that is
-counted twice, which must be found, changes a value by half. On a busy machine without a fault, the
-two values of a host with a load of .04 differed by more than .01; the largest load was .57."""
+"""Change of a value, as a fraction of the largest value in an answer, above which a check warns
+about extra series. Extra series come from a target that is scraped twice, or from another cloud.
+The check compares the answers with and without the extra series. Raised, extra series that change
+only the values of small servers are missed; lowered, two queries at different times cause a
+warning. Chosen between two cases: a CPU that is counted twice changes a value by half; without a
+fault, a busy machine changed a value by 0.01, and its largest value was 0.57."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
 as load. Raised, hosts with slow disks seem busy without a warning about the reason; lowered, hosts
@@ -202,9 +202,8 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding, with a hint at the command that writes a policies file. The hint is added
-    if more hosts would match with a join, but the join has to be inside the query and cannot be put
-    around the query.
+    """Return the finding. If a join inside the query would assign series to more hosts, add the
+    command that writes a policies file with such queries.
 
     :param found: the exporters; None if they are not known
     """
@@ -246,9 +245,9 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding. If hosts have no series, and a join with ``node_uname_info`` helps, the
-    join becomes the finding's proposal. An earlier proposal of the finding is replaced only if it
-    names a label that some of the other queries lack.
+    """Return the finding, with a proposal if hosts have no series. The proposal is the query in a
+    join with ``node_uname_info``, or None if the join does not help. If the finding already has a
+    proposal, it is kept, unless it names a label that another query lacks.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -273,9 +272,9 @@ def _plain_label(proposal):
 
 
 def _doubled(source):
-    """Yield a tuple for each exporter that is scraped several times on one machine. The tuple has
-    four items: exporters, the label matcher that leaves out the extra series, a sentence, and the
-    remedy."""
+    """Yield a tuple for each kind of exporter that is scraped several times on one machine. The
+    tuple has four items: the kinds of exporters with extra series, the label matcher that leaves
+    out the extra series, a sentence that describes the fault, and the remedy."""
     for kind, (how, selector) in exporters.doubled(source.instant).items():
         yield ((kind,), selector, f'{kind} is scraped {how}, and the query counts each',
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
@@ -290,8 +289,8 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield one tuple if there are series of another cloud. It has the same items as a tuple of
-    :func:`_doubled`."""
+    """Yield one tuple with the four items of :func:`_doubled` if there are series of another
+    cloud."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
@@ -427,8 +426,9 @@ def _finding(policy, kind, expected, found, options):
 
 
 def _state(policy, kind, expected, found, out_of_range, options):
-    """Return the state of a query: ``ok``, ``warning`` or ``failed``. A query has failed if its
-    policy gets no data or cannot cause any move with this answer, or if values are out of range."""
+    """Return the state of a query: ``ok``, ``warning`` or ``failed``. A query has failed if values
+    are out of range, or if its policy can cause no move with this answer. A query for forecasts
+    fails only because of values out of range, because plans can use the present load."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics
