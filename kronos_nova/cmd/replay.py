@@ -130,10 +130,9 @@ class ChosenOptions:
 
 def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: ChosenOptions,
               changes: Changes) -> tuple[render.Replayed, Snapshot]:
-    """Replay a snapshot.
+    """Replay a snapshot with ``changes``.
 
-    :returns: the result, and the Snapshot for which the plan was made, which is the recorded one
-        with ``changes``
+    :returns: pair (Replayed, Snapshot with the changes, for which the plan was made)
     """
     if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
         report = replay.replay(recording, policies, chosen.options, chosen.durations)
@@ -154,8 +153,9 @@ def _configured(arguments) -> cfg.ConfigOpts:
 
 
 def _in_force(conf, arguments, recording) -> ChosenOptions:
-    """Choose the options of a replay. The options are read from the files on the command line. If
-    there are none, the recorded options are used, or else the defaults."""
+    """Choose the options of a replay. If the command line names configuration files, read the
+    options from these files. Otherwise, use the recorded options. If no options were recorded, or
+    if the command line asks for the defaults, use the defaults."""
     source = (CONFIG_FILE if arguments.config_file
               else RECORDED if recording.options is not None and not arguments.defaults
               else DEFAULTS)

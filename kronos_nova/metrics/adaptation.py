@@ -1,9 +1,9 @@
 """Adaptation of a recipe (an example policies file) to the labels that a Prometheus has.
 
-A recipe takes the names of hosts from the label ``instance``. Each of its metrics is in a
-``label_replace()`` whose last arguments are :data:`RENAMED`. Only these arguments, the selectors of
-metrics, the label of servers and the windows are changed. Comments and numbers of the recipe are
-not changed.
+A recipe takes the names of hosts from the label ``instance``. For this, its queries have calls of
+``label_replace()`` whose last arguments are :data:`RENAMED`. The adaptation changes these
+arguments, the selectors of metrics, the label that identifies servers, and the windows of range
+selectors. It does not change comments and thresholds.
 """
 
 import re
@@ -71,9 +71,8 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the pieces of a recipe's text. Each ``label_replace()`` that gives series the names of
-    hosts gets new arguments. The new arguments fit the label in which the exporter of the series
-    has these names."""
+    """Yield the pieces of a recipe's text. In the pieces, each ``label_replace()`` with the
+    arguments RENAMED takes the names of hosts from the label in which the exporter has them."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before
@@ -127,8 +126,9 @@ def _named(series: str, gap: str, naming: Naming) -> str:
 
 
 def _in_line(line: str, found: Found) -> str:
-    """Return a line of a recipe with the selector and the label of servers that fit the
-    installation."""
+    """Return a line of a recipe for this cloud. Each metric gets the label matcher that selects
+    the series of this cloud. The label that identifies servers is replaced by the label that was
+    found in Prometheus."""
     if found.selector:
         line = _METRIC.sub(lambda metric: _selected(metric[1], metric[2], found.selector), line)
     if found.guest_label:
@@ -144,7 +144,7 @@ def _selected(metric: str, matchers: str | None, selector: str) -> str:
 
 
 def _with_label(names: str, label: str) -> str:
-    """Return the label names of a ``by (...)``, with ``label`` in place of the recipe's label of
-    servers."""
+    """Return the label names of a ``by (...)``. ``label`` replaces the label by which the recipe
+    identifies servers, ``domain`` or ``resource``."""
     return ', '.join(label if name in ('domain', 'resource') else name
                      for name in re.split(r',\s*', names))

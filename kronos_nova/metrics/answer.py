@@ -175,8 +175,8 @@ def _result_of(answer, wanted, source):
 
 def _plain_samples(result):
     """Return the samples of a result; None if a sample is malformed. All samples are checked
-    together, because there may be one for each instance. To check them one by one would take ten
-    times as long."""
+    together, because a check of each sample would take ten times as long, and a large cloud has
+    many samples."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

@@ -93,8 +93,8 @@ class Adapter(adapters.HTTPAdapter):
 
 
 def _pools(connections):
-    """Return {scheme: class of urllib3's connection pool}. These pools record each connection that
-    they make in ``connections``."""
+    """Return {scheme: class of a urllib3 connection pool}. Each pool records in ``connections`` the
+    connections that it makes."""
 
     class Remembered:
         handle = None

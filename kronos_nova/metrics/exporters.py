@@ -28,9 +28,9 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Seconds by which the boot times that are scraped at two addresses may differ at most. If they
-differ by more, the addresses count as two machines, even with the same host name. Raised, two
-machines with the same name may count as one; lowered, one machine may count as two, because the
+"""Maximum difference in seconds between the boot times scraped at two addresses of one machine.
+With a larger difference, the addresses count as two machines, even with the same host name. Raised,
+two machines with the same name may count as one; lowered, one machine may count as two, because the
 kernel computes the boot time from a clock that is adjusted. Chosen because a clock is adjusted by
 less than a second between two scrapes."""
 
@@ -38,15 +38,16 @@ KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that Kronos tries as the name of the cloud. A label with more
-values is not tried. The name is needed if one Prometheus scrapes several clouds. Raised, labels
-with the names of racks or hosts are tried without need; lowered, the label is not found if there
-are many clouds. Not measured."""
+"""Maximum number of values of a label that may distinguish clouds. If one Prometheus scrapes
+several clouds, Kronos searches for a label whose value names the cloud, and ignores labels with
+more values. Raised, Kronos also tries labels that name racks or hosts; lowered, the label is not
+found if there are many clouds. Not measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of addresses that one test query excludes. Some machines are scraped at several
-addresses. The query excludes all addresses but one of such a machine, to show whether the extra
-series change any values. Raised, the query and the message that quotes it are longer; lowered,
-fewer machines are tested. Chosen because one machine whose values change is proof enough."""
+"""Maximum number of addresses in a label matcher that excludes extra series. A machine that is
+scraped at several addresses has extra series at each address but one. A check uses the matcher to
+find out whether the extra series change the answer to a query. Raised, the query and the message
+that quotes it are longer; lowered, fewer machines are checked. Chosen because one machine whose
+values change is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')
@@ -103,8 +104,9 @@ class Found:
 
     selector : label matcher of the series of this cloud, such as ``region="one"``; '' if all series
         are of this cloud
-    guest_label, guest_kind : the label by which series identify servers, and the attribute of
-        Instance that is the value of this label; '' if no exporter has servers
+    guest_label : the label by which series identify servers; '' if no series belongs to a server
+    guest_kind : the attribute of Instance that equals the values of ``guest_label``; '' if no
+        series belongs to a server
     guests : {host: uuids of Nova's servers that the host's libvirt exporter shows}
     anywhere : uuids of servers of Nova that have a series
     problems : texts about properties of the series that could not be determined, with remedies
@@ -199,13 +201,13 @@ class _Machines:
 
 
 def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
-    """Return the exporters that are scraped by several jobs at one address, or at several addresses
-    of a machine.
+    """Return the kinds of exporters that Prometheus scrapes several times on one machine: by
+    several jobs, or at several addresses.
 
-    :param instant: function that sends an instant query. If the query for a target fails, the
-        target counts as scraped once
-    :returns: {exporter: (text that says how it is scraped, label matcher that selects one series of
-        each target)}
+    :param instant: function that sends an instant query. If the query for a kind of exporter fails,
+        this kind counts as scraped once
+    :returns: {kind of exporter: (text that says how it is scraped, label matcher that leaves out
+        the extra series)}
     """
     machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
     found = {}
@@ -226,8 +228,8 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series of exporters' targets and of servers. Each query is sent once. In this class, a
-    *mark* is a pair (label, value) that selects some of the series."""
+    """The series of exporters' targets and of servers, which are queried once. In this class, a
+    *mark* is a pair (label, value) that may select the series of one cloud."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances
@@ -238,10 +240,12 @@ class _Series:
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
     def best(self):
-        """Return (mark, rivals). The mark is the pair (label, value) that selects the series of
-        this cloud. The mark is None if all series are of this cloud, if no pair helps, or if
-        several pairs of one label fit equally well. In the last case ``rivals`` has the texts of
-        these pairs; otherwise ``rivals`` is empty."""
+        """Return (mark, rivals).
+
+        The mark is the pair (label, value) that selects the series of this cloud. It is None if all
+        series are of this cloud, if no pair selects better than none, or if several values of one
+        label select equally well. In the last case, ``rivals`` is a tuple of label matchers with
+        these values. Otherwise ``rivals`` is empty."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -261,10 +265,14 @@ class _Series:
         return best[0], ()
 
     def may_be_of_several(self, everything):
-        """Return true if the series may be of several clouds, and false if they are of this cloud
-        alone. They may be of several clouds in three cases. A host has no series or several series.
-        A libvirt exporter is on a host that Nova does not know. No series of an exporter has the
-        name of a host."""
+        """Return true if the series may be of several clouds, and false if all are of this cloud.
+
+        Any of three signs of several clouds is enough: a host has no series or several series; a
+        libvirt exporter is on a host that Nova does not know; no series of an exporter has the name
+        of a host.
+
+        :param everything: Found for all series
+        """
         for each in everything.exporters:
             if each.naming is None:
                 continue
@@ -394,8 +402,8 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
 
 
 def _named(samples, naming, machines, hosts):
-    """Return two dicts. The first is {host: sample} for each host name that only one machine has.
-    The second is {host: addresses} for each host name that several machines have."""
+    """Return two dicts: {host: sample} for hosts whose name only one machine has, and {host:
+    sorted addresses} for hosts whose name several machines have."""
     name_of = _name_function(naming, machines)
     found = collections.defaultdict(dict)
     for sample in samples:
@@ -436,9 +444,9 @@ def _rewritten(naming, value):
 
 
 def guest_label(samples: Sequence[Sample], instances: Sequence[Instance]) -> tuple[str, str]:
-    """Return (label, attribute of an Instance). With this pair, the values of the label in the
-    series equal the attribute for the most instances. Return ('', '') if no pair fits any
-    instance."""
+    """Return the pair (label, name of an attribute of Instance) by which series identify servers.
+    Of all pairs, it is the one with which the label's values match the most instances. Return
+    ('', '') if no pair matches an instance."""
     best, most = ('', ''), 0
     for label in ('domain', 'resource', 'uuid', *sorted(
             {label for sample in samples for label in sample.labels} - _OF_ONE_TARGET)):

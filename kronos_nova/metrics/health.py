@@ -11,16 +11,16 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Inverse of the share of instances that may have two series without a warning; 10 permits one
-instance in ten. An instance has two series during a live migration, or if its host is scraped
-twice. One instance with two series never causes a warning. Raised, a few live migrations at the
-same time cause a warning; lowered, a host that is scraped twice causes no warning. Chosen because
-fewer than a tenth of the instances migrate at once, and because a host has more than a tenth of the
-instances, on average, if its aggregate has fewer than ten hosts."""
+"""Number of instances for each of which one may have several series without a warning: 10 permits
+one instance in ten, and at least one. An instance has two series shortly after a live migration, or
+if its host is scraped twice. Raised, a few live migrations at the same time cause a warning;
+lowered, a host that is scraped twice causes no warning. Chosen because fewer than a tenth of the
+instances migrate at once, and because a host in an aggregate of fewer than ten hosts has, on
+average, more than a tenth of the instances."""
 
 TOLERANCE = 1e-9
-"""Fraction of a host by which a load may be below 0 or above 1 without being reported. Fixed by the
-planners, which tolerate rounding errors of the same size."""
+"""Rounding error, as a fraction of a host's capacity. A load that is lower than 0 or higher than 1
+by no more than this error is not reported. Fixed by the planners, which tolerate the same error."""
 
 
 class AnswerHealth(enum.Enum):
@@ -40,12 +40,14 @@ class Expected:
     :ivar names: names that need a series
     :ivar others: known names that need no series
     :ivar noun: noun for the names in messages
-    :ivar moving: names of instances in a move. These may have two series, because both hosts report
-        the instance until one or two scrapes after the move. None if no name may have two series
-    :ivar oldest: Unix seconds; an older sample counts as missing. Prometheus stamps the samples of
-        an instant query with the time of the query. An older sample therefore comes from a cache,
-        or from a clock that is wrong.
-    :ivar newest: Unix seconds; a later sample seems to be from the future, so its age is not known
+    :ivar moving: names of instances that Nova migrates. Such an instance may have two series,
+        because both hosts report it until one or two scrapes after the migration. None if no name
+        may have two series
+    :ivar oldest: earliest time of a sample, in Unix seconds; an older sample counts as missing.
+        Prometheus gives each sample of an instant query the time of the query. An older sample
+        therefore comes from a cache, or one of the clocks is wrong
+    :ivar newest: latest time of a sample, in Unix seconds. A later sample comes from a wrong clock,
+        so its age is not known
     """
 
     label: str
@@ -103,8 +105,8 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 def _is_doubled(diagnosis, expected):
     """Return true if too many names have several series, and false otherwise.
 
-    Series of hosts may not be repeated at all. An instance in a live migration may have several
-    series. In addition, a few other instances may have several series."""
+    A host may have only one series. An instance in a live migration may have several series. Of the
+    other instances, one in FEW may have several series."""
     if expected.moving is None:
         return bool(diagnosis.repeated)
     left = set(diagnosis.repeated) - expected.moving

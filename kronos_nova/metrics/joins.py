@@ -49,13 +49,15 @@ class Join:
 
 def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_label: str,
             hosts: Iterable[str], matches: int) -> str | None:
-    """Return a join with which a test query matches more than ``matches`` hosts; None if there is
-    no such join.
+    """Return a join of a query with ``node_uname_info``, as PromQL. Return None unless a test shows
+    that the join has series for more hosts than the query alone.
 
     In the result, the word ``QUERY`` stands for ``promql``.
 
     :param instant: function that sends an instant query
+    :param promql: the query
     :param vector: the answer to ``promql``
+    :param matches: number of hosts that have a series in ``vector``
     """
     hosts = frozenset(hosts)
     try:

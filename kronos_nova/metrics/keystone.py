@@ -89,9 +89,9 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
 
 
 def _register(conf, section):
-    """Register the options of keystoneauth that the group lacks. An option that is already
-    registered with other help is not changed. oslo.config raises DuplicateOptError for such an
-    option, for example in keystone_authtoken."""
+    """Register the options of keystoneauth that the group lacks. For an option that is already
+    registered with another help text, as in keystone_authtoken, oslo.config raises
+    DuplicateOptError. Such an option is not changed."""
     for option in (*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()):
         try:
             conf.register_opt(option, group=section)

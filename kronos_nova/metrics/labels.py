@@ -82,9 +82,9 @@ def _first_part(value):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite of label values, with the same result as ``label_replace``. Its time grows in
-    proportion to the length of the value. The regular expression itself is not used, because it
-    could backtrack at every ``:``.
+    """A rewrite of label values, with the same result as ``label_replace``. The rewrite uses string
+    functions in place of ``pattern``, because the regular expression could take a time quadratic in
+    the length of a value.
 
     :ivar group: function that returns the text of the pattern's first group; None if the pattern
         does not match
@@ -105,11 +105,10 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Maximum number of DNS domains that are tested as endings of short host names. The test is made if
-Prometheus may have short names and Nova has full names. The most frequent domains of Nova's hosts
-are tested. If a domain makes the names equal, a message advises to append it in the query. Raised,
-the test takes longer; lowered, the message cannot advise clouds whose hosts have many domains. Not
-measured."""
+"""Maximum number of DNS domains that are tried if series have short host names where Nova has full
+names. The most frequent domains of Nova's hosts are tried. If short names with a domain match
+hosts, a message proposes to append this domain in the query. Raised, the search takes longer;
+lowered, the search finds no domain for hosts of further domains. Not measured."""
 
 _SERIES = 20_000
 """Maximum number of series that are searched for a label with host names. The search is made when a

@@ -34,9 +34,9 @@ class PrometheusClient:
     """A client of a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
 
     :param max_retries: maximum number of retries of a request without an answer
-    :param smoothing: ``(window, step)`` in seconds. A load is the average over the window of one
-        value for each step. None for no average
-    :param patience: seconds for all answers together, from the first request on
+    :param smoothing: ``(window, step)`` in seconds. A load is the average of the values at each
+        step within the window. None = loads are not averaged
+    :param patience: seconds that all requests together may take, from the first request on
     :param sleep: function that waits between attempts
     """
 
