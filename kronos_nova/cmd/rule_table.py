@@ -16,7 +16,7 @@ class RuleRow:
     """A rule, with the numbers of servers and hosts that it selects in the present cloud.
 
     servers : number of servers that the rule selects
-    yields : true if a drain may violate the rule to empty a host. This holds for rules that select
+    yields : true if the rule may be violated to empty a host. This holds for rules that select
         servers by properties that the owners of the servers set
     hosts : number of hosts that the rule's relation names; None if the relation names no hosts
     violated : number of the selected servers whose hosts violate the rule

@@ -49,16 +49,13 @@ def lower(one: str, other: str) -> str:
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """Return the order in which an aggregate's repairs of violated rules, and its other moves, are
-    planned.
-
-    If both levels are equal, one plan has the repairs and all other moves. Otherwise there are two
-    plans, one for repairs and one for all other moves, and the plan with the higher level is made
-    first. If repairs are off, nothing is repaired.
+    """Decide when repairs of an aggregate's violated rules are planned.
 
     :param level: level of the aggregate
     :param repairs: level of its repairs
-    :returns: :data:`TOGETHER`, :data:`FIRST`, :data:`LAST` or :data:`NEVER`
+    :returns: :data:`TOGETHER` if both levels are equal: one plan has the repairs and all other
+        moves. :data:`NEVER` if repairs are off. Otherwise the repairs have a plan of their own:
+        :data:`FIRST` if their level is higher than that of the aggregate, else :data:`LAST`
     """
     if level == repairs:
         return TOGETHER
@@ -165,8 +162,8 @@ class Switches:
         return next(iter(self.pauses_of(aggregate)), None)
 
     def paused_by(self, aggregate: str) -> str | None:
-        """Return a text that lists all pauses and stops of an aggregate. Each has its user and its
-        reason. None if there is no pause or stop."""
+        """Return a text that lists the pauses and stops of an aggregate, each with its user and
+        reason. Return None if there is no pause or stop."""
         return '; '.join(map(str, self.pauses_of(aggregate))) or None
 
     def level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
@@ -220,11 +217,11 @@ class Switches:
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
-        """Return the reason why a plan is given up and starts no further moves; None if the plan
-        may start moves. Pauses are no such reason: a plan waits for the end of a pause.
+        """Return the reason why a plan may not start moves at the present automation level. Return
+        None if the plan may start moves. Pauses are ignored, because a paused plan only waits.
 
-        Drains run at every level, and so do moves that make room for an operator's request. Other
-        plans run at ``auto``, and at ``approve`` once an operator has approved the plan.
+        Drains and moves that make room for an operator's request run at every level. Other plans
+        run at ``auto``, and at ``approve`` once an operator has approved the plan.
         """
         level = self.level(aggregate, defaults, purpose)
         if purpose in ORDERED or level == AUTO or (level == APPROVE and is_approved):

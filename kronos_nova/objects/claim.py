@@ -26,9 +26,9 @@ class Amount:
 class Claim:
     """A claim of an instance on a compute node.
 
-    ``resize_target`` is True for the resources that a move needs on its destination, and False for
-    the resources that the instance uses now. One node may have both claims of an instance.
-    ``created_at`` has a time zone.
+    ``resize_target`` is True for resources that the instance needs after a move to the node, and
+    False for resources that the instance uses now. A node may have one claim of each kind for the
+    same instance. ``created_at`` has a time zone.
     """
 
     host: str

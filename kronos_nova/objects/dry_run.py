@@ -17,10 +17,10 @@ class Verdict:
 
     refused : reason why Nova would refuse the move; '' if Nova would permit the move, or if this is
         unknown
-    unasked : reason why the dry run has no result; the move may still be made, and Nova may then
-        refuse it
-    without : text that names the part of the check that was left out, because the result of this
-        part depends on earlier moves of the plan; '' if nothing was left out
+    unasked : reason why the dry run has no result; '' if there is a result. Without a result, the
+        move may still be made, and Nova may then refuse the move
+    without : name of the part of the check that was left out; '' if the check was complete. A part
+        is left out if its result depends on earlier moves of the plan
     """
 
     refused: str = ''
@@ -43,7 +43,8 @@ class Before:
 
     arriving : instances that move to the destination before the later move
     leaving : instances that leave the destination; the later move waits until they have left
-    alike : number of arriving instances of the same kind as the instance of the later move
+    alike : number of arriving instances that the scheduler treats like the instance of the later
+        move, because their flavors, images, projects, requirements and server groups are equal
     """
 
     arriving: tuple[Instance, ...] = ()
@@ -52,11 +53,10 @@ class Before:
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """Return the amounts that have to be free on the destination now, so that ``amounts`` are
-        free when the later move runs. Until then, the earlier moves of the plan free and use
-        resources on the destination.
+        free when the later move runs. Each amount is reduced by the amount that leaving instances
+        free on the destination, less the amount that arriving instances use there.
 
-        :returns: {resource class: amount}. An amount is at most the amount in ``amounts``, and a
-            reduced amount is at least 1
+        :returns: {resource class: amount}. No amount is increased, or reduced to less than 1
         """
         if not self.leaving:
             return dict(amounts)

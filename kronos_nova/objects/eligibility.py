@@ -50,7 +50,8 @@ class OptOut:
 
     ``never_projects`` are the projects whose instances are never moved. Instances of
     ``only_evacuate_projects`` are moved only to empty a host, such as a disabled host. ``heeded``
-    are the pairs of :data:`HEEDED` that take effect.
+    are pairs (source of a restriction, purpose of a move), some of :data:`HEEDED`. Restrictions
+    apply only to these sources and purposes.
     """
 
     never_projects: frozenset[str] = frozenset()
@@ -121,9 +122,9 @@ def obstacle(instance: Instance, opt_out: OptOut, verb: str,
     the host.
 
     :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
-    :param statuses: Nova's statuses in which the instance may be moved. Unless ``may_stop`` is
-        true, only a stopped instance is migrated cold
-    :param may_stop: whether a running instance may be migrated cold if Nova cannot migrate it live
+    :param statuses: Nova's statuses in which the instance may be moved
+    :param may_stop: whether a running instance may be migrated cold if Nova cannot migrate it live.
+        An instance that does not run may always be migrated cold
     """
     if instance.status not in statuses:
         return 'not_active'

@@ -75,8 +75,8 @@ class Hold:
     availability_zone : zone in which the room has to be; '' for any
     moves, memory_mb : maximum number of moves, and maximum MiB of memory to copy, that an operator
         has approved
-    is_forced : whether moves are made even if they leave too little room for servers to restart
-        elsewhere after the loss of their host
+    is_forced : whether moves may use up room that servers need to restart elsewhere after the loss
+        of their host
     hold_seconds : seconds for which the room is kept once the moves have made it
     hosts : {host: number of servers for which room is kept on the host}
     known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept

@@ -38,12 +38,12 @@ class MaintenanceOptions:
     batch : maximum number of hosts that are serviced at the same time
     hook : command that services a host, whose name is in the environment of the command. None if an
         operator services the hosts and reports each with ``maintenance done``
-    keep_spare : number of hosts that may still fail: room for their servers has to stay free on the
-        other hosts
+    keep_spare : number of further hosts that may fail: the remaining hosts keep room free for the
+        servers of that many hosts
     unmovable : treatment of servers that Nova cannot migrate live; the values are those of
         :class:`kronos_nova.drain.states.Drain`
-    force : whether a host is emptied even if the other hosts then have too little room for servers
-        to restart elsewhere after the loss of their host
+    force : whether the servers of an emptied host may use up room that other servers need to
+        restart elsewhere after the loss of their host
     """
 
     batch: int = 1

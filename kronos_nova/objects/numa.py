@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Numbers (no unit) that replace a page size in KiB if a server requests a kind of page size, and
-no certain size. ``SMALL`` is the smallest page size of the NUMA cell, ``LARGE`` any larger size,
-and ``ANY`` any size. Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of
+"""Numbers (no unit) that stand for page sizes if a server does not request a size in KiB.
+``SMALL`` is the smallest page size of the NUMA cell, ``LARGE`` any larger size, and ``ANY`` any
+size. Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of
 ``nova.virt.hardware``."""
 
 
@@ -51,8 +51,8 @@ def emptied(cell: NumaCell) -> NumaCell:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCell:
-    """A NUMA cell of a server, which is a part of its CPUs and memory. Each cell of a server needs
-    a different NUMA cell of the host.
+    """A NUMA cell of a server: a part of the server's CPUs and memory. Each cell of a server needs
+    another NUMA cell of the host.
 
     ``cpus`` are pinned or shared. In a server with both kinds of CPUs (``mixed``), ``cpus`` are the
     pinned CPUs and ``shared_cpus`` the shared CPUs, possibly 0. In other servers ``shared_cpus`` is

@@ -189,12 +189,13 @@ which is the load of each of its servers."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UnbelievedHost:
-    """A host with metrics in a policy that failed a plausibility check.
+    """A host whose metrics in one policy failed a plausibility check.
 
-    If ``what`` is ``score``, no server is moved to the host, and its servers are moved only in
-    drains. If ``what`` is ``profile`` (the loads of its servers), the score of the host is used,
-    and its servers are not moved. ``is_failing`` is True if the check failed in this evaluation,
-    and False if the check failed only in the previous evaluation.
+    If ``what`` is ``score``, the score of the host is not used: no server is moved to the host, and
+    its servers are moved only in drains. If ``what`` is ``profile``, the loads of the host's
+    servers are not used: the servers are not moved, and the score of the host is still used.
+    ``is_failing`` is True if the check failed in this evaluation, and False if the check failed
+    only in the previous evaluation.
     """
 
     host: str
@@ -291,15 +292,15 @@ class LossReport:
     """The consequences of losses of hosts, or of failure domains, of an aggregate. The loss of each
     host or domain is examined separately, and the losses are counted by their consequences.
 
-    ``level`` is the level of the failure domains; '' if single hosts are lost. ``fits`` counts the
-    losses after which all servers can restart elsewhere, and ``does_not_fit`` the losses after
-    which some servers cannot. ``not_found`` counts the losses for which neither of these was
-    proven, and ``not_judged`` the losses that were not examined for lack of time.
+    ``level`` is the level of the failure domains; '' if single hosts are lost. Each loss is counted
+    in one of four fields. ``fits``: all servers can restart elsewhere. ``does_not_fit``: some
+    servers cannot restart. ``not_found``: it is not proven whether all servers can restart.
+    ``not_judged``: the loss was not examined for lack of time.
 
-    The losses in ``fits`` are also examined for the order in which Nova restarts servers.
+    Losses in ``fits`` are also examined with the order in which Nova restarts servers.
     ``in_order`` counts the losses after which every server finds a host in this order, and
-    ``not_in_order`` the losses after which some server does not. The sum of both may be smaller
-    than ``fits``, because some losses may not have been examined for the order.
+    ``not_in_order`` the losses after which some server finds no host. Some losses in ``fits`` may
+    be in neither count, because they were not examined with the order.
 
     ``worst`` names the loss after which the most servers find no host, and ``why`` names these
     servers; both are '' if there is no such loss. ``judged_at`` is the time of the result in Unix
@@ -321,9 +322,9 @@ class LossReport:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
     """The number of further servers of a flavor that fit into an aggregate. ``now`` is the number
-    at present. ``after_loss`` is the number after the loss of one host, when the servers of this
-    host have restarted on other hosts. It is the lowest of these numbers for all hosts.
-    ``after_loss`` is None if some servers cannot restart after a loss, or if this is unknown."""
+    at present. ``after_loss`` is the number that still fit after the loss of any one host, once the
+    servers of the lost host have restarted on other hosts. ``after_loss`` is None if the servers of
+    some host could not all restart, or if this is unknown."""
 
     flavor: str
     now: int

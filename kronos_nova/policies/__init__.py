@@ -1,7 +1,7 @@
 """The policies file, in which an operator configures load policies, rules and buffers.
 
-The package has the models of the file, its validation and its loading. The modules of the package
-are imported when a name of theirs is first used. Otherwise a command that only reads maintenance
+The package has the models of the file, its validation and its loading. The package imports a
+module when one of the module's names is first used. Otherwise a command that only reads maintenance
 windows would spend a third of its time on importing pydantic and the models.
 """
 

@@ -60,8 +60,9 @@ class RequestRules:
         self._rules = [_Rule(rule, self) for rule in rules if _is_known_at_a_request(rule)]
 
     def place(self, host: str, level: str) -> tuple[str, ...]:
-        """Return the failure domain of a host at a level. A host without a domain counts as a
-        domain of its own."""
+        """Return a key that is equal for all hosts in the same failure domain at a level. The key
+        has the names of the domains of the host, from the largest level to ``level``. A host
+        without a domain at this level counts as a domain of its own."""
         found = self._domains.get(host, {})
         if level == HOST or level not in found:
             return HOST, host
@@ -81,7 +82,9 @@ class RequestRules:
                 } if rules else set()
 
     def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
-        """Return the cost of the server on each host, by the rules that express a preference."""
+        """Return the cost of the server on each host, in the order of ``hosts``. The cost of a host
+        is the sum of the costs of the rules that prefer other hosts for the server, as an amount of
+        combined imbalance."""
         rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
         return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]
 

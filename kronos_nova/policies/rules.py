@@ -23,11 +23,11 @@ HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain of its own."""
 
 DEFAULT_COST = 0.02
-"""Cost (no unit) of one server on a host that a rule prefers to avoid, for rules without the key
-``cost``. A plan weighs the cost against a decrease of the combined imbalance by the same number.
-Raised, plans obey the rule although the imbalance stays larger; lowered, plans violate the rule for
-a smaller decrease. Chosen as the initial value that the help of the option ``soft_group_cost``
-advises."""
+"""Cost of one server on a host that a rule prefers to avoid, as an amount of combined imbalance. It
+applies to rules without the key ``cost``. A plan may violate the rule if the combined imbalance
+falls by more than the cost. Raised, plans obey the rule although the imbalance stays larger;
+lowered, plans violate the rule for a smaller decrease. Chosen as the initial value that the help of
+the option ``soft_group_cost`` advises."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one key of a rule. Raised, a policies file may take longer to read;
@@ -114,9 +114,9 @@ class ServerSelector(_Strict):
     @property
     def is_of_owners(self) -> bool:
         """True if the owners of servers decide which servers the rule selects; else False. The
-        owners decide if the rule selects by tags, metadata or names, which owners set, and lists
-        neither projects nor uuids. Such a rule must not prevent the emptying of a host, and must
-        not affect the servers of another project."""
+        owners decide if the rule lists neither projects nor uuids, and selects by values that
+        owners set: tags, metadata, names of servers or names of server groups. Such a rule must not
+        prevent the emptying of a host, and must not affect the servers of another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(
             self.metadata or self.tag or self.name or any(named_groups))
@@ -245,7 +245,8 @@ class OperatorRule(_Strict):
 
     @property
     def price(self) -> float:
-        """The cost of a server on a host that the rule prefers to avoid."""
+        """The cost of a server on a host that the rule prefers to avoid, as an amount of combined
+        imbalance."""
         return DEFAULT_COST if self.cost is None else self.cost
 
     @property
@@ -255,8 +256,7 @@ class OperatorRule(_Strict):
 
     @property
     def yields(self) -> bool:
-        """True if the rule is ignored when a host cannot be emptied otherwise; False if it always
-        applies."""
+        """True if the rule may be violated to empty a host; False if the rule always applies."""
         return self.servers.is_of_owners
 
 

@@ -80,11 +80,11 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return (numbers, sets). Together they describe which rules select each instance.
+        """Return two lists (numbers, sets), which say which rules select each instance.
 
-        ``sets`` are distinct sets of rules, each a tuple of positions in ``placing``; the first set
-        is empty. ``numbers`` has for each instance the position of its set in ``sets``. The last
-        result is cached.
+        ``sets`` has the distinct sets of rules that select an instance. Each set is a tuple of
+        positions in ``placing``; the first set is empty. ``numbers`` has an item for each of
+        ``uuids``: the position in ``sets`` of the set of its rules. The last result is cached.
         """
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
@@ -115,8 +115,8 @@ class Selections:
         return self._places[level]
 
     def violated(self) -> dict[str, Uuids]:
-        """Return {name of a violated rule: uuids of servers}. The rule would hold if these servers
-        moved."""
+        """Return {name of a violated rule: uuids of the servers that have to move so that the rule
+        holds}."""
         found = {each.rule.name: frozenset(self._misplaced(each)) for each in self._all}
         return {name: wrong for name, wrong in found.items() if wrong}
 
@@ -149,8 +149,9 @@ def _selection(rule: OperatorRule, index: '_Index') -> Selection:
 
 
 def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, ...]:
-    """Return the sets of servers to each of which a rule about several servers applies separately.
-    If owners decide which servers the rule selects, there is one set for each project."""
+    """Return sets of servers; the rule applies to each set separately. There is a set for each
+    project if owners decide which servers the rule selects, and otherwise one set of all servers.
+    The result is empty for a rule about single servers."""
     if not is_joint(rule):
         return ()
     if not rule.servers.is_of_owners:
@@ -263,8 +264,8 @@ _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
 
 
 class _Values:
-    """Index of servers or hosts by value. A pattern is compared only with values that begin with
-    the pattern's literal beginning."""
+    """An index of servers or hosts by value. It compares a pattern only with the values that begin
+    with the text before the pattern's first wildcard."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
         self._having: dict[str, list[str]] = {}

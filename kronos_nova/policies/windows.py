@@ -128,9 +128,9 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return the largest possible difference between a duration by the local clock and the real
-        duration. The result is 0 if there is no clock change within a day before or after
-        ``now``."""
+        """Return an upper limit of the difference between a duration around ``now`` by the local
+        clock and the real duration. The limit is 0 if the clock has the same offset from UTC a day
+        before and a day after ``now``."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}

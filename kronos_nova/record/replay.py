@@ -79,10 +79,11 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """Return the recorded cloud after hypothetical changes, and the evaluation of this cloud. The
-    other parameters are the same as those of :func:`replay`.
+    """Make hypothetical changes to the recorded cloud, and evaluate the changed cloud. The other
+    parameters are the same as those of :func:`replay`.
 
     :param changes: the hypothetical changes
+    :returns: pair (Changed with the changed cloud, Supposed with its evaluation)
     :raises ConfigurationError: a change cannot be made, or a configured aggregate or planner does
         not exist
     """

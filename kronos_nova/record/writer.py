@@ -99,8 +99,8 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
-    """Return the data of a live cloud for a snapshot. The loads are read first and at about the
-    same time. Servers are read afterwards, because this may take minutes.
+    """Read a live cloud, and return the data of a snapshot. The metrics are read first, all at
+    about the same time. Nova and placement are read afterwards, because this may take minutes.
 
     :param rest: further fields of :class:`Taken`
     :raises InventoryError: Nova or placement could not be read
