@@ -56,7 +56,7 @@ def load_config(prog, arguments):
 
 
 def refuse_unless_wanted(conf):
-    """Raise an error if, by ``[kronos] run_in``, nova-conductor does the work of the daemons.
+    """Refuse to start a daemon unless ``[kronos] run_in`` is ``daemons``.
 
     :raises ConfigurationError: nova-conductor does the work
     """

@@ -200,7 +200,8 @@ def _request(options, host, avoid):
 
 
 class Checker(orders.Checker):
-    """The check whether hosts can be emptied, as the commands that run a maintenance need it."""
+    """A checker that finds out whether hosts can be emptied. It has the access to the cloud that
+    the commands of a maintenance need."""
 
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)
@@ -263,9 +264,9 @@ class Run(_Running):
         the number of hosts, the number of servers to move, and the expected duration.
 
         :raises ConfigurationError: a host is in no aggregate that Kronos balances
-        :raises DrainRefused: a host that is not drained yet is the last host of its aggregate that
-            takes servers; or, after the drain of the first host, the servers of another host could
-            no longer all restart after the loss of that host
+        :raises DrainRefused: the drain of a host would leave its aggregate without a host that
+            takes servers; or, without the option ``force``, the drain of the first host would use
+            up room that the servers of another host need to restart after the loss of that host
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}

@@ -39,8 +39,8 @@ class Program:
 
 
 class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
-    """The exception that ends a program with a message and with an exit code of its own, instead of
-    1."""
+    """The exception that ends a program with a message and a chosen exit code. All other errors of
+    Kronos end a program with exit code 1."""
 
     def __init__(self, code, message):
         super().__init__(message)

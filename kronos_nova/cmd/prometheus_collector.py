@@ -212,8 +212,8 @@ def _hosts(seen, hosts, reports):
 
 
 def _losses(reports):
-    """Yield the numbers of hosts and of failure domains, by the verdict on the loss of each. The
-    verdict says whether all servers of the host or failure domain could restart elsewhere."""
+    """Yield metrics of losses: for each verdict, the number of hosts and of failure domains. The
+    verdict says whether all servers of a lost host or failure domain could restart elsewhere."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
     yield _gauge('kronos_failover_hosts', 'Hosts by the result of judging their loss: whether '
@@ -237,8 +237,9 @@ def _losses(reports):
 
 
 def _slots(reports):
-    """Yield the numbers of further servers that fit, for each watched flavor. There is a number for
-    the present, and a number after the loss of a host. A number that is not known has no series."""
+    """Yield a metric with the numbers of further servers that fit, for each watched flavor: the
+    number at present, and the number after the loss of any one host. An unknown number has no
+    series."""
     counts = {(each.flavor, name, state): getattr(each, state)
               for name, report in reports.items() for each in report.slots
               for state in ('now', 'after_loss')}

@@ -53,7 +53,7 @@ class Proposal:
     namings : {exporter: text that says in which label its series have the names of hosts}
     selector : label matcher that selects the series of this cloud; '' if all series are of this
         cloud
-    problems : sentences about questions that a person has to decide
+    problems : sentences about faults and doubts in the series, which an operator has to resolve
     """
 
     recipe: str
@@ -78,8 +78,8 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
          ) -> Proposal:
     """Find the exporters, and adapt a recipe (an example policies file) to them.
 
-    :param selector: label matcher of this cloud's series, such as ``region="one"``; if it is '', a
-        matcher is searched for and is used only if there are series of other clouds
+    :param selector: label matcher of this cloud's series, such as ``region="one"``. With '', a
+        matcher is searched for if there may be series of other clouds
     :raises MetricsError: Prometheus does not answer
     :raises ConfigurationError: Prometheus has no series that the recipe needs
     """

@@ -18,10 +18,10 @@ from kronos_nova.objects.snapshot import Snapshot
 class AllocatedSource:
     """A metrics source that returns allocated resources in place of measured load.
 
-    For each resource class, a part of the host's capacity is allocated to an instance. The share of
-    an instance is the largest of these parts. A query for hosts gets the sum of the shares of each
-    host's instances, at most 1. A query for a profile (load of each instance) gets the share of
-    each instance.
+    The share of an instance is the largest fraction of its host's capacity that the instance has
+    allocated, over all resource classes. A query for a profile (load of each instance) gets the
+    shares of the instances. Any other query gets, for each host, the sum of the shares of its
+    instances, at most 1.
 
     :param now: Unix seconds, the time of the samples
     """

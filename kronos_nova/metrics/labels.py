@@ -30,8 +30,8 @@ class Proposal:
 
     @property
     def is_plain(self) -> bool:
-        """Return true if the label has the names as they are; false if the query needs a
-        ``label_replace``. If true, it is enough to change ``host_label`` of the policy."""
+        """Return true if the values of the label are the names, so that it is enough to change
+        ``host_label`` of the policy. Return false if the query needs a ``label_replace``."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:

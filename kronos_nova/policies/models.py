@@ -400,7 +400,7 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
 
 def _can_be_summed(weight: Any) -> bool:
-    """Return True if a weight permits a check of the sum of all weights, else False. A weight that
-    is no number, or is a whole number above :data:`_LARGEST`, prevents the check. Such a weight is
-    reported as a problem of its policy."""
+    """Return True if the sum of all weights can be checked with this weight, else False. The sum is
+    not checked if a weight is no number, or is a whole number above :data:`_LARGEST`. Such a weight
+    is reported as a problem of its policy."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)
