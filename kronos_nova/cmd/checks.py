@@ -248,9 +248,9 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield sentences about changes between summer and winter time that affect a window; at most
-    two. One sentence names the days on which the clock changes while the window is open. The other
-    names the days on which the window opens later, because the clock skips its opening hour."""
+    """Yield at most two sentences about changes between summer and winter time. One sentence names
+    the days on which the clock changes while the window is open. The other sentence names the days
+    on which the window opens later, because the clock skips the time at which the window opens."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '

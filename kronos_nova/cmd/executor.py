@@ -26,8 +26,8 @@ CLI_OPTS = [
 
 
 class ExecutorParts:
-    """The parts of kronos-executor. They send moves that are due to the executors, accept such
-    moves and carry them out. They disable and enable hosts for drains."""
+    """The parts of kronos-executor. One part sends due moves to all executors. Another part accepts
+    moves and carries them out. A third part disables and enables hosts for drains."""
 
     def __init__(self, conf):
         self._conf = conf

@@ -72,8 +72,8 @@ def load_config(options):
 
 
 class ClientManager:
-    """A client manager, which provides commands with a client. It replaces the client manager of
-    osc-lib, which ``openstack`` has."""
+    """A manager that gives commands their client. In kronos-manage it has the place that the client
+    manager of osc-lib has in ``openstack``."""
 
     def __init__(self, app):
         self._app = app

@@ -140,7 +140,7 @@ def _check(found):
 
 
 def _unnamed(found, known):
-    """Yield a sentence for each exporter none of whose series has the name of a host."""
+    """Yield a sentence for each exporter whose series have no name of a host."""
     for each in found.exporters:
         if each.by_case:
             yield (f'{each.kind}: its names of hosts differ by upper and lower case alone; '

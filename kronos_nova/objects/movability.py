@@ -20,12 +20,12 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Lowest versions of the nova-compute service (no unit) for moves of servers with special needs.
-For live migrations, the versions concern NUMA cells (``NUMA_SERVICE``), persistent memory
-(``VPMEM_SERVICE``), vDPA ports (``VDPA_SERVICE``) and vTPMs (``VTPM_SERVICE``). For cold
-migrations, ``COLD_WITH_SHARES_SERVICE`` concerns shares. The oldest nova-compute in the cell must
-have the version. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova
-34."""
+"""Lowest versions of the nova-compute service (no unit) for moves of some kinds of servers. Live
+migrations need them for servers with NUMA cells (``NUMA_SERVICE``), persistent memory
+(``VPMEM_SERVICE``), vDPA ports (``VDPA_SERVICE``) or vTPMs (``VTPM_SERVICE``). Cold migrations need
+``COLD_WITH_SHARES_SERVICE`` for servers with shares. The oldest nova-compute in the cell must have
+at least the version. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of
+Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
 """Lowest version of QEMU (no unit) for live migrations of servers with mediated devices. Nova

@@ -198,7 +198,8 @@ def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> f
 
 def _cpu_set(text: str, vcpus: int) -> frozenset[int]:
     """Return the CPU numbers that a text such as ``0-3,^2,5`` lists. Numbers above ``vcpus`` are
-    left out, as are parts of the text that cannot be read."""
+    replaced by ``vcpus``, which is not the number of a CPU. Parts of the text that cannot be read
+    are left out."""
     found, left_out = set[int](), set[int]()
     for part in text.split(','):
         one = CPU_RANGE.fullmatch(part.strip())
