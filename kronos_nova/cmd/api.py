@@ -41,8 +41,9 @@ STUCK_SECONDS = 30
 clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Maximum number of requests in progress, as a multiple of ``[kronos_api] threads``. Requests that
-wait for keystone or for the control database count. Further requests are refused with status 503.
+"""Maximum number of requests in progress, as a multiple of ``[kronos_api] threads``. This includes
+requests that wait for keystone or the control database. Further requests are refused with status
+503.
 Raised, more threads wait while keystone or the control database does not answer; lowered, more
 requests are refused when many arrive at once. Not measured."""
 

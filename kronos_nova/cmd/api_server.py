@@ -22,10 +22,10 @@ clients with slow network connections are cut off. Chosen because the headers ar
 TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. The same time passes between
-the end of an answer's production and the first check whether the client reads the answer fast
-enough (:data:`SLOWEST_BYTES`). Raised, slow clients hold their connections for longer; lowered, a
-client with a slow network connection cannot send a snapshot of many MiB. Not measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. A client has the same time
+to read an answer before its speed is first checked (:data:`SLOWEST_BYTES`). Raised, slow clients
+hold their connections for longer; lowered, a client with a slow network connection cannot send a
+snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut
@@ -48,9 +48,9 @@ lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
 """Number of connections above :data:`MOST_CONNECTIONS` that the server accepts while it closes
-older connections. The limit of open files has the same number of further file descriptors, for the
-database, keystone and the log. Raised, the process needs a higher limit of open files; lowered, the
-process may be unable to open files. Not measured."""
+older connections. The same number of file descriptors is kept free for the database, keystone and
+the log. Raised, the process needs a higher limit of open files; lowered, the process may run out of
+file descriptors. Not measured."""
 
 
 class Channel(channel.HTTPChannel):

@@ -78,9 +78,9 @@ class Report:
 
     @property
     def state(self) -> str:
-        """Return the worst state of all findings. The state "not checked" does not count: the host
-        does not need the check, or the check needs the result of an earlier check that failed and
-        counts."""
+        """Return the worst state of all findings. The state "not checked" does not count. In this
+        state, the host does not need the check, or an earlier check failed and has no result for
+        it."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 

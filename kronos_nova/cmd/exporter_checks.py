@@ -47,9 +47,9 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return a set: the values of the label "instance" of the exporters on Nova's hosts, shortened
-    for messages. Return None if Prometheus does not answer, or if the series of one kind of
-    exporter could not be assigned to Nova's hosts."""
+    """Return the set of values of the label "instance" of the exporters on Nova's hosts, shortened
+    for messages. Return None if Prometheus does not answer, or if no series of one kind of exporter
+    could be assigned to a host of Nova."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)

@@ -153,7 +153,8 @@ class _Running(command.Command):
 
 def fitting(check, options, wanted, later):
     """Return the longest list of the first hosts of ``wanted`` that can be empty at the same time.
-    If there is none, return the first host alone; its drain then shows why it cannot be emptied.
+    If no two hosts can be empty at the same time, return the first host alone. If this host cannot
+    be emptied, its drain shows the reason.
 
     :param check: function of a list of Drains. It returns a tuple (name of an aggregate, Drains of
         its hosts, DrainPlan) for each aggregate
@@ -179,7 +180,7 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Check that a cloud can afford some drains.
+    """Check that some drains leave enough hosts and enough room.
 
     :raises DrainRefused: after the drains, an aggregate would have no host left that takes servers;
         or, without the option ``force``, the loss of another host would leave no room to restart

@@ -72,8 +72,8 @@ def load_config(options):
 
 
 class ClientManager:
-    """A manager that gives commands their client. In kronos-manage it has the place that the client
-    manager of osc-lib has in ``openstack``."""
+    """A manager that gives the commands of kronos-manage their client. The program ``openstack``
+    uses the client manager of osc-lib instead."""
 
     def __init__(self, app):
         self._app = app

@@ -33,7 +33,7 @@ about extra series. Extra series come from a target that is scraped twice, or fr
 The check compares the answers with and without the extra series. Raised, extra series that change
 only the values of small servers are missed; lowered, two queries at different times cause a
 warning. Chosen between two cases: a CPU that is counted twice changes a value by half; without a
-fault, a busy machine changed a value by 0.01, and its largest value was 0.57."""
+fault, a value on a busy machine changed by 0.01, where the largest value was 0.57."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
 as load. Raised, hosts with slow disks seem busy without a warning about the reason; lowered, hosts
@@ -202,8 +202,8 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding. If a join inside the query would assign series to more hosts, add the
-    command that writes a policies file with such queries.
+    """Return the finding. If it has no proposal, and a join inside the query would assign series to
+    more hosts, its detail names the command that writes a policies file with such queries.
 
     :param found: the exporters; None if they are not known
     """
@@ -245,9 +245,9 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding, with a proposal if hosts have no series. The proposal is the query in a
-    join with ``node_uname_info``, or None if the join does not help. If the finding already has a
-    proposal, it is kept, unless it names a label that another query lacks.
+    """Return the finding. If hosts have no series, the finding's proposal becomes a join of the
+    query with ``node_uname_info``, or None if the join does not help. An earlier proposal is
+    replaced only if it names a label that one of the ``others`` lacks.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -428,7 +428,7 @@ def _finding(policy, kind, expected, found, options):
 def _state(policy, kind, expected, found, out_of_range, options):
     """Return the state of a query: ``ok``, ``warning`` or ``failed``. A query has failed if values
     are out of range, or if its policy can cause no move with this answer. A query for forecasts
-    fails only because of values out of range, because plans can use the present load."""
+    gets at most a warning, because plans can use the present load."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

@@ -243,9 +243,9 @@ class _Series:
         """Return (mark, rivals).
 
         The mark is the pair (label, value) that selects the series of this cloud. It is None if all
-        series are of this cloud, if no pair selects better than none, or if several values of one
-        label select equally well. In the last case, ``rivals`` is a tuple of label matchers with
-        these values. Otherwise ``rivals`` is empty."""
+        series are of this cloud, if no pair fits this cloud better than all series together, or if
+        several values of one label fit equally well. In the last case, ``rivals`` is a tuple of
+        label matchers with these values. Otherwise ``rivals`` is empty."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()

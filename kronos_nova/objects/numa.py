@@ -51,8 +51,8 @@ def emptied(cell: NumaCell) -> NumaCell:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCell:
-    """A NUMA cell of a server: a part of the server's CPUs and memory. Each cell of a server needs
-    another NUMA cell of the host.
+    """A NUMA cell of a server: a part of the server's CPUs and memory. Two cells of a server never
+    use the same NUMA cell of the host.
 
     ``cpus`` are pinned or shared. In a server with both kinds of CPUs (``mixed``), ``cpus`` are the
     pinned CPUs and ``shared_cpus`` the shared CPUs, possibly 0. In other servers ``shared_cpus`` is

@@ -322,9 +322,9 @@ class LossReport:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
     """The number of further servers of a flavor that fit into an aggregate. ``now`` is the number
-    at present. ``after_loss`` is the number that still fit after the loss of any one host, once the
-    servers of the lost host have restarted on other hosts. ``after_loss`` is None if the servers of
-    some host could not all restart, or if this is unknown."""
+    at present. ``after_loss`` is the number that can still fit after the loss of any one host, once
+    the servers of the lost host have restarted on other hosts. ``after_loss`` is None if the
+    servers of some host could not all restart, or if this is unknown."""
 
     flavor: str
     now: int

@@ -82,8 +82,8 @@ def encrypted_memory(extra_specs: Mapping[str, str], image: Mapping[str, str]) -
 
 
 def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterator[str]:
-    """Yield the traits that a server requires without naming them. For example, a flavor with an
-    emulated TPM requires a trait of hosts with TPM support."""
+    """Yield the required traits that no extra spec or image property names. For example, an
+    emulated TPM requires a trait of hosts that support TPMs."""
     if has_tpm(extra_specs, image):
         version = _either(extra_specs, image, 'tpm_version') or ''
         yield TPM_VERSIONS.get(version, TPM_VERSIONS['1.2'])

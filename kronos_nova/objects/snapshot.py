@@ -270,8 +270,8 @@ class ServerGroup:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
     """A migration in progress, which Kronos or any other user requested. The instance is still
-    listed on ``source``. ``used`` of the destination, if it is known, already includes the
-    resources of the instance. So does ``used`` of the sharing providers."""
+    listed on ``source``. Its resources on the destination are already included in ``used`` of the
+    destination (unless this is None) and in ``used`` of the sharing providers."""
 
     instance_uuid: str
     source: str

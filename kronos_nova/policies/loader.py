@@ -85,8 +85,8 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
 
 
 def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
-    """Read a policies file for an operator's request, and return its content. An error refuses the
-    request, because without the file its rules could not be applied.
+    """Read a policies file for an operator's request, and return its content. If the file cannot be
+    read, the request is refused, because the rules of the file could not be applied.
 
     :raises PoliciesUnreadable: the file cannot be read, or has problems
     """
