@@ -281,7 +281,8 @@ def _doubled(source):
 
 
 def _exporters(source, cloud):
-    """Return the exporters that Prometheus scrapes; None if it does not answer."""
+    """Return a Found with the exporters that Prometheus scrapes; None if Prometheus does not
+    answer."""
     try:
         return exporters.find(source.instant, cloud.needed, cloud.hosts, cloud.instances)
     except exception.MetricsError:

@@ -79,7 +79,8 @@ class Hold:
         of their host
     hold_seconds : seconds for which the room is kept once the moves have made it
     hosts : {host: number of servers for which room is kept on the host}
-    known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept
+    known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept;
+        these servers do not use the room
     used : {uuid of a server that uses the room: its host}
     plan_uuid : uuid of the newest plan of moves that make the room; '' for none
     plans : number of plans made so far

@@ -64,9 +64,9 @@ def state(service: Service) -> str:
 
 
 def to_json(loads: list[HostLoad]) -> str:
-    """Return the loads of hosts as short JSON. Each host is a list: [name, state, servers, servers
-    after, scores], followed by the failure domains if the host has any. Lists are used because they
-    are short, and there may be thousands of hosts."""
+    """Return the loads of hosts as JSON. Each host is a list: [name, state, number of servers,
+    number of servers after the plan, scores], followed by the failure domains if the host has any.
+    Lists keep the JSON short, because there may be thousands of hosts."""
     return json.dumps([[load.name, load.state, load.servers, load.servers_after, {
         policy: [round(value, 4), round(after, 4)]
         for policy, (value, after) in load.scores.items()},
@@ -74,8 +74,7 @@ def to_json(loads: list[HostLoad]) -> str:
 
 
 def name_in_json(name: str) -> str:
-    """Return the name of a host as a JSON string, in the form in which :func:`to_json` writes
-    it."""
+    """Return the name of a host as :func:`to_json` writes it, for searches in the JSON of loads."""
     return json.dumps(name)
 
 

@@ -172,7 +172,10 @@ class Windows:
 
     def opens_at(self, aggregate: str, now: float) -> float:
         """Return the time at which the next window of an aggregate opens. Times are in Unix
-        seconds."""
+        seconds.
+
+        :param aggregate: name of an aggregate that has a window
+        """
         return min(window.opens_at(now) for window in self.of_aggregate(aggregate))
 
 
