@@ -1,9 +1,9 @@
 """Checks and bounds for input from outside Kronos.
 
 Every module that reads a response, a message, a file or a name from outside calls these functions.
-Their results are bounded in number, size and range. They raise no other exception than
-:class:`OutOfBounds`. The caller turns this exception into one of its own package, with the name of
-the file or the address.
+The results of these functions are bounded in number, size and range. The functions raise no other
+exception than :class:`OutOfBounds`. The caller converts this exception to an exception of its own
+package, with the name of the file or the address.
 
 In all functions, ``what`` is the name of the value in the text of the exception.
 """
@@ -45,9 +45,10 @@ class OutOfBounds(exception.KronosException):
 
 
 def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the value if it is a text that a database accepts in a query. The text must also be
-    valid for :func:`printable`. Tables of MariaDB, such as Nova's, may have an encoding without
-    characters of four bytes. MariaDB then refuses a query with such a character.
+    """Return the value if it is a text that is valid for :func:`printable` and that every database
+    accepts in a query. A text with characters of four bytes (in UTF-8) is refused. Tables of
+    MariaDB, such as Nova's, may have an encoding without these characters, and MariaDB then refuses
+    the query.
 
     :raises OutOfBounds: the text has characters of four bytes, or is not valid for
         :func:`printable`
@@ -121,7 +122,9 @@ def sized(values: Sized, what: str, most: int) -> Sized:
 
 def texts(values: object, what: str, most: int, most_characters: int = NAME_CHARACTERS
           ) -> dict[str, str]:
-    """Return a mapping of texts to texts, such as metadata. Its size, keys and values are checked.
+    """Return ``values`` as a dict if it is a mapping of texts to texts, such as metadata.
+
+    :param most_characters: maximum number of characters of a value
 
     :raises OutOfBounds: the value is no such mapping, has more than ``most`` keys, or a text is too
         long
@@ -153,9 +156,9 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 
 
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
-    """Decode a JSON document of the decoder's type. The bounds are those of :func:`json_of`, but
-    this function takes a third of the time. Return None if the document is of another type or out
-    of bounds. The caller can then call :func:`json_of`, whose exception names the fault."""
+    """Decode a JSON document into the type of ``decoder``. Return None if the document has another
+    type or is outside the bounds of :func:`json_of`. This function takes a third of the time of
+    :func:`json_of`, which raises an exception that names the fault."""
     if _has_more(body, most_items):
         return None
     try:
@@ -166,8 +169,8 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
 
 def _has_more(content, most_items):
     """Return true if a document may have more than ``most_items`` values, and false if it cannot.
-    The document is not parsed. Its structural characters are counted: there is at least one for
-    each value."""
+    The document is not parsed. The characters ``[``, ``{`` and ``,`` are counted, because a list or
+    an object has at least one of them for each value."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 

@@ -100,12 +100,12 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """A middleware that validates the tokens of requests. It lets requests without a valid token
-    pass. :class:`Authentication` refuses these requests if they need a token.
+    """A middleware that validates the tokens of requests. A request without a valid token passes
+    this middleware; :class:`Authentication` then refuses the request if its resource needs a token.
 
-    The option ``delay_auth_decision`` of keystonemiddleware is not used for this. With this option,
-    every token seems invalid while keystone does not answer, and users would replace valid tokens.
-    This class reports the outage instead.
+    If keystone does not answer, this class records the outage, and the request is refused with 503.
+    With the option ``delay_auth_decision`` of keystonemiddleware, the token would seem invalid
+    instead, and users would replace valid tokens.
     """
 
     def process_request(self, request):

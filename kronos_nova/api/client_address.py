@@ -1,8 +1,8 @@
 """The address of a client, from the connection or from the headers of a proxy.
 
-A proxy appends the address to a header. The client may have sent earlier entries of this header, so
-only the last entry can be trusted. oslo.middleware uses the whole header, and is therefore not
-used.
+A proxy appends the client's address to a header such as ``X-Forwarded-For``. A client can forge the
+earlier entries of the header, so only the last entry is used. oslo.middleware trusts all entries,
+and is therefore not used.
 """
 
 import ipaddress
@@ -38,8 +38,8 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the network for which wrong passwords are counted. It is the address itself for IPv4,
-    and the first 64 bits of the address for IPv6."""
+    """Return the network of an address, for which wrong passwords are counted. For IPv4, the
+    network is the address itself. For IPv6, it is the first address with the same first 64 bits."""
     found = _parsed(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)

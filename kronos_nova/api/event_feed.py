@@ -1,11 +1,9 @@
-"""A feed, which sends events to any number of listeners. Only one thread reads the database for all
-listeners.
+"""A feed of events for any number of listeners. One thread reads the database for all listeners.
 
-While there are listeners, the thread reads all objects that can have events, once a second. For
-each object that has changed, the thread makes an event and stores it for some time. Each listener
-has a position among the stored events, so that a slow listener does not delay the others. A
-listener whose next event is not stored any more gets the whole present state, as a new listener
-does.
+While there are listeners, the thread reads all objects of the source once a second. For each object
+that has changed, the thread makes an event and keeps the event in memory for some time. Each
+listener has a position among the kept events, so that a slow listener does not delay the others. If
+the next event of a listener is no longer kept, the listener gets the whole present state.
 """
 
 import collections
@@ -92,11 +90,14 @@ class Source(Protocol):
     object)."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
-        """Return {key: value} of all present objects, and of objects that have ended since a time.
-        The value of an object is different after the object has changed."""
+        """Return {key: value} of all present objects, and of the objects that have ended since
+        ``since``. If the value of an object differs between two calls, the object has changed."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
-        """Return {key: event} for objects that have changed."""
+        """Return {key: event} of the objects in ``changed``.
+
+        :param changed: {key: value} of the objects whose values have changed
+        """
 
 
 class Feed:
@@ -104,7 +105,7 @@ class Feed:
 
     :param utcnow: function that returns the time
     :param most_listeners: maximum number of listeners at a time
-    :param pause: seconds between two readings
+    :param pause: seconds between two readings of the source
     """
 
     def __init__(self, source: Source, utcnow: Callable[[], datetime.datetime],
@@ -120,8 +121,8 @@ class Feed:
         self._begin()
 
     def _begin(self):
-        """Drop all stored events, and begin a new feed in which the positions of earlier listeners
-        are not valid."""
+        """Drop all stored events, and give the feed a new name. Each id of an event contains the
+        name, so that ids from before this call are not valid any more."""
         self._name = secrets.token_hex(4)
         self._looked_at = self._error = None
         self._is_stale = False
@@ -137,9 +138,9 @@ class Feed:
         :param last_id: id of the last event that the listener received before it connected again;
             None for a new listener
         :param seconds: maximum duration of the stream
-        :param who: name of the user. If the maximum number of listeners is reached, a stream of a
-            user with at least two streams more is ended
-        :raises TooManyListeners: the maximum number of listeners is reached
+        :param who: name of the user; see :meth:`_make_room`
+        :raises TooManyListeners: the maximum number of listeners is reached, and no user has two
+            streams more than ``who``
         :raises DBError: the control database does not answer
         """
         with self.changed:
@@ -158,9 +159,9 @@ class Feed:
             return made
 
     def _make_room(self, who):
-        """Make room for a listener of the user ``who``, if the maximum number of listeners is
-        reached. A stream of the user with the most streams is ended. This user must have at least
-        two streams more than ``who``.
+        """Make room for a stream of the user ``who``. If the maximum number of listeners is
+        reached, end a stream of the user with the most streams. This user must have at least two
+        streams more than ``who``.
 
         :raises TooManyListeners: the maximum number of listeners is reached, and no user has two
             streams more than ``who``
@@ -187,9 +188,9 @@ class Feed:
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
         """Return (number of the next event for a listener, events that the listener gets first).
-        The first events are the whole present state. There are no first events if the listener has
-        connected again and all events that it missed are still stored. The caller holds the lock of
-        ``changed``, as for :meth:`after`."""
+        The list of events is empty if the listener connects again and all events that it missed are
+        still stored. Otherwise the events describe the whole present state. The caller has to hold
+        the lock of ``changed``."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []
@@ -201,8 +202,9 @@ class Feed:
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
-        """Return (number of the next event, the events from ``number`` on). If not all of these
-        events are still stored, return the whole present state instead."""
+        """Return (number of the event after the returned events, the events from ``number`` on). If
+        not all of these events are still stored, the events describe the whole present state
+        instead. The caller has to hold the lock of ``changed``."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)

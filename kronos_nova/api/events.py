@@ -25,8 +25,8 @@ from kronos_nova.services import plans as plan_service
 
 
 class Evaluated(Response):
-    """An evaluation of an aggregate that has ended. ``outcome`` is the result of the evaluation, as
-    one word."""
+    """The end of an evaluation of an aggregate. ``outcome`` is the result of the evaluation, as one
+    word."""
 
     aggregate: str
     evaluated_at: Time
@@ -81,8 +81,9 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a copy of a move that is compared to detect changes of the move. Some fields change
-    all the time while a move waits. They are constant in the copy, so that they cause no events."""
+    """Return a copy of a move for the detection of changes. The fields ``checked_at``, ``owner``
+    and ``not_before`` change often while a move waits. These fields have constant values in the
+    copy, so that their changes cause no events."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

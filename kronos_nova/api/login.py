@@ -49,9 +49,9 @@ attack removes other counters sooner. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
 """Factors by which ``login_tries`` is multiplied to get two further limits of wrong passwords. The
-first limit is for all users together at one address, the second for one user at all addresses
-together. Raised, an attacker can try more passwords; lowered, users behind one proxy lock each
-other out, and an attacker can lock out a user sooner. Not measured."""
+limit with ``AT_ADDRESS`` is for all users together at one address. The limit with ``OF_USER`` is
+for one user at all addresses together. Raised, an attacker can try more passwords; lowered, users
+behind one proxy lock each other out, and an attacker can lock out a user sooner. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Pattern of the blanks at the end of the name of a user or a domain."""
@@ -105,8 +105,8 @@ class WrongPasswords:
                 del self._found[next(iter(self._found))]
 
     def forget(self, user: str, address: str) -> None:
-        """Drop the counter of wrong passwords of a user at an address. The caller has received the
-        right password."""
+        """Drop the counter of wrong passwords of a user at an address. The caller calls this method
+        after a login with the right password."""
         with self._lock:
             self._found.pop((_plain(user), client_address.network_of(address)), None)
 
@@ -123,8 +123,8 @@ class WrongPasswords:
 
 
 def _plain(user):
-    """Return the name of a user without differences that MySQL, as the database of keystone,
-    ignores: case, accents and trailing blanks."""
+    """Return the name of a user, in lower case and without accents and trailing blanks. Such names
+    are compared because MySQL, as the database of keystone, ignores the same differences."""
     letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
                if not unicodedata.combining(each))
     return BLANKS.sub('', ''.join(letters))
@@ -200,8 +200,8 @@ class Login:
         return Token(token=access.auth_token, expires_at=access.expires)
 
     def _keystone(self):
-        """Return the address in nova.conf at which this process reaches keystone, or else
-        keystone's public address in nova.conf. None if nova.conf has neither address."""
+        """Return the address of keystone in nova.conf: ``auth_url``, or ``www_authenticate_uri`` if
+        ``auth_url`` is not set. Return None if neither is set."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 

@@ -85,8 +85,8 @@ def _in_query(operation):
 
 
 def _body(contract):
-    """Return the description of the request body of a contract operation. The description is {} if
-    all fields of the request are in the path."""
+    """Return {'requestBody': description} for an operation of the contract. Return {} if all fields
+    of the request are in the path."""
     fields, required = _fields(contract.request, contract.path_fields)
     if not fields:
         return {}
@@ -97,8 +97,8 @@ def _body(contract):
 
 
 def _fields(given, in_path):
-    """Return ({name: schema}, names of the required fields) for the fields of a struct. Fields that
-    are in the path are left out."""
+    """Return ({name: schema}, names of the required fields) for the fields of the struct ``given``.
+    The fields named in ``in_path`` are left out."""
     [schema], components = msgspec.json.schema_components([given], ref_template=REF)
     struct = components[schema['$ref'].rpartition('/')[2]]
     fields = {name: field for name, field in struct['properties'].items() if name not in in_path}

@@ -27,9 +27,10 @@ class Services:
 
     conf : the ConfigOpts
     utcnow : function that returns the time
-    read_cloud : function that returns the present cloud; only drains and requests for room need it
-    read_flavors : function that returns Nova's flavors; only requests for room need it
-    host_api : function that returns the HostApi; only the occupancy of a host needs it
+    read_cloud : function that returns a Snapshot of the present cloud; used only for drains and for
+        room for new servers
+    read_flavors : function that returns Nova's flavors; used only for room for new servers
+    host_api : function that returns the HostApi; used only for the list of servers on a host
     room_allocations : function that returns the RoomAllocations of placement
     planner_ports : function that returns the PlannerPorts: the metrics source, the clock and the
         dry run for planning
@@ -116,8 +117,8 @@ class Operation:
         time
     refusals : HTTP statuses with which the operation may be refused, in addition to those of every
         operation
-    contract : the operation of the contract that this operation serves; the contract's operation
-        determines ``path``, ``query`` and ``body``
+    contract : the operation of the contract that this operation serves; None if there is none. If
+        it is set, the Call has ``request``, and ``query`` and ``body`` are not used
     """
 
     method: str

@@ -49,7 +49,8 @@ def enforcer(conf) -> policy.Enforcer:
     names a file.
 
     :raises ConfigurationError: the file has no rules, or has rules that would not have the intended
-        effect. The default rules are not used instead, because they may permit more
+        effect. The default rules are not used in place of such a file, because they may permit more
+        than the file was meant to permit
     """
     made = policy.Enforcer(conf, policy_file=conf.kronos_api.policy_file)
     made.register_defaults(list_rules())

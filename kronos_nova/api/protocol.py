@@ -1,5 +1,4 @@
-"""Two parts of HTTP that falcon leaves to applications. These are slashes within names, and
-requests with HEAD."""
+"""Two parts of HTTP that falcon leaves to applications: slashes within names, and HEAD requests."""
 
 import re
 import urllib.parse
@@ -15,9 +14,9 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 class Slashes:
     """A middleware that distinguishes an encoded slash, which is part of a name, from a slash
-    between names. Both are the same in the path that WSGI provides. So this middleware reads the
-    path as the client sent it, from a variable that every WSGI server adds to the environment of a
-    request."""
+    between names. The path that WSGI provides is decoded, so that both look the same. This
+    middleware reads the path as the client sent it, from ``REQUEST_URI`` or ``RAW_URI``, and
+    replaces each encoded slash by :data:`SLASH`."""
 
     def process_request(self, request, _response):
         if SLASH in request.path:
@@ -34,8 +33,8 @@ class Slashes:
 
 
 def with_slashes(text: str) -> str:
-    """Return a text from a path, in which a slash replaces each SLASH. SLASH stands for an encoded
-    slash."""
+    """Return a text from a path with a slash in place of each :data:`SLASH`, which stands for an
+    encoded slash."""
     return text.replace(SLASH, '/')
 
 

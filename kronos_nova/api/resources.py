@@ -36,17 +36,17 @@ are refused again more often. Chosen because a slow operation takes seconds."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
-    """Limits on the operations that run at the same time: one number of slots for quick operations,
-    and one for slow operations. A quick operation waits for a free slot. A slow operation is
-    refused if no slot is free, because it would wait for seconds, and hold its thread."""
+    """The limits on the number of operations that run at the same time: one limit for quick
+    operations, and one for slow operations. If its limit is reached, a quick operation waits. A
+    slow operation is refused instead, because the wait would hold its thread for seconds."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
 
     @contextlib.contextmanager
     def limit(self, operation: Operation):
-        """Hold a slot while the block runs an operation. If no slot is free, wait for one, or
-        refuse the operation with 503 if it is slow."""
+        """Count ``operation`` as running while the block runs. If the limit is reached, wait if the
+        operation is quick, or refuse the operation with 503 if it is slow."""
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
@@ -214,8 +214,8 @@ class Document:
 
 
 class Healthcheck:
-    """The resource that shows load balancers that this process answers. It checks neither the
-    database nor other services."""
+    """The resource of the health check of load balancers. It answers OK while this process runs,
+    and checks neither the database nor other services."""
 
     is_public = True
 

@@ -90,8 +90,9 @@ class ReplayedAggregate(Response):
 
 
 class Replay(Response):
-    """The result of a replay, as ``kronos-replay -f json`` writes it. ``options`` is the origin of
-    the options, ``recorded`` or ``defaults``. ``notes`` has a sentence about this origin."""
+    """The result of a replay, as ``kronos-replay -f json`` writes it. ``options`` is ``recorded``
+    if the replay used the recorded options, and ``defaults`` if it used the default options.
+    ``notes`` has a sentence about these options."""
 
     format: int
     options: str

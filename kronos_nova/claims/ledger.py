@@ -1,7 +1,7 @@
 """The claims of a compute host, in memory and in a claim store.
 
 The claims in memory are correct even if the store cannot be written. If the store fails, the error
-is logged once. The store is not used again until Nova's next audit, and is then updated.
+is logged once. The store is then not used until the next audit of Nova, which updates the store.
 """
 
 import collections
@@ -71,8 +71,8 @@ class Ledger:
         return list(self._rows[node].values())
 
     def refresh(self):
-        """Read the stored claims again at an audit. An operator may have removed claims, and a
-        store that failed may work again."""
+        """Read the stored claims again, at the start of an audit of Nova. Since the last reading,
+        an operator may have removed claims, or a failed store may work again."""
         try:
             self._read()
         except Exception as error:
@@ -85,11 +85,11 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Write changed claims to the store. These are the claims of one instance, or of a whole
-        node if ``uuid`` is None.
+        """Write the changed claims of one instance to the store, or of all instances of a node if
+        ``uuid`` is None.
 
-        If the store has failed, it is used again only when a whole node is saved. A whole node is
-        saved at an audit.
+        If the store has failed, it is used again only when all instances of a node are saved, at an
+        audit of Nova.
 
         :returns: {key: Claim} with ids; the ids of claims that are only in memory are negative
         """
@@ -115,7 +115,7 @@ class Ledger:
         return claim
 
     def is_expired(self, claim, expiry):
-        """Return whether ``expiry`` has passed since a claim was made.
+        """Return whether a claim is older than ``expiry``.
 
         A claim with a time in the future was made before the clock of this host was set back. The
         time of the claim is then set to now, so that the claim is not kept until the clock has

@@ -36,8 +36,8 @@ _NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
 """Maximum number of characters of each text in a claim, by column of the database. Fixed by the
 widths of the columns, which are those of Nova for names, uuids and times."""
 _KEY_PARTS = 3
-"""Number of values by which a message identifies a claim. Fixed by the table of claims, whose
-primary key has three columns."""
+"""Number of values by which a message identifies a claim. Fixed by the table of claims: node,
+instance and ``resize_target`` identify a claim of a host."""
 
 # Bounds for the time at which a claim was made, relative to now. A claim is not older than its
 # instance, and the clock of a host may be far ahead.
@@ -96,7 +96,8 @@ def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
 
 
 def keys_of(keys: object) -> list[tuple[str, str, bool]]:
-    """Return the keys of claims to be removed, in the form of Claim.key.
+    """Return the keys of claims to be removed, as tuples (node, uuid of the instance,
+    ``resize_target``).
 
     :raises OutOfBounds: a key is invalid, or there are too many
     """
@@ -118,8 +119,8 @@ def _text_or_none(row, name, most):
 
 
 def _in_time(claim, now):
-    """Return the claim. If its time is in the future, ``now`` becomes its time, because the clock
-    of the claim's host may be ahead.
+    """Return the claim with a creation time of ``now`` or earlier. A creation time in the future is
+    replaced by ``now``, because the clock of the claim's host may be ahead.
 
     :raises OutOfBounds: the time is too far in the past or the future
     """

@@ -1,10 +1,10 @@
-"""The claims of a compute node, for the usage that the node's resource tracker counts. This module
-is pure: it has no I/O and reads no clock.
+"""The claims of a compute node, by which its resource tracker counts the usage of the node. This
+module is pure: it has no I/O and reads no clock.
 
-There are three kinds of claims of an instance: a claim of the instance itself, a claim of a move
-(in or out), and *untracked* claims. Nova's tracker does not count untracked claims, because they
-were prepared before a move or Nova's audit did not find them. A node has at most two claims of an
-instance at the same time, which differ in ``resize_target``.
+There are three kinds of claims of an instance: a claim of the instance itself, a claim of a move to
+or from the node, and *untracked* claims. Nova's own tracker does not count untracked claims. An
+untracked claim was prepared before a move, or was not found by Nova's audit. A node has at most two
+claims of an instance at the same time, which differ in ``resize_target``.
 """
 
 import collections
@@ -39,8 +39,9 @@ class _Holding:
     move: MoveClaim | None = None
 
     def amounts(self):
-        """Return {``resize_target`` of a claim: its Amount}. If the node has both the instance and
-        its resources from before a resize, the instance's claim has True as ``resize_target``."""
+        """Return {``resize_target`` of a claim: Amount} for an instance. The key True is for the
+        resources after a move. The key False is for the resources before a move, or of an instance
+        without a move."""
         if self.move is None:
             return {False: self.instance} if self.instance else {}
         if self.instance is None:
@@ -75,9 +76,9 @@ class NodeClaims:
         self.is_audited = True
 
     def end_audit(self, untracked):
-        """End Nova's audit, and add the claims that the audit has not counted.
+        """End Nova's audit, and set the untracked claims.
 
-        :param untracked: claims that count in addition to what Nova counts
+        :param untracked: Claims that the audit has not counted
         """
         self.waiting.clear()
         for claim in untracked:
@@ -88,8 +89,8 @@ class NodeClaims:
         self._holdings[uuid].instance = amount
 
     def track_move(self, uuid, move):
-        """Add the claim of a move. PCI devices that both the move and the instance have here are
-        counted once, for the move."""
+        """Set the claim of a move. PCI devices in this claim are removed from the claim of the
+        instance itself, so that each device is counted once."""
         holding = self._holdings[uuid]
         holding.move = move
         if holding.instance:
@@ -105,11 +106,11 @@ class NodeClaims:
             del self._holdings[uuid]
 
     def drop_move(self, uuid, is_old):
-        """Drop one of the two claims of a move that has ended. The other claim becomes the claim of
-        the instance itself.
+        """Drop one of the two claims of an instance whose move has ended. The other claim becomes
+        the claim of the instance itself.
 
-        If the move has only one claim on this node, the claim is dropped, whether ``is_old`` is
-        True or False.
+        If the instance has only one claim on this node, this claim is dropped, for any value of
+        ``is_old``.
 
         :param is_old: whether to drop the claim for the resources before the move
         :returns: the dropped Amount; None if there was no claim
@@ -139,7 +140,8 @@ class NodeClaims:
     def claims(self, uuid, now=None):
         """Return ``{key: Claim}`` of an instance.
 
-        :param now: time that is set as the creation time of claims that Nova's tracker counts
+        :param now: creation time of the claims that Nova's tracker counts; untracked claims keep
+            their own
         """
         claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:
