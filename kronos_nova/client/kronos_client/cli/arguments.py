@@ -9,9 +9,10 @@ import re
 from kronos_client import sanitize
 
 LARGEST = 10 ** 9
-"""Largest number (no unit) that a command accepts as an argument. As seconds, it is 31 years.
-Raised far, a time this far in the future is outside the range of Python's datetime; lowered, long
-times are refused. Fixed by the options in nova.conf, which have the same limit."""
+"""Largest number (no unit) that a command accepts as an argument. For an argument in seconds, this
+is 31 years. Raised by a factor of 1,000, times that many seconds from now are outside the range of
+Python's datetime; lowered, long times are refused. Fixed by the options in nova.conf, which have
+the same limit."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
 """Description of the times that :func:`past` accepts, for the help of arguments."""
@@ -24,7 +25,8 @@ TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
 def at_least(least: int, most: int = LARGEST):
-    """Return the type of an argument that is a whole number within bounds."""
+    """Return the type, for argparse, of an argument that is a whole number from ``least`` to
+    ``most``."""
     def number(text):
         try:
             value = int(text)
@@ -53,9 +55,8 @@ def remark(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """Parse an argument that is a name or a uuid. An empty text is refused, because a script passes
-    one if a variable is not set, and the command would then concern everything, as without the
-    argument."""
+    """Parse an argument that is a name or a uuid. An empty text is refused. A script may pass an
+    empty text because a variable is not set, and the command would then act on all objects."""
     if not text:
         raise argparse.ArgumentTypeError('must not be empty')
     return text
@@ -82,8 +83,8 @@ def duration(text: str) -> int:
 
 
 def pause(text: str) -> float:
-    """Parse an argument that is the seconds between two queries. Less than 0.1 is refused, because
-    it would load a database or an API."""
+    """Parse an argument that is the number of seconds between two queries. A number below 0.1 is
+    refused, because so many queries would load a database or an API."""
     value = seconds(text)
     if value < 0.1:
         raise argparse.ArgumentTypeError('must be 0.1 seconds or more')
@@ -93,7 +94,8 @@ def pause(text: str) -> float:
 def past(text: str) -> datetime.datetime:
     """Parse an argument that is a time in the past (see :data:`PAST`), and return it in UTC.
 
-    A time of day stands for its last occurrence.
+    A time of day without a date is read as its last occurrence: today, or yesterday if it has not
+    passed today.
     """
     now = datetime.datetime.now(datetime.UTC)
     try:

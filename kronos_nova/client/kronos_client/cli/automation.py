@@ -15,10 +15,10 @@ EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
-"""Exit codes (no unit) of the commands that stop and resume moves. A command that stops moves ends
-with 0 if no move is in progress, and with 3 if moves may still be in progress. A command that
-resumes moves ends with 0 if no pause is left, and with 3 if another pause still stops moves. The
-codes are documented in operating.rst. Fixed: scripts depend on the codes."""
+"""Exit codes (no unit) of the commands that stop and resume moves. ``QUIET``: no move is in
+progress after a stop, or no pause is left. ``NOT_QUIET``: moves may still be in progress after a
+stop. ``STILL_PAUSED``: another pause or stop is still in force after ``resume``. The codes are
+documented in operating.rst. Fixed: scripts depend on the codes."""
 
 LOOK_SECONDS = 0.5
 """Seconds between two queries of a command that waits for the end of moves. Raised, the command
@@ -207,8 +207,8 @@ class Stop(_OfAggregates):
         return NOT_QUIET if left else QUIET
 
     def _watch(self, parsed_args):
-        """Print how the moves in progress end. Return the moves that have not ended in time; None
-        where the control database does not answer."""
+        """Print the end of each move in progress, until all have ended or the timeout has passed.
+        Return the moves that have not ended; None if the control database does not answer."""
         deadline, seen, problem = time.monotonic() + parsed_args.timeout, None, None
         while True:
             try:

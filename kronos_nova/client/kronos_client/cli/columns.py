@@ -25,7 +25,7 @@ class Missing(columns.FormattableColumn):
 
 
 class Time(Missing):
-    """A cell with a time in UTC, or None, which is shown as an empty cell."""
+    """A cell with a time in UTC. A table shows None as an empty cell."""
 
     def human_readable(self):
         return '' if self._value is None else local(self._value)
@@ -52,7 +52,7 @@ class Optional(Missing):
 
 
 class Figure(Optional):
-    """A cell with a fraction, shown with four digits, or None."""
+    """A cell with a number or None. The number is rounded to four decimal places."""
 
     def __init__(self, value):
         super().__init__(None if value is None else round(value, 4))

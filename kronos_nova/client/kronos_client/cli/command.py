@@ -69,9 +69,9 @@ class Command(command.Command):
 class Lister(Command, lister.Lister):
     """The base of commands that print a table.
 
-    ``short`` has the names of the columns of a table for people, where neither ``--column`` nor
-    ``--long`` is given; if it is empty, the table has all columns. Other formats have all columns.
-    ``exit_code`` is the exit code of the command.
+    ``short`` has the names of the columns that a table for people shows by default; empty for all
+    columns. ``--long`` shows all columns, and ``--column`` selects columns. Output in other formats
+    has all columns by default. ``exit_code`` is the exit code of the command.
     """
 
     short: tuple[str, ...] = ()

@@ -31,10 +31,10 @@ LOOK_SECONDS = 2.0
 shows later that a host is empty; lowered, Nova has more requests. Not measured."""
 
 PATIENCE_SECONDS = 30
-"""Seconds for which a host has to be blocked or down before a command no longer waits until the
-host is empty. Raised, a drain that stays blocked is reported later; lowered, the command ends
-because a server cannot move for a moment, for example during a reboot. Chosen as three intervals of
-the process that plans drains."""
+"""Seconds after which a command that waits for an empty host stops waiting, if the host is blocked
+or down for all of this time. Raised, a drain that stays blocked is reported later; lowered, the
+command ends because a server cannot move for a moment, for example during a reboot. Chosen as three
+intervals of the process that plans drains."""
 
 RELEASE_SECONDS = 60
 """Maximum seconds for which the command ``host release`` waits until the host is enabled again. A
@@ -80,8 +80,8 @@ class _OfHosts(command.Command):
         return self.call(contract.OCCUPIED, OneHost(host=host))
 
     def wait(self, hosts, out):
-        """Print the progress of hosts that are being emptied, until each is empty, or blocked or
-        down for good.
+        """Print the progress of hosts that are being emptied. Return when each host is empty, is no
+        longer being drained, or was blocked or down for :data:`PATIENCE_SECONDS`.
 
         :param out: text stream to print to
         :returns: list of the last Occupancy of each host

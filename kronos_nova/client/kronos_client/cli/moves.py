@@ -93,7 +93,8 @@ given."""
 
 
 def _is_conditional(parsed_args: argparse.Namespace) -> bool:
-    """Return whether moves that have ended are listed too."""
+    """Return whether the arguments have ``--all`` or a condition. If so, moves that have ended are
+    listed too."""
     return parsed_args.all or any(getattr(parsed_args, name) for name in CONDITIONS)
 
 

@@ -21,8 +21,8 @@ NOT_KEPT = contract.PlanReport(policies=[], moves=[], not_moved=[], refusals=[],
 
 
 class Projects(columns.Lines):
-    """A cell with the projects that have servers in a plan. A table for people leaves it empty
-    where there is only one."""
+    """A cell with the projects that have servers in a plan. In a table for people, the cell is
+    empty if there is only one project."""
 
     def human_readable(self):
         return super().human_readable() if len(self._value) > 1 else ''
@@ -61,8 +61,8 @@ class _OfPlan(command.Command):
 
 
 class Show(_OfPlan, command.ShowOne):
-    """Show a plan: the imbalance before and after it, its moves, and how many servers are not moved
-    for which reason.
+    """Show a plan: the imbalance before and after the plan, its moves, and the number of servers
+    that are not moved for each reason.
 
     With --verbose, each move is shown with its reason, its expected duration, the projects that
     benefit, and the best alternative. "plan move list" lists the same moves with a choice of
@@ -173,9 +173,9 @@ class Reject(_OfPlan):
 
 
 def _projects(moves):
-    """Return a dict for each project that has servers in a plan: ``moved`` counts the servers of
-    the project that move, ``relieved`` the moves of other projects' servers off hosts with servers
-    of the project."""
+    """Return a list of dicts with the effects of a plan on each project. ``moved`` is the number of
+    the project's servers that move. ``relieved`` is the number of moves of other projects' servers
+    from a host with servers of the project. The projects with the most moved servers come first."""
     moved = collections.Counter(move.project_id for move in moves if move.project_id)
     relieved = collections.Counter(itertools.chain.from_iterable(
         {*move.benefits} - {move.project_id} for move in moves))
@@ -214,8 +214,8 @@ def _move_text(move):
 
 
 def _expected(move):
-    """Return a line with the predicted duration and downtime of a move; an empty text where nothing
-    was predicted."""
+    """Return a line with the predicted duration and downtime of a move; an empty text if there is
+    no prediction."""
     if move.expected_seconds is None:
         return ''
     begins = ('' if move.begins_after is None
@@ -226,8 +226,8 @@ def _expected(move):
 
 
 def _whose(move):
-    """Return a line with the projects that benefit from a move; an empty text where the move
-    relieves no host."""
+    """Return a line with the projects that benefit from a move; an empty text if the move relieves
+    no host."""
     if not move.benefits and not move.caused_by:
         return ''
     largest = (f'server {move.caused_by} has the largest load there' if move.caused_by

@@ -47,8 +47,9 @@ class _AboutRoom(command.Lister):
         return parser
 
     def say_outcome(self, outcome):
-        """Print the servers that do not restart and the new servers without room after the
-        hypothetical changes."""
+        """Print the servers of lost hosts that do not restart, and the new servers for which there
+        is no room, after the hypothetical changes. If there are any, set the exit code to
+        :data:`LOST`."""
         for uuid, why in outcome.left.items():
             self.say(f'Does not restart: {columns.server(uuid, outcome.names.get(uuid))}: {why}')
         for flavor, count in outcome.not_booted.items():
@@ -61,9 +62,10 @@ class Capacity(_AboutRoom):
     """Show how many more servers of each flavor fit into the cloud. Each flavor is counted as if
     all new servers had that flavor.
 
-    The column Now has the number of servers that fit, Hosts the number of hosts that take at least
-    one. Short is the resource that runs out first. Unusable is the free capacity that no such
-    server can use, because its host has too little left for one more.
+    The column Now has the number of servers that fit. The column Hosts has the number of hosts with
+    room for at least one server. Short is the resource that runs out first. Unusable is the free
+    capacity that no server of the flavor can use, because the host has too little of it for a whole
+    server.
 
     With --loss, the column "After loss" has the number that still fits after any one host has
     failed and its servers have restarted on the other hosts. The column is empty where the servers
@@ -72,8 +74,9 @@ class Capacity(_AboutRoom):
     With --moves, the column "After moves" has the number that fits after moving servers that exist.
     "room fragments" shows these moves.
 
-    With --aggregate, the column "Full in" predicts the number of days after which no more server
-    fits, from the counts of past evaluations. It is shown for flavors of [kronos] slot_flavors.
+    With --aggregate, the column "Full in" has the predicted number of days until no further server
+    fits. The prediction is made from the counts of past evaluations, for the flavors in [kronos]
+    slot_flavors.
 
     Exit codes: 0 the result is shown; 1 the request was refused; 4 after the changes that options
     such as --lose and --boot assume, a server does not restart or a new server finds no room.
@@ -123,8 +126,8 @@ class Capacity(_AboutRoom):
 
 
 def _full_in(slots):
-    """Return the number of days until no further server fits, such as "40 ± 9 days"; None where
-    there is no trend."""
+    """Return a text with the number of days until no further server fits, such as "40 ± 9 days".
+    Return None if the number is not known."""
     if slots.full_in_days is None:
         return None
     return f'{slots.full_in_days:.0f} ± {slots.full_in_days_error:.0f} days'
@@ -133,13 +136,13 @@ def _full_in(slots):
 class Failover(_AboutRoom):
     """Show for each host whether all of its servers can restart on other hosts if it fails.
 
-    Each host is judged as if it failed alone. The column "In Nova's order" says whether all servers
-    restart also if Nova's scheduler chooses a host for one server after the other, as it does for
-    Masakari and for "openstack server evacuate" without a destination. Where the column says "no",
-    the servers restart only with destinations that are chosen for them.
+    Each failure is assumed alone, while all other hosts work. Masakari, and "openstack server
+    evacuate" without a destination, let Nova's scheduler choose a host for one server after the
+    other. The column "In Nova's order" says whether all servers restart in this way. If the column
+    says "no", all servers restart only if an operator chooses the destinations.
 
     Exit codes: 0 all servers can restart; 1 the request was refused; 4 the servers of a host cannot
-    all restart, or whether they can was not found out.
+    all restart, or it is unknown whether they can.
     """
 
     def get_parser(self, prog_name):
@@ -177,7 +180,7 @@ class Failover(_AboutRoom):
 
 
 def moves_table(moves):
-    """Return the columns and rows of moves that make room."""
+    """Return (names of the columns, rows) of a table of moves that make room."""
     return ('Server', 'Source', 'Destination', 'GiB'), [
         (columns.server(each.instance_uuid, each.instance_name), each.source,
          each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
@@ -193,7 +196,7 @@ def sentences(room, count):
     """Yield sentences about the moves that make room.
 
     :param room: Room of the response
-    :param count: number of new servers that were asked for
+    :param count: number of new servers in the request
     """
     places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
     yield (f'There is room for {sum(room.hosts.values())} of {columns.count(count, "server")} '

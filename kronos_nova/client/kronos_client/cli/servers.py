@@ -8,10 +8,10 @@ from kronos_client.contract import servers as contract
 
 class Explain(command.ShowOne):
     """Explain why a server was moved or is not moved: its moves with their reasons, the reason why
-    it stays on its host, and what prevents it from being moved, and until when.
+    it stays on its host, and each restriction that prevents a move, with its end.
 
-    Moves are shown with the newest first. With --at, the newest is the last move that had begun by
-    that time.
+    Moves are shown with the newest first. With --at, only moves that had begun by that time are
+    shown.
     """
 
     def get_parser(self, prog_name):
@@ -47,8 +47,9 @@ class Explain(command.ShowOne):
 
 
 def _missing(found, at):
-    """Yield sentences in place of columns that a table leaves out: where no move of the server is
-    known, and where nothing else is known of it."""
+    """Yield sentences that replace the columns that a table leaves out because they are empty.
+    There is a sentence if the server has no recorded move, and one if there is no reason why it
+    stays."""
     if not found.moves:
         yield ('No move of the server had begun by that time.' if at
                else 'No move of the server is recorded.')

@@ -117,8 +117,8 @@ def _maintenance(found):
 
 
 def _verdict(found):
-    """Return a text that counts the conditions by severity, such as "1 warning, 2 notices, see
-    below"."""
+    """Return a text with the number of conditions of each severity, such as "1 warning, 2 notices,
+    see below"."""
     counts = collections.Counter(each.severity for each in found.problems)
     nouns = {contract.CRITICAL: 'critical condition'}
     return ', '.join([*(columns.count(counts[each], nouns.get(each, each))
@@ -127,8 +127,8 @@ def _verdict(found):
 
 
 def _age(problem, now):
-    """Return a text about the time that a condition has lasted; an empty text where that is not
-    known."""
+    """Return a text such as " (for 3 min 20 s)", the time for which a condition has lasted. Return
+    an empty text if the time is not known."""
     if problem.since is None:
         return ''
     return f' (for {columns.duration((now - problem.since).total_seconds())})'
@@ -163,8 +163,9 @@ def _aggregate(aggregate, now):
 
 
 def _losses(losses):
-    """Return a text about the hosts or domains that may be lost with all servers restarting, such
-    as "hosts that may be lost: 7 of 8, 6 in Nova's own order; 1 not judged"."""
+    """Return a text with the number of hosts or failure domains whose servers can all restart after
+    the loss of the host or domain, such as "hosts that may be lost: 7 of 8, 6 in Nova's own order;
+    1 not judged"."""
     many = 'hosts' if losses.level is None else f'{losses.level} domains'
     total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
     in_order = (f', {losses.in_order} in Nova\'s own order'

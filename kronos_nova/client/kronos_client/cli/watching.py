@@ -22,11 +22,11 @@ WIDE = argparse.Namespace(max_width=0, fit_width=False, print_empty=True)
 
 def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
           problems: TextIO | None = None) -> None:
-    """Call ``look`` and show its text again and again, until it returns the last text or Ctrl-C is
-    pressed. On a terminal each text replaces the one before; elsewhere it follows it. While a
-    service does not answer, ``look`` is called again.
+    """Call ``look`` and print its text at intervals, until ``look`` returns false or Ctrl-C is
+    pressed. On a terminal, each text replaces the previous text. In other output, the texts follow
+    each other. If ``look`` raises Unreachable, print the error and continue.
 
-    :param look: returns (text, whether it has to be called again)
+    :param look: function that returns (text, whether to call ``look`` again)
     :param interval: seconds between two calls of ``look``
     :param problems: text stream for the error of a service that does not answer; None to show the
         error in place of the text
@@ -50,9 +50,9 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
 
 def table(shown: Sequence[str], names: Sequence[str], rows: Iterable[tuple],
           options: argparse.Namespace = WIDE) -> str:
-    """Return a table for people with some of the columns of the rows.
+    """Return a table for people, as text, with some of the columns of the rows.
 
-    :param shown: names of the columns
+    :param shown: names of the columns of the table
     :param names: names of all cells of a row, in order
     :param options: parsed arguments of cliff about tables, such as the width
     """

@@ -24,8 +24,8 @@ class Level(Response):
     """The automation level that is in force for an aggregate. ``set_by`` is null if the level is
     from nova.conf. ``paused`` is a text about all pauses and stops that apply to the aggregate;
     null for none. ``repairs`` is the level of repairs of violated rules. ``repairs_set_by`` is null
-    if no command has set this level; it is then from nova.conf or equals the level of the
-    aggregate."""
+    if no command has set this level. The level of repairs is then from nova.conf, or equals the
+    level of the aggregate."""
 
     aggregate: str
     level: str
@@ -65,8 +65,8 @@ class Resumed(Automation):
 
 
 class SwitchEvent(Response):
-    """A change of a level, a pause or a stop. ``value`` is empty if the level, pause or stop was
-    ended."""
+    """A change of a level, a pause or a stop. ``value`` is the new level, ``pause`` or ``stop``;
+    empty if the level, pause or stop was ended."""
 
     kind: str
     aggregate: str

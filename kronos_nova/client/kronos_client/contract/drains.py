@@ -19,7 +19,7 @@ from kronos_client.contract.operation import Operation
 
 class Drain(Response):
     """The drain of a host, and its progress. ``blocked`` maps the uuid of each server that cannot
-    leave to the reason. ``waits_for`` is a text about other causes for which the drain waits.
+    leave to the reason. ``waits_for`` is a text about other reasons why the drain waits.
     ``stopped`` maps the uuid of each server that the drain has stopped to ``stopping``, ``stopped``
     or ``starting``."""
 
@@ -53,10 +53,11 @@ class CheckedHost(Response):
     """The result of a check whether a host can be emptied. ``leaving`` is the number of servers
     that can leave the host, and ``cold`` the number of these servers that leave by a cold
     migration. ``destinations`` maps each host to the number of servers that would move there.
-    ``blocked`` maps the uuid of each server that cannot leave to the reason. ``interrupted`` maps
-    the uuid of each running server that would be migrated cold to Nova's reason against a live
-    migration. ``stopped`` maps the uuid of each server that would be stopped until the host is
-    released to the same kind of reason. ``names`` maps all these uuids to names."""
+    ``blocked`` is {uuid of a server that cannot leave: reason}. ``interrupted`` is {uuid of a
+    running server that would be migrated cold: Nova's reason against a live migration}. ``stopped``
+    is {uuid of a server that would be stopped until the host is released: Nova's reason against a
+    live migration}. ``names`` is {uuid of a server in ``blocked``, ``interrupted`` or ``stopped``:
+    its name}."""
 
     host: str
     servers: int

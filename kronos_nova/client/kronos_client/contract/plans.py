@@ -18,10 +18,12 @@ Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
 class Plan(Response):
-    """A plan of moves in an aggregate. ``combined_now`` is the combined imbalance that the plan
-    would leave, by the load of the last evaluation. It is null for a plan that does not wait for
-    approval, and if unknown. ``waits_for`` is the reason why an approved plan is not started yet.
-    ``reason`` is the reason why the plan ended, or a text about moves that were left out."""
+    """A plan of moves in an aggregate. The combined imbalance is the sum over all policies of the
+    imbalance, multiplied by the weight of the policy. ``combined_before`` is the combined imbalance
+    before the plan, and ``combined_after`` after the plan. ``combined_now`` is the combined
+    imbalance after the plan for the load of the last evaluation; null if it is unknown, or if the
+    plan does not wait for approval. ``waits_for`` is the reason why an approved plan is not started
+    yet. ``reason`` is the reason why the plan ended, or a text about moves that were left out."""
 
     uuid: str
     aggregate: str
@@ -82,10 +84,11 @@ class PlannedMove(Response):
     ``combined_after`` is the combined imbalance after the move; null if the move was not planned
     for load. ``begins_after`` is the predicted time from the start of the plan to the start of the
     move. ``expected_seconds`` is the predicted duration of the move, and ``expected_downtime`` the
-    predicted time for which the guest is stopped. These three are in seconds, and null if there is
-    no prediction. ``project_id`` is the project of the server. ``benefits`` are the projects with
-    servers that stay on the source. ``caused_by`` is the uuid of the server on the source with the
-    largest load; empty if this is the server that moves.
+    predicted time for which the guest is stopped. These three times are in seconds, and null if
+    there is no prediction. ``project_id`` is the project of the server. ``benefits`` are the
+    projects with servers that stay on the source. ``caused_by`` is the uuid of the server with the
+    largest load on the source; empty if this server itself moves, or if the move does not relieve
+    the source.
     """
 
     order: int
@@ -126,7 +129,7 @@ class Refusal(Response):
 
 
 class PlanReport(Response):
-    """The figures and moves of a plan. They are kept for a shorter time than the record of the
+    """The figures and moves of a plan. The report is kept for a shorter time than the record of the
     plan."""
 
     policies: list[PlannedPolicy]
@@ -161,9 +164,9 @@ class OnePlan(Request):
 
 class ApprovePlan(OnePlan):
     """A request to approve a plan, with all of its moves or with a part of them. ``skip`` are the
-    ``order`` numbers of moves to leave out; moves that depend on a skipped move, or are in its
-    group, are left out as well. ``only`` are the ``order`` numbers of moves to make; the moves on
-    which these depend, and the other moves of their groups, are made as well."""
+    ``order`` numbers of moves to leave out. Moves that depend on a skipped move, and moves of the
+    same group, are left out as well. ``only`` are the ``order`` numbers of moves to make. Moves on
+    which a chosen move depends, and moves of the same group, are made as well."""
 
     skip: Orders = []
     only: Orders = []

@@ -189,7 +189,7 @@ class Hold(Response):
     state : one of :data:`HOLD_STATES`
     project_id : project whose servers may use the room; null for any project
     moves, memory_mb : number of moves, and MiB of memory to copy, that were shown before the
-        approval; the moves that make the room may not exceed these numbers
+        approval; these are the maxima for the moves that are made
     hosts : {name of a host: number of new servers for which there is room}
     used : {uuid of a server that uses the room: its host}
     keeper : mechanism that keeps other servers out of the room, one of :data:`KEEPERS`; null while
@@ -247,8 +247,8 @@ class RoomMade(Response):
 
 
 class ListRooms(Request):
-    """A request to list rooms. A room is room that is made or kept for new servers. With ``all``,
-    rooms that have ended are listed as well."""
+    """A request to list rooms. A room is the capacity that is made or kept for the new servers of
+    one request. With ``all``, rooms that have ended are listed as well."""
 
     all: bool = False
 
@@ -264,9 +264,9 @@ class MakeRoom(Request, kw_only=True):
     Once the room is free, it is kept for these servers for ``hold_seconds``. If servers have to
     move, an operator first has to approve the moves; with ``approve``, they begin at once.
 
-    The request is refused if the moves would take away room for restarts: the servers of some host
-    can all restart elsewhere now if the host fails, and could not do so after the moves. With
-    ``force``, the request is not refused for this reason.
+    The moves may take away room that the servers of a failed host need for their restart. The
+    request is refused if, for some host, all servers can restart elsewhere before the moves but not
+    after them. With ``force``, the request is not refused for this reason.
     """
 
     flavor: Name
@@ -284,8 +284,8 @@ class Fragments(Response):
     which the moves can run.
 
     before, after : number of new servers that fit without the moves, and after them
-    rate_before, rate_after : share (0 to 1) of the free CPUs that no such server can use; only
-        hosts that may take such servers are counted
+    rate_before, rate_after : share (0 to 1) of the free CPUs that no server of the flavor can use,
+        before and after the moves; only hosts that may take servers of the flavor are counted
     """
 
     moves: list[RoomMove]

@@ -14,8 +14,8 @@ from kronos_client.contract.plans import PlannedMove
 
 
 class ExplainedMove(Move):
-    """A move, with the combined imbalance before and after its plan, and with the best alternative.
-    These three fields are null if the report of the plan is no longer kept."""
+    """A move, with the combined imbalance before and after its plan, and with the best alternative
+    to the move. The three fields for this are null if the report of the plan is no longer kept."""
 
     plan_imbalance_before: float | None
     plan_imbalance_after: float | None
@@ -28,10 +28,10 @@ class Explanation(Response):
     ``stays_because`` is the reason why the last evaluation did not move the server. If the
     evaluation moved nothing, for example because the aggregate is balanced, the reason may be the
     outcome of the evaluation. ``planned`` is the move of the server in a plan that waits or runs.
-    ``moves`` are its latest moves, the newest first; if the request has ``at``, only moves that had
-    begun by then. ``movable`` is the way in which Nova can migrate the server, regardless of its
-    status: ``live``, ``cold`` or ``no``. ``immovable_because`` is Nova's reason against a live
-    migration; empty if there is none.
+    ``moves`` are the latest moves of the server, the newest first; if the request has ``at``, only
+    moves that had begun by that time are included. ``movable`` is the way in which Nova can migrate
+    the server, regardless of its status: ``live``, ``cold`` or ``no``. ``immovable_because`` is
+    Nova's reason against a live migration; empty if there is none.
     """
 
     instance_uuid: str

@@ -54,21 +54,23 @@ class OpenPlan(Response):
 
 
 class Losses(Response):
-    """The consequences of a loss of each host of an aggregate, or of each failure domain of these
-    hosts, as counts of losses. Each host or domain is examined as if only it were lost.
+    """The consequences of losses in an aggregate: of each of its hosts, or of each failure domain
+    at one level. Each loss is examined alone.
 
-    ``fits`` counts the losses after which all servers can restart elsewhere, and ``does_not_fit``
-    the losses after which some servers cannot. ``not_found`` counts the losses for which neither
-    was proven, and ``not_judged`` the losses that were not examined.
+    ``fits`` is the number of losses after which all servers can restart elsewhere. ``does_not_fit``
+    is the number of losses after which some servers cannot restart. ``not_found`` is the number of
+    losses for which neither was proven. ``not_judged`` is the number of losses that were not
+    examined.
 
     ``fits`` only means that there is a host for each server if the hosts are chosen well. Nova's
     scheduler chooses a host for one server after the other, and may use up the room that another
-    server needs. ``in_order`` counts the losses in ``fits`` after which all servers restart in this
-    way as well, and ``not_in_order`` the losses after which some servers do not.
+    server needs. ``in_order`` is the number of losses in ``fits`` after which all servers restart
+    also in this way. ``not_in_order`` is the number of losses in ``fits`` after which some servers
+    do not.
 
-    ``level`` is the level of the failure domains; null for hosts. ``worst`` names the loss after
-    which the largest number of servers cannot restart, and ``why`` explains it; both are empty if
-    all servers restart after every loss.
+    ``level`` is the level of the failure domains; null for hosts. ``worst`` is the host or domain
+    after whose loss the largest number of servers cannot restart, and ``why`` is the reason; both
+    are empty if all servers restart after every loss.
     """
 
     level: str | None
