@@ -45,10 +45,10 @@
     │   ├── DrainPending            the host is being drained or released
     │   ├── DrainRefused            the drain would empty no host, or leave an aggregate no host
     │   ├── HostDown                nothing can be migrated off the host
-    │   ├── IllegalTransition       a move was asked to skip a state
-    │   ├── IllegalPlanTransition   a plan was asked to skip a state
-    │   ├── IllegalDrainTransition  a drain was asked to skip a state
-    │   ├── IllegalHoldTransition   a request for room was asked to skip a state
+    │   ├── IllegalTransition       the state of the move does not permit the new state
+    │   ├── IllegalPlanTransition   the state of the plan does not permit the new state
+    │   ├── IllegalDrainTransition  the state of the drain does not permit the new state
+    │   ├── IllegalHoldTransition   the state of the request for room does not permit the new state
     │   ├── MaintenanceNotFound     no maintenance is in progress
     │   ├── MaintenancePending      another maintenance has not ended
     │   ├── MaintenanceRunning      another process runs the maintenance
@@ -407,7 +407,7 @@ class MoveError(KronosException):
 
     @property
     def error_type(self):
-        """Return the name of the error that results of moves show."""
+        """Return the name of the error, which is shown with the result of a move."""
         return type(self).__name__
 
 

@@ -66,8 +66,9 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 
 def _before(error: UnicodeDecodeError) -> str:
-    """Return the text before the first bytes that are not UTF-8, on the same line and at most 40
-    characters. This text helps to find the bytes, because the name of the file is not known."""
+    """Return the last 40 characters, at most, before the first byte that is not UTF-8. The
+    characters are from the same line. They help to find the byte, because the name of the file is
+    not known."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

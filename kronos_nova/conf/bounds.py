@@ -1,5 +1,5 @@
-"""Default bounds of numeric options. With the bounds, a value is finite, and so small that no time
-and no size computed from the value overflows."""
+"""Default bounds of numeric options. A value within these bounds is finite, and no time or size
+that is computed from the value overflows."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ LARGEST = 10**9
 """Largest value (no unit) of a numeric option that has no maximum of its own. For an option in
 seconds, this is 31 years. Raised by a factor of 1,000, times computed from the value are outside
 the range of Python's datetime, which ends with the year 9999; lowered, large values are refused.
-Chosen well within this range. Not measured."""
+Chosen well within this range."""
 
 MOST_DAYS = 36_500
 """Maximum number of days (about 100 years) in an option in days that has no maximum of its own.

@@ -62,17 +62,17 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def lacks_driver(conf: cfg.ConfigOpts) -> bool:
-    """Return true if nova.conf does not name ``kronos`` as a notification driver, so that Nova does
-    not load Kronos; false if nova.conf names it."""
+    """Return true if nova.conf does not name ``kronos`` as a notification driver; false if
+    nova.conf names it. Without this driver, Nova does not load Kronos."""
     values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
     return DRIVER not in {each.strip() for value in values for each in value.split(',')}
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
-    """Return the option names of the authentication plugin that ``auth_type`` of a group names.
-    keystoneauth registers these options only when it loads the plugin. Return an empty set if the
-    group names no plugin, and None if the plugin does not exist. A plugin that does not exist is
-    reported when it is loaded."""
+    """Return the names of the options of the authentication plugin that a group of options names in
+    ``auth_type``. keystoneauth registers these options only when it loads the plugin. Return an
+    empty set if the group names no plugin. Return None if there is no such plugin, which is
+    reported when the plugin is loaded."""
     is_login = group in (kronos_conf.nova.GROUP.name,
                          conf[kronos_conf.prometheus.GROUP.name].auth_section)
     if is_login:

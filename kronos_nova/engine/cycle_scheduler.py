@@ -79,13 +79,14 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Aggregates that may have to be evaluated, in several lists.
+    """The aggregates from which the next cycle is chosen, in several lists of names.
 
     wanted : all aggregates for which Kronos plans
-    healthy_first : aggregates that are due; those whose last evaluation failed are at the end
+    healthy_first : aggregates that are due or in ``urgent``; aggregates in ``failed`` are at the
+        end
     failed : aggregates whose last evaluation failed
     urgent : aggregates with an approved plan or a drain, which do not wait for the interval
-    ordered : aggregates with a drain
+    ordered : aggregates with a drain, which are also in ``urgent``
     """
 
     wanted: Sequence[str]
@@ -169,12 +170,12 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Return whether this worker has waited so long for the lock :data:`TAKING` that it may
-        continue without the lock. Another worker holds the lock while it chooses aggregates.
+        """Return whether this worker has waited :data:`TAKING_PATIENCE` seconds for the lock
+        :data:`TAKING`. The worker may then continue without the lock.
 
-        If another worker holds the lock for so long, this other worker is stopped or hangs. The
-        aggregates that the other worker has locked stay locked. All other aggregates can be
-        planned.
+        Another worker holds this lock while it chooses aggregates. A worker that holds the lock for
+        so long is stopped or hangs. The aggregates that this other worker has locked stay locked,
+        and all other aggregates can be planned.
         """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
@@ -263,8 +264,8 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """Order a child to plan for the aggregates ``ours``, and return the Popen of the child. The
-        child of the last cycle gets the order, if its configuration is up to date and it accepts
+        """Send a child the order to plan for the aggregates ``ours``, and return the Popen of the
+        child. The child of the last cycle is used if its configuration is up to date and it accepts
         the order. Otherwise a new child is started."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
@@ -291,8 +292,8 @@ class CycleScheduler:
     @property
     def _head_start(self):
         """Return the seconds for which a due aggregate is reserved for the worker that evaluated
-        the aggregate last. The result is 0 if children do not stay idle until the next cycle,
-        because then no worker still has the data."""
+        the aggregate last. The result is 0 if idle children end before the next cycle is due,
+        because then no child still has the data of the aggregate."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
@@ -340,9 +341,9 @@ class CycleScheduler:
                       'process can no longer change anything.', self.child.pid)
 
     def _fail(self):
-        """Postpone the next evaluation of the aggregates whose evaluation the child did not finish,
-        and release their locks. The more evaluations in a row have failed, the longer is the
-        pause."""
+        """Postpone the next evaluation of the aggregates that the child did not finish, and release
+        the locks on these aggregates. The time until the next evaluation grows with the number of
+        failed evaluations in a row."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)
@@ -361,8 +362,8 @@ class CycleScheduler:
 
 
 class _Units:
-    """The groups of aggregates that share hosts. The hosts of all aggregates are read when a group
-    is asked for the first time."""
+    """The groups of aggregates that share hosts. The first call of :meth:`unit_of` reads the hosts
+    of all aggregates."""
 
     def __init__(self, names, aggregate_hosts):
         self._names, self._aggregate_hosts = names, aggregate_hosts

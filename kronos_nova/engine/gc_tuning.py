@@ -17,10 +17,9 @@ def collect_rarely():
 
 def exempt_loaded_objects():
     """Exempt all objects that exist now from garbage collection. A process calls this function
-    after it has loaded everything, and again before it ends.
+    after it has loaded all modules and data, and again before it ends.
 
-    In a process that has loaded Nova or Kronos' API, each collection would stop the process for
-    more than a tenth of a second. That is also true of the last collection, at the end of the
-    process.
+    In a process that has loaded Nova or Kronos' API, each collection of these objects would stop
+    the process for more than a tenth of a second. Python also collects at the end of a process.
     """
     gc.freeze()

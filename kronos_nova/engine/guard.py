@@ -1,5 +1,5 @@
-"""A guard for work that a service repeats, for example every second. A problem is logged once, not
-at each repetition."""
+"""Handling of errors in work that a service repeats, for example every second. A problem is logged
+once, not at each repetition."""
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -12,9 +12,9 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """A caller of the parts of a service. If one part raises an error, the other parts are called
-    nevertheless. The guard handles errors that an operator has to fix, and a database that does not
-    answer."""
+    """A handler of the errors of a service's parts. An error in one part does not prevent the calls
+    of the other parts. Errors that an operator has to fix, and errors of the database, are logged.
+    Other errors are raised."""
 
     def __init__(self):
         self._said = {}
@@ -22,7 +22,7 @@ class Guard:
 
     def run(self, part, work):
         """Call ``work``, which is one part of the service. A problem of the part is logged when it
-        appears, and again when it is gone, but not in between.
+        begins and when it ends, but not at each call.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.

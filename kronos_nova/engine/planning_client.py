@@ -1,4 +1,5 @@
-"""The client of a planning process, which is started as a child and gets one order after the other.
+"""The client of a planning process. The client starts the process as a child, and sends it one
+order after the other.
 
 One process plans several cycles, because loading Nova takes seconds of CPU time, and because data
 from placement can be reused. Each order is a line of JSON on the standard input of the process.
@@ -99,8 +100,9 @@ class PlanningClient:
         return self.popen.poll() is None
 
     def answer(self):
-        """Return the status with which the child has answered the last order. The result is None
-        while the child works on the order, and also if the child ended without an answer."""
+        """Return the status (:data:`planning_worker.PLANNED` or ``NOT_PLANNED``) with which the
+        child has answered the last order. Return None if the child still works on the order, or
+        ended without an answer."""
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._answers, 64)
             if said.endswith(b'\n'):
@@ -110,8 +112,8 @@ class PlanningClient:
         return None
 
     def waited(self):
-        """Return the seconds for which the child was ready to run, but waited for a processor,
-        since the last order. The result is 0 if the kernel does not count these seconds."""
+        """Return the seconds since the last order in which the child was ready to run, but had no
+        processor. The result is 0 if the kernel does not count these seconds."""
         return self._waited_ever() - self._waited_before
 
     def _waited_ever(self):
@@ -135,8 +137,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Log an OSError that the block raises, and continue. The block sets the priority of a child.
-    Containers may forbid this, and the child can plan without a lower priority."""
+    """Log and suppress an OSError of the block, which sets the priority of a child. A container may
+    forbid the change of a priority. The child can also plan with its present priority."""
     try:
         yield
     except OSError as error:

@@ -2,9 +2,9 @@
 
 Each line of the standard input is an order: names of aggregates, as JSON. The answer to an order
 has two words. The first word is 0 if the cycle was completed, with or without a plan. The first
-word is 3 if a general problem prevented the cycle; the problem is in the log. The second word says
-whether the process accepts another order. If the process ends without an answer, the cycle was not
-completed.
+word is 3 if a general problem prevented the cycle; the problem is in the log. The second word is
+``stays`` if the process accepts another order, and ``leaves`` if it ends. If the process ends
+without an answer, the cycle was not completed.
 """
 
 import argparse
@@ -76,10 +76,9 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Return the parsed command line of a planning process, which
-    :class:`kronos_nova.engine.planning_client.PlanningClient` has made. In the result, ``answers``
-    is the file descriptor for answers. ``arguments`` are the arguments with which the configuration
-    is found."""
+    """Parse the command line that :class:`kronos_nova.engine.planning_client.PlanningClient` makes
+    for a planning process. In the result, ``answers`` is the file descriptor to which answers are
+    written. ``arguments`` are the arguments that name the configuration files."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
@@ -110,7 +109,7 @@ def serve(conf, make_sources, answers, may_write):
     :param make_sources: function that makes the Sources. It is called once, and the Sources are
         used for all orders
     :param answers: file descriptor to which answers are written
-    :param may_write: callable that returns whether cycles may still write
+    :param may_write: callable that returns whether cycles may still write to the control database
     :returns: the exit status
     """
     @functools.cache

@@ -65,7 +65,11 @@ def requested(raw: Any) -> Requested:
 
 
 def is_counted(spec: Any) -> bool:
-    """Return True if each specification of an alias names a type of device, else False."""
+    """Return True if each specification of an alias has the keys in :data:`IDS`, else False.
+    Without these keys, only placement can decide which devices match.
+
+    :param spec: list of the specifications of the alias
+    """
     return bool(spec) and all(key in each for each in spec for key in IDS)
 
 

@@ -1,7 +1,8 @@
-"""A cache of the movability and requirements of servers.
+"""A cache of the movability of servers (the way in which Nova can move a server) and of their
+requirements on a host.
 
-Both are determined only once for all servers that have equal flavors, images and devices, and that
-are on hosts with equal versions of nova-compute and hypervisor.
+The results are computed once for all servers with equal flavors, images and devices on hosts with
+equal versions of nova-compute and hypervisor.
 """
 
 import functools
@@ -75,8 +76,8 @@ class Kinds:
         Requirements on a host.
 
         :param kind: value that is equal for servers with equal extra specs and image properties
-        :param where, facts: equal values have to be the same object, because the cache compares
-            identities
+        :param where, facts: objects that the cache compares by identity, so that equal values have
+            to be the same object; see :meth:`where` and :func:`facts_of_power`
         """
         power = facts.power_state if status in POWERED_STATUSES else None
         key = (kind, tuple(resources), id(where), id(facts), power, has_launched, member_of)
@@ -90,9 +91,9 @@ class Kinds:
 
 
 def zone_members(aggregates: list[Aggregate]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return {availability zone: value of ``member_of`` for servers that are pinned to the zone}.
-    The value has one set, the aggregates of the zone. The host of a pinned server has to be in one
-    of these aggregates."""
+    """Return {availability zone: ``member_of``} for servers that are pinned to a zone.
+    ``member_of`` is a tuple with one element: the tuple of the uuids of the zone's aggregates. The
+    host of a pinned server has to be in one of these aggregates."""
     found: dict[str, list[str]] = {}
     for aggregate in aggregates:
         if aggregate.availability_zone:

@@ -229,8 +229,8 @@ def _answered():
 
 
 def _cause(error):
-    """Return the text of an error. The URL of the request is added, because the SDK leaves it out
-    of some messages."""
+    """Return the text of an error with the URL of the request, which the SDK leaves out of some
+    messages. For status 401 or 403, the text says that the user needs the admin role."""
     text = ' '.join(str(error).split())
     url = getattr(error, 'url', None)
     status = getattr(error, 'http_status', None) or getattr(error, 'status_code', None)

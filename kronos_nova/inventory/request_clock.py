@@ -7,7 +7,7 @@ so a nova-compute may be unable to respond for this hour. The wait does not end 
 is set forward again.
 
 :func:`install` replaces two methods of a private class of keystoneauth. An adapter with a minimum
-    interval between its requests still keeps this interval.
+interval between its requests still keeps this interval.
 """
 
 import inspect
@@ -25,8 +25,9 @@ the next request may be sent."""
 
 
 def _advance_timer(self) -> float:
-    """Return the time, by the monotonic clock, at which the next request may be sent. The time is
-    reserved for the caller. The caller has to hold the semaphore's lock."""
+    """Return the time, by the monotonic clock, at which the caller may send a request. The next
+    caller gets a time that is later by the minimum interval between two requests. The caller has to
+    hold the semaphore's lock."""
     at = max(getattr(self, _NEXT, 0.0), time.monotonic())
     setattr(self, _NEXT, at + self._rate_delay)
     return at

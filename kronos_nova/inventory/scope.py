@@ -40,8 +40,8 @@ class HostScope:
         return self._chosen
 
     def with_ends_of(self, moves: Iterable[MoveUnderWay]) -> 'HostScope':
-        """Return a copy of the set to which hosts are added. These are the sources of moves to
-        hosts in the set, and the destinations of moves from hosts in the set."""
+        """Return a copy of the set with additional hosts. For each move from or to a host in the
+        set, the source and the destination are in the copy."""
         if self._scopes is None:
             return self
         ends = frozenset(end for move in moves if move.source in self or move.destination in self

@@ -79,8 +79,8 @@ class SharingProvider:
 
 
 def refuse_silent_cells(services: Iterable[dict]):
-    """Raise an error if a cell is down. Nova's API then lists the hosts of the cell without their
-    hypervisors.
+    """Raise an error if a cell is down. While a cell is down, Nova's API lists its nova-compute
+    services without a state, and does not list its hypervisors.
 
     :raises InventoryError: a cell is down
     """
@@ -92,8 +92,8 @@ def refuse_silent_cells(services: Iterable[dict]):
 
 
 def refuse_gaps(servers: Iterable[dict]):
-    """Raise an error if servers of a cell that is down are listed. Nova reports only the uuids of
-    such servers. Without their hosts, a plan would be wrong.
+    """Raise an error if a server is listed without its host. Nova reports only the uuids of the
+    servers in a cell that is down. Without the hosts of servers, a plan would be wrong.
 
     :raises InventoryError: the list has a server without a host
     """
@@ -151,9 +151,9 @@ def _version(raw):
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
-    """Return {resource class: its inventory} of a provider tree. Several providers of the tree may
-    have the same resource class, because NUMA nodes and devices may be separate providers. Their
-    inventories are added up."""
+    """Return {resource class: inventory} of a provider tree. Several providers of the tree may have
+    the same resource class, because NUMA nodes and devices may be separate providers. All
+    inventories of a class are combined."""
     parts = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():
@@ -169,7 +169,7 @@ def traits(tree: Iterable[Provider]) -> tuple[str, ...]:
 
 
 def _resource_inventory(raw):
-    """Return the inventory of one resource class in a response of placement.
+    """Convert the inventory of one resource class in a response of placement.
 
     :raises OutOfBounds: a number is out of placement's range
     """
@@ -196,9 +196,10 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
     """Return one inventory with the total capacity of several inventories of a resource class.
 
-    A consumer's allocation of a class comes from a single provider. So the result permits every
-    amount that any of the inventories permits. The allocation ratios of the inventories may differ;
-    the ratio of the result gives the total capacity.
+    A consumer's allocation of a class comes from a single provider. The ``min_unit``, ``max_unit``
+    and ``step_size`` of the result therefore permit every amount that at least one of the
+    inventories permits. The ``allocation_ratio`` of the result is the ratio that gives the total
+    capacity.
     """
     if len(parts) == 1:
         return parts[0]
