@@ -34,9 +34,9 @@ from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
 """Number of evaluation intervals after which the status reports that an aggregate was not
-evaluated. After the same time, a plan that waits for approval while the imbalance is large is
-reported as a warning. Raised, a stopped engine and a missing approval are reported later; lowered,
-a single slow evaluation is reported. Not measured."""
+evaluated. A plan that has waited for approval for the same time is reported as a warning, if the
+imbalance is large (:data:`FAR_ABOVE`). Raised, a stopped engine and a missing approval are reported
+later; lowered, a single slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Ratio of imbalance to threshold above which a plan that has waited long for approval is reported
@@ -57,7 +57,7 @@ parsed again for each request. Chosen as the number of aggregates of a large clo
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The state of Kronos. ``problems`` are sorted, the worst first. ``duration_error`` is the
-    median of the relative errors of predicted durations of moves."""
+    median of the relative errors of predicted durations of moves (0.2 is 20 %)."""
 
     at: datetime.datetime
     database_revision: str
@@ -235,10 +235,10 @@ class Observer:
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _waiting_plan(self, aggregate, now):
-        """Yield the problem that the plan of an aggregate waits for approval.
+        """Yield a problem if the plan of an aggregate waits for approval.
 
-        Its severity is WARNING if an imbalance of the aggregate is far above its threshold and the
-        plan has waited long. Otherwise the severity is NOTICE.
+        The severity of the problem is WARNING if the plan has waited long and an imbalance of the
+        aggregate is far above the threshold. Otherwise the severity is NOTICE.
         """
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
@@ -323,8 +323,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the problem that some hosts or failure domains of an aggregate could not be lost
-    safely: not all of their servers could restart elsewhere."""
+    """Yield a problem if an aggregate has hosts, or failure domains at one level, whose servers
+    could not all restart elsewhere after the loss of the host or domain."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -371,8 +371,8 @@ def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """Return (AggregateReport, counts) from the JSON of a report. The result is cached, because a
-    report is large and changes only with the next evaluation."""
+    """Return (AggregateReport, counts) from the JSON of a report; for the counts, see
+    :func:`hosts_measured`. The result is cached, because a report is large and does not change."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 

@@ -19,7 +19,7 @@ from kronos_nova.objects import plan as plans
 
 
 def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
-    """Raise an error for an aggregate that Kronos does not plan.
+    """Raise an error if Kronos does not plan for an aggregate.
 
     :param is_single: whether the name of one aggregate is required; otherwise ``*`` for all
         aggregates is accepted
@@ -36,7 +36,7 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 def set_level(conf, database, switch: automation.Switch) -> None:
     """Set the automation level of one aggregate or of all aggregates. If the new level permits no
-    plan to start, the plans that wait are ended.
+    plan to start, end the plans that wait for approval or for their start.
 
     :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -85,11 +85,12 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
     """End pauses and stops of one aggregate or of all aggregates.
 
-    :param who: a Switch of kind PAUSE without a value; it has the aggregate and the operator
+    :param who: Switch of kind PAUSE without a value, with the aggregate and the name of the
+        operator who resumes
     :param everyone: whether to end the pauses and stops of all operators; otherwise only those of
         the operator in ``who``
-    :param is_done: whether the caller has already ended stops that are not in the database yet. If
-        so, it is no error if nothing is left to end
+    :param is_done: whether the caller has already ended a stop that was not in the database yet.
+        Then no error is raised, even if the database has no pause or stop to end
     :returns: the Switches that ended
     :raises NotInScope: there was no pause or stop to end, and Kronos does not plan for this
         aggregate
@@ -101,8 +102,8 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Set a stop of one aggregate or of all aggregates. The planned moves and the moves in progress
-    are ended.
+    """Set a stop of one aggregate or of all aggregates. Planned moves are abandoned. Moves in
+    progress are aborted, unless ``let_finish`` is true.
 
     :param let_finish: whether moves in progress may continue to their end
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -138,8 +139,8 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
     """End stops that are not in the control database yet. The stops in the file of this host are
-    removed, and a message asks all executors to remove their stops. Nothing is done if this host
-    has no such stop.
+    removed, and a message asks all executors to remove their stops. If the file of this host has no
+    stop, nothing is changed and no message is sent.
 
     :param set_by: operator whose stops are ended; None for all operators
     :returns: the Switches of the stops of this host that ended
@@ -202,10 +203,10 @@ def _choose_threads():
 
 def own_level(found: automation.Switches, aggregate: str, level: str,
               kind: str = automation.LEVEL) -> automation.Switch | None:
-    """Return the Switch that has set the level in force of an aggregate; None if the level is the
-    one in nova.conf.
+    """Return the Switch by which an operator has set the present level of an aggregate; None if the
+    present level is from nova.conf.
 
-    :param level: level in force
+    :param level: the present level
     :param kind: LEVEL or REPAIR_LEVEL
     """
     of_kind = found.levels if kind == automation.LEVEL else found.repair_levels

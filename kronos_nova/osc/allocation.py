@@ -19,10 +19,10 @@ class Replace(lister.Lister):
     none.
 
     The file has the JSON body of placement's POST /allocations: {uuid of a consumer:
-    {"allocations": its new allocations}}. A consumer with empty allocations is removed. Where
-    "consumer_generation", "project_id", "user_id" or "consumer_type" of a consumer is left out, its
-    present value is used. To have the request refused if the consumer has changed since you read
-    it, give the "consumer_generation" that you read.
+    {"allocations": its new allocations}}. A consumer with empty allocations is removed. If
+    "consumer_generation", "project_id", "user_id" or "consumer_type" of a consumer is left out, the
+    present value in placement is used. With the "consumer_generation" that you read before, the
+    request is refused if the consumer has changed since then.
     """
 
     def get_parser(self, prog_name):
@@ -90,8 +90,8 @@ def _load(path):
 
 
 def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
-    """Return the wanted consumer of an entry of the file. The present generation, project, user and
-    type are used if the entry does not have them.
+    """Return the Consumer that an entry of the file describes. If the entry lacks the generation,
+    project, user or type, the value of ``now`` is used.
 
     :param body: entry of the file
     :param now: consumer as it is in placement

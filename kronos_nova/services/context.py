@@ -26,12 +26,13 @@ class Context:
     """The caller of a service function, and access to the data that the function needs.
 
     who : name of the caller, which is stored with each change
-    read_cloud : function that reads the present cloud; needed only for drains and room
-    read_flavors : function that reads Nova's flavors; needed only for room
-    host_api : function that makes the HostApi, which accesses single hosts; needed only for the
-        occupancy of a host
+    read_cloud : function that reads the present cloud; used only for drains and for room for new
+        servers
+    read_flavors : function that reads Nova's flavors; used only for room for new servers
+    host_api : function that makes the HostApi, which reads single hosts from Nova; used only for
+        the list of servers on a host
     planner_ports : function that makes the PlannerPorts, which are the sources of data for planning
-    room_allocations : function that makes the RoomAllocations, which keep room in placement; needed
+    room_allocations : function that makes the RoomAllocations, which keep room in placement; used
         only to release room
     """
 

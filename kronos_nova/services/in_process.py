@@ -49,8 +49,8 @@ class InProcessClient:
 
 
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
-    """Raise an error for a request that the API would refuse. This check is needed in Python,
-    because msgspec structs are validated only when they are decoded.
+    """Raise an error for a request that the API would refuse. msgspec validates a struct only when
+    it decodes the struct, but requests in this process are made directly.
 
     :raises Refused: a field is out of the bounds of the contract
     """

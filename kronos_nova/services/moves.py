@@ -77,8 +77,8 @@ def views(database: Database, found: Collection[moves.MoveRecord],
 
 
 def _future(end, now):
-    """Return the estimated end of a move; None if that time has already passed, because then no
-    estimate is known."""
+    """Return the estimated end of a move. Return None if this time has passed, because the estimate
+    was then too early."""
     return end if end is not None and end > now else None
 
 

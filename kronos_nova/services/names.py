@@ -50,9 +50,9 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return the Immovable of a server that Nova cannot migrate live; None if Nova can migrate the
-    server live. The Immovable is from the last evaluation. It has the reason, and says whether Nova
-    can move the server cold."""
+    """Return the Immovable of a server that Nova cannot migrate live, from the last evaluation. An
+    Immovable has the reason, and the information whether Nova can migrate the server cold. Return
+    None if the last evaluation has no Immovable of the server."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

@@ -1,5 +1,5 @@
-"""The report: sums of moves and of loads of hosts over a time. The report also compares the loads
-after the first completed move with two others: the loads before this move, and an estimate of the
+"""The report: sums of moves and of loads of hosts in a range of time. The report also compares the
+loads after the first completed move with the loads before this move, and with an estimate of the
 loads without moves."""
 
 import collections
@@ -71,8 +71,8 @@ def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
 
 
 def _added(found, each: db_sums.MoveSum) -> _Sums:
-    """Add a MoveSum to the _Sums with the same month, project and aggregate, and return these
-    _Sums."""
+    """Add a MoveSum to the _Sums object with the same month, project and aggregate, and return this
+    object."""
     sums = found[each.month, each.project, each.aggregate]
     sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
     return sums
@@ -106,8 +106,9 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """Return a comparison of the load after the first completed move with the load before it. Both
-    times have the same number of days. The day of the move is in neither of them."""
+    """Return a comparison of the load after the first completed move with the load before this
+    move. The two ranges of time have the same number of days. Neither includes the day of the
+    move."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -142,11 +143,12 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return the LoadOfTime of some days; None if no evaluation covers these days. A LoadOfTime has
-    the hot minutes a day (a host has a score above 0.9) and the contended minutes a day (a server
-    is on a full host).
+    """Return the LoadOfTime of a range of days; None if no evaluation covers these days. The
+    minutes in a LoadOfTime are means per day: hot minutes, in which a host has a score above 0.9,
+    and contended minutes, in which a server is on a full host.
 
-    :param loads: list with the LoadSum of these days; empty if there is none
+    :param loads: list with one LoadSum, the sum over these days; empty if there is none
+    :param days: (first day, last day)
     :param covered: name of the field with the seconds for which ``hot`` and ``contended`` are known
     :param hot: name of the field with the hot seconds
     :param contended: name of the field with the contended seconds

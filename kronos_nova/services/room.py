@@ -79,10 +79,10 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return, for each shape (the resources of one server), the number of servers of this shape
-    that would fit after moves that make room for them.
+    """Return the numbers of servers that would fit after moves that make room for them. The number
+    for each shape is computed as if all new servers had this shape.
 
-    :param wanted: the shapes
+    :param wanted: shapes; a shape is the resources of one server
     :returns: {position of a shape in ``wanted``: number of servers}; empty if the request permits
         no moves
     """
@@ -146,8 +146,8 @@ def _checked(context: Context,
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
-    """Return the moves that join fragments of free room, so that more servers of a flavor fit. The
-    numbers of servers that fit before and after these moves are returned as well.
+    """Return the moves that join small free parts of several hosts, so that more servers of a
+    flavor fit. The result also has the numbers of servers that fit before and after these moves.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -305,8 +305,8 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
            moves: bool = False):
     """Return the rules that decide which servers fit on which hosts.
 
-    :param moves: whether servers are moved to the hosts. True adds the checks that apply only to
-        moves. False is for servers that start on the hosts
+    :param moves: True to include the checks for servers that are moved to a host; False for servers
+        that start on a host
     """
     from kronos_nova.constraints.base import ConstraintRules  # imported late, as above
     from kronos_nova.cycle.options import packs_numa_cells
@@ -384,10 +384,10 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if the loss of a host is covered now, but would not be covered after some
-    moves. The loss of a host is covered if all its servers would restart elsewhere.
+    """Raise an error if moves would take away room for restarts: before the moves, all servers of a
+    host could restart elsewhere after the loss of the host, but not after the moves.
 
-    :raises RequestRefused: after the moves some losses would no longer be covered
+    :raises RequestRefused: after the moves, the servers of such a host could not all restart
     """
     from kronos_nova import policies  # imported late, as above
     from kronos_nova.cycle import loss_rule

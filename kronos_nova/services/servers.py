@@ -66,8 +66,9 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
-    """Return the reason why the last evaluation of a server's aggregate made no plan. None if the
-    evaluation made a plan, or if there was no evaluation."""
+    """Return the reason why the last evaluation of a server's aggregate made no plan. The reason
+    applies to all servers of the aggregate. Return None if the evaluation made a plan, or if there
+    was no evaluation."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
     last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
     if last is None or last.outcome in (None, plans.PLANNED):
