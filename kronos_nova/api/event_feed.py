@@ -43,15 +43,16 @@ Raised, a client whose token was revoked receives events for longer; lowered, cl
 often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
-"""Time (in minutes) for which an object that has ended is still sent to new listeners. Raised, a
-new listener gets more objects; lowered, a listener that connects again may not learn that an object
-has ended. Chosen to cover the largest difference between the clocks of controllers, and the longest
-absence of a listener that connects again."""
+"""Time (10 minutes) for which an object, such as a plan, is still sent to new listeners after its
+end. Raised, a new listener gets more objects; lowered, a listener that connects again may not learn
+that an object has ended. Chosen to cover the largest difference between the clocks of controllers,
+and the longest absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""Time (in minutes) by which two successive readings overlap. Ends of objects in this time are read
-a second time, because the clocks of controllers differ. Raised, more objects are read twice;
-lowered, an end that was recorded with a slow clock is missed. Not measured."""
+"""Time (1 minute) by which the ranges of time of two successive readings overlap. Objects that
+ended in this minute are read a second time, because the clocks of controllers differ. Raised, more
+objects are read twice; lowered, an end that was recorded with a slow clock is missed. Not
+measured."""
 
 MOST_KEPT = 2 ** 24
 """Maximum number of bytes of past events in memory; this is about ten thousand events. A client
@@ -60,9 +61,10 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes up to which waiting events of a stream are joined into one piece. A piece is
-passed to the WSGI server when it has this size, or when no further event waits. Raised, a slow
-client holds more memory; lowered, the same events take more calls. Not measured."""
+"""Number of bytes at which a piece of an event stream is complete. Waiting events are joined into a
+piece, which is passed to the WSGI server when it is complete or when no further event waits.
+Raised, the pieces for slow clients take more memory; lowered, the same events take more calls of
+the server. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the

@@ -11,9 +11,9 @@ POLICY = "; ".join((
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
     "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types 'none'"))
-"""Content-Security-Policy of the page. It permits files of this server alone, no script or style
-within the page, no text interpreted as markup, no request to other servers, and no frame around the
-page."""
+"""Content-Security-Policy of the page. It permits only files of this server and requests to this
+server. It forbids scripts and styles within the page, the interpretation of text as markup, and a
+frame around the page."""
 
 LOGINS = b'/*LOGINS*/'
 """Placeholder in the page that is replaced by the permitted ways to log in."""

@@ -74,9 +74,9 @@ class CentralTable:
             return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
-        """Insert or overwrite the claims ``put``, and remove the claims with the keys ``drop``. The
-        claims ``put`` have to be claims of ``host``. The keys ``drop`` are looked up among the
-        claims of ``host``.
+        """Insert or overwrite the claims ``put``, and remove the claims with the keys ``drop``. All
+        claims ``put`` have to be claims of ``host``. A key in ``drop`` removes only a claim of
+        ``host``.
 
         :returns: the ids of the claims ``put``, in the same order
         :raises ClaimError: the claims are invalid, not of ``host``, or more than a host may have;

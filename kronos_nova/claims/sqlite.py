@@ -67,9 +67,9 @@ COMPANIONS = ('-wal', '-shm')
 class SqliteStore:
     """A claim store in the file ``$state_path/$claim_db``.
 
-    A damaged file is renamed, with the time in its new name, and a new file is made. A file that
-    cannot be reached, is locked or full causes an error and is not changed. Whatever the file
-    contains, only ClaimError and DatabaseVersionError are raised.
+    A damaged file is renamed, with the time in its new name, and a new file is made. If the file
+    cannot be reached or is locked, or if the disk is full, an error is raised and the file is not
+    changed. Whatever the file contains, only ClaimError and DatabaseVersionError are raised.
     """
 
     def __init__(self, conf, host, call=None):
@@ -221,8 +221,8 @@ class _Corrupt(exception.ClaimError):
 
 
 def _bound(connection, deadline):
-    """Limit the time and the memory that SQLite uses for a connection. The file may contain
-    anything.
+    """Limit the time and the memory that SQLite uses for a connection. A damaged file could
+    otherwise take any amount of both.
 
     :param deadline: time of the monotonic clock at which SQLite stops working
     """

@@ -178,8 +178,11 @@ class OpenStackInventory:
             raise exception.InventoryError(problem=str(error)) from error
 
     def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
-        """Yield all entries of a list that Nova returns in pages. A page has a link to the next
-        page if another page follows."""
+        """Yield all entries of a list that Nova returns in pages. If a page has a link to the next
+        page, this page is read as well.
+
+        :raises InventoryError: the same page is returned again, so that the list does not end
+        """
         separator = '&' if '?' in path else '?'
         marker, seen = '', set()
         while marker not in seen:

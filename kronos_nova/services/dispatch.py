@@ -26,7 +26,8 @@ MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans'
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
            'maintenance': 'maintenance', 'report': 'report', 'room': 'room'}
 """{noun in the names of operations: module of :mod:`kronos_nova.services`}. A module is imported
-when it is first needed, because the import of all modules takes most of a command's time."""
+when an operation first needs it, because the import of all modules would take most of the time of a
+command."""
 
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
 """Exceptions that mean that Nova, placement or Prometheus does not answer. Any other exception

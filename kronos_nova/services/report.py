@@ -24,7 +24,7 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
 
 Key = tuple[str | None, str | None, str | None]
 """The key of a sum: (month, project, aggregate). An element is None if the sums are not grouped by
-it."""
+this property."""
 
 
 @dataclasses.dataclass(slots=True)

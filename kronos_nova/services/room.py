@@ -49,7 +49,7 @@ changes the state of the room only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
-    """Return the number of new servers of each flavor that fit into the cloud.
+    """Return the number of new servers that fit into the cloud, for each flavor separately.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -224,8 +224,8 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
     """Return the Limits of a plan with at most ``moves`` moves. The time limit counts from the time
     of this call.
 
-    :param parts: number of plans that are made one after the other, and share the time limit of one
-        plan
+    :param parts: number of plans that the caller makes one after the other; the time limit of one
+        plan is divided among them
     """
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.planners.base import Limits

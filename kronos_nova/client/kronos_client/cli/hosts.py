@@ -125,8 +125,8 @@ class Drain(_OfHosts):
     the cold migrations are confirmed. A drain moves servers at every level of automation, also
     outside maintenance windows. A drain lasts until "host release", and survives restarts.
 
-    A drain is refused without --force where none of the servers can leave, where an aggregate would
-    have no host left that takes servers, or where the servers of another host could no longer all
+    Without --force, a drain is refused in three cases: none of the servers can leave; an aggregate
+    would have no host left that takes servers; or the servers of another host could no longer all
     restart if that host failed ([kronos] failover_hosts, failover_domains).
 
     Exit codes without --check and --wait: 0 the drain has begun; 1 the request is invalid; 4 the

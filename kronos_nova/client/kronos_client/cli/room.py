@@ -7,8 +7,8 @@ from kronos_client.cli import command
 from kronos_client.contract import room as contract
 
 LOST = 4
-"""Exit code (no unit) of a command that finds too little room. Not all servers of a lost host can
-restart on other hosts, or not all new servers fit. Fixed: scripts depend on it."""
+"""Exit code (no unit) of a command that finds too little room: some servers of a lost host cannot
+restart on other hosts, or some new servers do not fit. Fixed: scripts depend on the code."""
 VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 
@@ -228,7 +228,8 @@ class _Moves(_AboutRoom):
 
 
 class RoomFragments(_Moves):
-    """Show the moves after which the most new servers of a flavor fit. Nothing is changed.
+    """Show the moves after which the largest number of new servers of a flavor fits. Nothing is
+    changed.
 
     Free capacity that is spread over several hosts, in pieces too small for the flavor, can be
     joined on one host by moving servers. The moves are shown in an order in which they can run.

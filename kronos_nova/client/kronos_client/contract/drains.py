@@ -142,8 +142,8 @@ class Occupancy(Response):
     """The servers on a host, and the newest drain of the host.
 
     state : one of :data:`OCCUPANCY`
-    is_over : whether waiting is pointless, because the host is empty or no drain of it is in
-        progress
+    is_over : true if a client has nothing to wait for, because the host is empty or is not being
+        drained
     """
 
     host: str
@@ -155,10 +155,10 @@ class Occupancy(Response):
 
 
 EMPTY, NOT_EMPTY, BLOCKED, DOWN = OCCUPANCY = ('empty', 'not empty', 'blocked', 'down')
-"""States of a host whose emptiness is checked. ``empty``: the host has no servers, and its drain,
-if there is one, is over. ``not empty``: the host has servers, or its drain is not over.
-``blocked``: the servers on the host cannot leave. ``down``: the host has servers, and its
-nova-compute is down."""
+"""States of a host in :class:`Occupancy`. ``empty``: the host has no servers, and no drain of the
+host is in progress. ``not empty``: the host has servers, or a drain is in progress. ``blocked``:
+the servers on the host cannot leave. ``down``: the host has servers, and its nova-compute is
+down."""
 
 
 LIST = Operation(

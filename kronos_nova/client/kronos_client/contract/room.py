@@ -16,9 +16,9 @@ from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Results of a check of the loss of a host. ``fits``: all of its servers can restart elsewhere.
-``does_not_fit``: some of them cannot. ``not_found``: it is unknown, because no way to restart all
-of them was found, and none was proven impossible."""
+"""Results of a check of the loss of a host. ``fits``: all servers of the host can restart
+elsewhere. ``does_not_fit``: it is proven that some servers cannot restart. ``not_found``: no way to
+restart all servers was found, and it is not proven that there is none."""
 
 Several = Annotated[list[Name], msgspec.Meta(max_length=100)]
 """Type of a field with at most 100 hypothetical changes of one kind. Chosen because each change
@@ -309,9 +309,9 @@ class ShowFragments(Changes, kw_only=True):
 
 
 class SupposedLoad(Response):
-    """A load in a policy, now and after hypothetical changes. ``now`` is the present load,
-    ``changed`` the load after the changes, and ``planned`` the load after the moves of the plan
-    that would follow. Each is null if unknown.
+    """A load in a policy, now and after hypothetical changes. ``now`` is the present load.
+    ``changed`` is the load after the changes. ``planned`` is the load after the moves of the plan
+    that Kronos would then make. Each of the three loads is null if it is unknown.
 
     host : name of the host with this load; null if the load is the imbalance of the aggregate
     """
@@ -328,7 +328,7 @@ class ChangedLoad(Response):
     """The loads in a cloud after hypothetical changes.
 
     restarts : restarts of the servers of lost hosts, each as a move to the host of the restart
-    moves : moves of the plans that would follow, in order
+    moves : moves of the plans that Kronos would make after the changes, in their order
     problems : reasons why the load in an aggregate or policy is unknown
     """
 
