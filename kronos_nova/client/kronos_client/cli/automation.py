@@ -33,7 +33,7 @@ def _levels(found):
 
 
 class _OfAggregates(command.Command):
-    """The base of commands that take one aggregate or every aggregate, and a reason."""
+    """The base of commands with the arguments ``--aggregate`` and ``--reason``."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

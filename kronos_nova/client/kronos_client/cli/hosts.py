@@ -14,12 +14,13 @@ from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
-"""Exit codes (no unit) of the commands that empty hosts. In this order: the host is empty; the host
-is not empty yet; a server cannot leave the host; the nova-compute of the host is down. The codes
-are documented in maintenance.rst. Fixed: scripts depend on the codes."""
+"""Exit codes (no unit) of the commands that empty hosts. ``EMPTY``: the host is empty. ``NOT_YET``:
+the host is not empty yet. ``BLOCKED``: a server cannot leave the host. ``DOWN``: the nova-compute
+of the host is down. The codes are documented in maintenance.rst. Fixed: scripts depend on the
+codes."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
-"""{code of the error of a refusal: exit code}"""
+"""Exit codes of refused drains: {code of the error: exit code}."""
 
 RELEASED = ('releasing', 'released')
 """States of a drain whose host is being enabled again, or is enabled."""

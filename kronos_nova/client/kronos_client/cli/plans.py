@@ -116,7 +116,7 @@ class Moves(_OfPlan, command.Lister):
 
 
 def _rows(moves):
-    """Yield the cells of planned moves, as MOVES names them."""
+    """Yield a row for each planned move: the tuple of its cells, in the order of :data:`MOVES`."""
     for move in moves:
         yield (move.order, columns.Optional(move.instance_name), move.instance_uuid, move.source,
                move.destination, move.memory_mb, columns.Figure(move.combined_after),

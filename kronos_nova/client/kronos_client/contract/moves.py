@@ -22,8 +22,8 @@ ENDED = ('completed', 'failed', 'abandoned')
 class Move(Response):
     """A move and its state. ``progress`` is the copied share of the memory in percent; null if the
     hypervisor's driver does not report it. ``expected_seconds`` is the duration that the plan
-    predicted. ``reason`` is the reason for which the move was planned. ``group`` is a number that
-    is equal for moves of a plan that help only together; null for a move that helps alone."""
+    predicted. ``reason`` is the reason for which the move was planned. ``group`` is the number of a
+    group of moves that help only together; null for a move that helps alone."""
 
     uuid: str
     plan_uuid: str

@@ -78,7 +78,7 @@ class NextBest(Response):
 
 class PlannedMove(Response):
     """A move as it was planned. ``depends_on`` are the ``order`` numbers of the moves that have to
-    complete before this move starts. ``group`` is a number that is equal for moves that help only
+    complete before this move starts. ``group`` is the number of a group of moves that help only
     together; null for a move that helps alone.
 
     ``combined_after`` is the combined imbalance after the move; null if the move was not planned

@@ -84,8 +84,8 @@ class Comparison(Response):
 
 
 class Report(Response):
-    """Sums over moves and loads, and a comparison of loads. ``oldest`` is the time at which the
-    first move in the sums ended."""
+    """Sums over moves and loads, and a comparison of loads. ``oldest`` is the end of the first
+    move, of any aggregate, that is still in the records or in their sums; null if there is none."""
 
     since: Time
     until: Time
