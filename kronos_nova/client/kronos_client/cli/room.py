@@ -139,7 +139,8 @@ class Failover(_AboutRoom):
     Each failure is assumed alone, while all other hosts work. Masakari, and "openstack server
     evacuate" without a destination, let Nova's scheduler choose a host for one server after the
     other. The column "In Nova's order" says whether all servers restart in this way. If the column
-    says "no", all servers restart only if an operator chooses the destinations.
+    says "no" for a host whose servers can all restart, a suitable destination has to be given for
+    each server.
 
     Exit codes: 0 all servers can restart; 1 the request was refused; 4 the servers of a host cannot
     all restart, or it is unknown whether they can.
