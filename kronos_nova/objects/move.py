@@ -28,7 +28,7 @@ REFUSED = 'PreFlightError'
 
 
 def request_id(move_uuid: str) -> str:
-    """Return the request id with which a move is requested from Nova. All services have this id in
+    """Return the global request id of the requests to Nova for a move. All services have this id in
     their log lines about the move."""
     return f'req-{move_uuid}'
 

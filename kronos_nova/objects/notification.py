@@ -72,8 +72,8 @@ class PlanPayload:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MovePayload:
     """The payload of a notification about a move. ``final`` is True if the move is not tried again.
-    ``detail`` is the reason for the state of the move. ``request_id`` is the id of the request to
-    Nova."""
+    ``detail`` is the reason for the state of the move. ``request_id`` is the global request id of
+    the requests to Nova."""
 
     VERSION: ClassVar[str] = '1.0'
 

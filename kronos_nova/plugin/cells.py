@@ -25,16 +25,18 @@ def admin_context():
     return nova_context.get_admin_context()
 
 
-def request_context(project_id, request_id):
+def request_context(global_request_id=None):
     """Return an admin's context for a request to Nova.
 
-    :param project_id: project of the instance
-    :param request_id: ``req-`` and a uuid; used as the global request id as well, which each
-        service passes to the next
+    Nova finds the instance action of a request by its request id. So each context has a new
+    request id. Otherwise the events of a migration that ends would be looked for in the action of a
+    request to abort it, and Nova would set the instance to ERROR.
+
+    :param global_request_id: ``req-`` and a uuid, which each service passes to the next;
+        None if the request is not for a move
     """
     return nova_context.RequestContext(
-        user_id=USER_ID, project_id=project_id, is_admin=True, roles=['admin'],
-        request_id=request_id, global_request_id=request_id,
+        user_id=USER_ID, is_admin=True, roles=['admin'], global_request_id=global_request_id,
         # The context of log lines stays that of the thread, as in get_admin_context.
         overwrite=False)
 

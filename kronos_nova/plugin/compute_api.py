@@ -116,7 +116,7 @@ class InProcessComputeApi:
         :param act: callable that sends the request; called with the context and the instance
         """
         with answered(move.instance_uuid):
-            context = cells.request_context(None, request_id(move.uuid))
+            context = cells.request_context(request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
                 raise _outdated(move, 'the instance does not exist any more')
@@ -133,7 +133,7 @@ class InProcessComputeApi:
 
     def confirm(self, move):
         with answered(move.instance_uuid):
-            context = cells.request_context(None, request_id(move.uuid))
+            context = cells.request_context(request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
                 return
@@ -195,7 +195,7 @@ class InProcessComputeApi:
             not exist
         """
         with answered(move.instance_uuid):
-            context = cells.request_context(None, request_id(move.uuid))
+            context = cells.request_context(request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             migration = instance and self._migration(context, move)
             if not migration:

@@ -72,7 +72,7 @@ class SchedulerDryRun:
             return Verdict(unasked=f'the scheduler could not be asked: {first_line(e)}')
 
     def _ask(self, move, before):
-        context = cells.request_context(None, None)
+        context = cells.request_context()
         if not cells.target_instance(context, move.instance_uuid):
             return Verdict(refused='it does not exist any more')
         try:

@@ -69,7 +69,7 @@ class InProcessHostApi:
     @staticmethod
     def _act(server, action):
         with compute_api.answered(server):
-            context = cells.request_context(None, None)
+            context = cells.request_context()
             if not cells.target_instance(context, server):
                 return
             instance = objects.Instance.get_by_uuid(context, server, expected_attrs=['flavor'])

@@ -74,3 +74,40 @@ class LiveMigrationTest(base.NovaTestCase):
         self.server_on(server, 'host1')
         ours, by_api = self.asked
         self.assertEqual(by_api, ours)
+
+
+class RequestTest(base.NovaTestCase):
+    """Nova records each request as an instance action, and finds the action by the request's id."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.boot('host1')
+        self.port = compute_api.InProcessComputeApi()
+        self.move = record(self.server, 'host1', 'host2')
+
+    def actions(self):
+        return objects.InstanceActionList.get_by_instance_uuid(
+            context.get_admin_context(), self.server['id'])
+
+    def test_an_abort_that_comes_too_late_leaves_the_server_active(self):
+        real = fake.FakeDriver.post_live_migration_at_destination
+        accepted = []
+
+        def arrive(driver, *args, **kwargs):
+            accepted.append(self.port.abort(self.move))
+            return real(driver, *args, **kwargs)
+
+        self.stub_out('nova.virt.fake.FakeDriver.post_live_migration_at_destination', arrive)
+        self.port.live_migrate(self.move)
+        self.server_on(self.server, 'host2')
+        self.assertEqual([True], accepted)
+        self.assertEqual('ACTIVE', self.api.get_server(self.server['id'])['status'])
+        self.assertEqual('completed', self.port.migration(self.move).status)
+
+    def test_each_has_an_id_of_its_own(self):
+        for source, destination in (('host1', 'host2'), ('host2', 'host1')):
+            self.port.live_migrate(record(self.server, source, destination))
+            self.server_on(self.server, destination)
+        ids = [each.request_id for each in self.actions()]
+        self.assertEqual(3, len(ids))
+        self.assertEqual(3, len({*ids}))
