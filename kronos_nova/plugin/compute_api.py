@@ -11,7 +11,6 @@ from nova import servicegroup
 from nova.api.openstack import common
 from nova.compute import api
 from nova.compute import task_states
-from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -97,9 +96,12 @@ class InProcessComputeApi:
             context = cells.admin_context()
             cells.target_host(context, move.destination)
             release(context, move.destination, claim_id)
-        except (messaging.MessagingException, db_exc.DBError) as e:
+        except Exception as e:
+            if not isinstance(e, messaging.MessagingException) and not outages.is_outage(e):
+                raise
             LOG.warning('The claim of instance %s on host %s could not be released, and keeps room '
-                        'there until it expires: %s', move.instance_uuid, move.destination, e)
+                        'there until it expires: %s', move.instance_uuid, move.destination,
+                        first_line(e))
 
     def live_migrate(self, move):
         self._migrate(move, lambda context, instance: self.api.live_migrate(

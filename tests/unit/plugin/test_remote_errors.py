@@ -27,6 +27,19 @@ class RemoteErrorsTest(testtools.TestCase):
         asked._select = mock.Mock(side_effect=error)
         self.check(asked(mock.Mock(instance_uuid='vm'), None, None).refused)
 
+    def test_an_outage_at_the_destination_while_a_claim_is_released(self):
+        """The claim expires, so the move goes on."""
+        port = object.__new__(compute_api.InProcessComputeApi)
+        port._requested, port.claims = mock.Mock(), mock.Mock()
+        self.patch(compute_api.cells, 'target_host', lambda *_args: True)
+        move = mock.Mock(uuid='a-move', instance_uuid='vm', destination='cmp1')
+        for error in (nova_exception.ResourceProviderAllocationRetrievalFailed(
+                rp_uuid='rp', error=TEXT), nova_exception.ComputeServiceUnavailable(host='cmp1')):
+            port._held = {'a-move': 7}
+            port.claims.abort.side_effect = error
+            port.release_room(move, has_moved=False)
+            self.assertEqual({}, port._held)
+
     def test_a_refusal_of_a_move(self):
         port = object.__new__(compute_api.InProcessComputeApi)     # as above
         port._instance = mock.Mock(return_value=mock.Mock(project_id='p'))
