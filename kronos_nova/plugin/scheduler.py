@@ -270,8 +270,8 @@ class KronosWeigher(weights.BaseHostWeigher):
     """A weigher of nova-scheduler that prefers hosts whose measured load is low. If Kronos packs
     load on few hosts, the weigher prefers hosts whose load is high.
 
-    If the server would violate preferences of operators on a host, the costs of these preferences
-    are added to the host's load.
+    The weight of a host is lower if the server would violate preferences of operators on the host.
+    It is lower by the costs of these preferences.
     """
 
     def weight_multiplier(self, host_state):
