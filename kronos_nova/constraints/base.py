@@ -22,10 +22,11 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : whether moves between availability zones are forbidden
-    reserve_hosts : number of hosts. The hosts in use keep as much room free as this number of the
-        largest hosts have in total
-    soft_group_cost : penalty for a violation of a soft server group, in combined imbalance; None if
-        soft groups are as strict as hard groups
+    reserve_hosts : number of hosts whose room is kept free in the aggregate. The free room of the
+        hosts in use must be at least the total room of this number of the largest hosts
+    soft_group_cost : penalty that a violated soft server group adds to the combined imbalance (the
+        weighted sum of the imbalances of all policies); None if soft groups are as strict as hard
+        groups
     soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise
     vetoes : {(instance uuid, host name): reason}, moves that Nova's own scheduler refuses
     returns : pairs (instance uuid, host name) of an instance and a host that the instance left

@@ -40,8 +40,8 @@ class Isolation:
     AggregateInstanceExtraSpecsFilter: the value of every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
 
-    A filter that forbids no move gives no rule. Equal requirements of instances are compared with
-    the equal properties of hosts only once. So the time does not grow with projects times hosts.
+    A filter that forbids no move gives no rule. Each distinct requirement of instances is compared
+    only once with each distinct set of properties of hosts.
     """
 
     @staticmethod

@@ -87,7 +87,7 @@ def preferences(problem: Problem, selections: Selections) -> Preferences | None:
 
 
 class _Subjects:
-    """The rules that name hosts, with the instances to which each rule applies.
+    """The rules of operators that name hosts, with the instances to which each rule applies.
 
     hosts : names of the problem's hosts
     """
@@ -99,14 +99,15 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return the rules of some relations that apply to each instance.
+        """Return, for each instance, the rules that apply to the instance and have one of
+        ``relations``.
 
-        :param relations: relations of the rules to include
+        :param relations: relations of rules to hosts, such as ``must_run_on``
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
             otherwise; False to include only the other rules; None to include all rules
-        :returns: intp (V,), for each instance a position in a list; and this list. An entry of the
-            list is the tuple of the positions of the rules that apply to an instance. The first
-            entry is empty
+        :returns: (intp (V,), the position of each instance's entry in the list; the list of
+            distinct entries). An entry is a tuple of the positions of rules. The first entry is
+            empty
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -127,9 +128,9 @@ class _Subjects:
         return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
-        """Return a text with the names of those rules in ``numbers`` that do not accept ``host``
-        for their servers. If ``host`` is None, the text has the names of all rules in
-        ``numbers``."""
+        """Return a text with the names of the rules at the positions ``numbers``, without rules
+        that accept ``host`` for their servers. If ``host`` is None, the text has the names of all
+        of these rules."""
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 
@@ -148,9 +149,9 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
     """Return the groups that rules about several servers define, with instances of a problem as
     members.
 
-    Two kinds of servers count in a group but are not moved. A server that is migrating to a host of
-    the problem counts on this host. A server on a host outside of the problem counts if this host
-    is in the same failure domain, such as a rack, as a host of the problem.
+    Two kinds of servers count in a group but are not moved. The first kind are servers that are
+    migrating to a host of the problem. The second kind are servers on hosts outside of the problem,
+    if a host of the problem is in the same failure domain, such as a rack.
 
     :param vms, hosts: uuids of the instances and names of the hosts of the problem
     :param moved: {uuid of an instance: present host}, for instances that are no longer on their

@@ -55,8 +55,8 @@ class HostRequirements:
     hypervisor : a live migration goes to the same hypervisor, in the same or a newer version
     cpu : the destination's processors have the features of the source's processors
 
-    Equal requirements of servers are compared with equal properties of hosts only once. So the time
-    does not grow with servers times hosts. An unknown requirement or property forbids no host.
+    Each distinct requirement of servers is compared only once with each distinct set of properties
+    of hosts. An unknown requirement or property forbids no host.
     """
 
     @staticmethod
@@ -167,17 +167,17 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Return the requirements that apply to each instance, after the properties of its present
-        host are taken into account. A part of a requirement that the present host does not meet
-        does not apply.
+        """Return the requirement of each instance, without the parts that its present host does not
+        meet. A part is a forbidden trait or a list of requested aggregates.
 
         :param wanted: distinct requirements, in the order of ``needs``
-        :param depends: for each requirement, whether the present host may change it
+        :param depends: for each requirement, whether it has parts that are left out if the present
+            host does not meet them
         :param offers: properties of each host
         :param narrowed: function of (requirement, properties of the present host) that returns the
-            requirement that applies
-        :returns: intp (V,), for each instance the position of its requirement in a list; and this
-            list
+            requirement without the parts that the host does not meet
+        :returns: (intp (V,), the position of each instance's requirement in the list; the list of
+            requirements)
         """
         kind, more = self._kind.copy(), list(wanted)
         for vm in np.flatnonzero(np.array(depends, dtype=bool)[kind]).tolist():

@@ -9,8 +9,8 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Number of seconds left (-1) that stands for a quarantine without an end. A server in quarantine
-is not moved. Fixed: the seconds left of other quarantines are never negative."""
+"""Value, in place of the seconds left of a quarantine, for a quarantine without an end. A server in
+quarantine is not moved. Fixed: the seconds left of other quarantines are never negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,9 @@ class PastTry:
         known
     processed_mb : MiB of memory that the migration copied, plus MiB that were left to copy at the
         end. A page that was copied twice counts twice. None if not known
-    sharing : mean number of moves of Kronos, including this move, on the network link of the source
-        or of the destination during this move. The link with more moves counts
+    sharing : mean number of moves of Kronos, including this move, that shared a network link during
+        this move. The link is that of the source or that of the destination, whichever had more
+        moves
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 

@@ -108,12 +108,11 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return a sentence about hosts and failure domains whose loss is covered before the drains
-        but not after the drains. The loss of a host or domain is covered if all of its servers
-        could restart elsewhere.
+        """Return a sentence about the hosts and failure domains whose servers could all restart
+        elsewhere after a failure now, but no longer after the drains.
 
-        The result is '' if there is no such host or domain, or if no option requires that losses
-        are covered. With any other result, the drains need ``force``.
+        The sentence is '' if there is no such host or domain, or if ``failover_hosts`` and
+        ``failover_domains`` are not set. If there is a sentence, the drains need ``force``.
 
         :param checked: result of :meth:`check`
         """
@@ -180,7 +179,7 @@ def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off the host
     :raises DrainPending: a host is being drained, or waits to be released
     :raises DrainRefused: without force: no server can leave, an aggregate would have no host left,
-        or losses of other hosts would no longer be covered
+        or the servers of another host could no longer restart elsewhere after a failure
     """
     wanted = [each for _name, found, _plan in checked for each in found]
     for host in down(snapshot, [each.host for each in wanted]):

@@ -430,8 +430,8 @@ class _WithRoom(MetricsReader):
 
 def _policies(policies: PolicySet) -> PolicySet:
     """Return a PolicySet with the operator's policies and the policy for allocated resources. The
-    policies have thresholds that no imbalance exceeds and no other limits. So no move is planned to
-    balance load."""
+    thresholds are above any possible imbalance, and all other limits of the policies are removed.
+    So no move is planned to balance load."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
                   vm_profile_fallback='flavor_vcpu_ratio')

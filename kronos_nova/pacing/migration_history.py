@@ -1,15 +1,15 @@
 """Predicted durations of moves, learnt from past moves.
 
 Two values are the same for all moves: the seconds before and after copying, and the bandwidth. Both
-values are fitted to past moves so that the relative errors are smallest. The values that are
-assumed without past moves count like one past move. Outliers have less weight, as in Huber's
-estimator. The rate at which a guest writes memory is estimated from the bytes that were copied in
-addition to its memory.
+values are fitted to past moves by least squares of the relative errors. The fit starts from assumed
+values, which count less than one past move. Outliers have less weight, as in Huber's estimator. The
+rate at which a guest writes memory is estimated from the bytes that were copied in addition to its
+memory.
 
-Three factors explain the remaining difference between a duration and this model. They are learnt in
-this order: a factor for the memory size, a factor for the pair of hosts, and a factor for the
-instance. With *n* past moves, the fraction *n* / (*n* + 2) of the observed difference is used. So a
-few moves change a prediction little (shrinkage, as in empirical Bayes).
+Three factors correct the predicted durations. The factors are learnt from past moves in this order:
+a factor for the memory size, a factor for the pair of hosts, and a factor for the instance. A
+factor that is learnt from *n* past moves corrects the fraction *n* / (*n* + 2) of their mean
+deviation. So a few moves change a prediction little (shrinkage, as in empirical Bayes).
 """
 
 import bisect
@@ -95,11 +95,11 @@ LEAST_BANDWIDTH = 1.0
 the predicted durations of migrations over slow links are too short; lowered, one migration that
 hung makes all predicted durations extremely long. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that is assumed for the measured duration of a past migration.
-Predictions begin with :data:`FIXED` and :data:`BANDWIDTH`, for which a relative error of 1 is
-assumed. Past migrations then correct both values. Raised, more past migrations are needed for the
-correction; lowered, single migrations decide the predictions. Measured by ``bench makespan``: the
-median error of predicted durations is 10 to 18 %."""
+"""Relative error (no unit) that is assumed for the measured duration of a past migration. For the
+initial values :data:`FIXED` and :data:`BANDWIDTH`, a relative error of 1 is assumed. Past
+migrations correct the initial values. Raised, more past migrations are needed for the correction;
+lowered, single migrations decide the predictions. Measured by ``bench makespan``: the median error
+of predicted durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
 Durations are predicted from this bandwidth, and past migrations correct it. Raised, fewer past
@@ -113,11 +113,11 @@ ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations for which half of their mean deviation corrects later predictions. For
-fewer migrations, a smaller part of the deviation is used; for more migrations, a larger part. A
-deviation is the difference between actual and predicted durations, for one instance, one pair of
-hosts or one memory size. Raised, slow instances and links are learnt later; lowered, deviations by
-chance are learnt. Not measured."""
+"""Number of past migrations after which a prediction is corrected by half of their mean deviation.
+With *n* past migrations, the fraction *n* / (*n* + ``SHRINKAGE``) of the mean deviation is used.
+The deviation is the logarithm of actual to predicted duration. The past migrations are those of one
+instance, one pair of hosts or one memory size. Raised, slow instances and links are learnt later;
+lowered, deviations by chance are learnt. Not measured."""
 MOST = 8.0
 """Largest ratio (no unit) of the measured to the predicted duration of a past migration. A larger
 ratio counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios

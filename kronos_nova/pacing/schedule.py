@@ -85,11 +85,12 @@ class Timeline:
 def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     """Return the best schedule of the moves.
 
-    If any move relieves a hot host, the moves off the hottest host begin first. But if this
-    schedule takes longer than the schedule in the given order, the given order is used.
+    If any move relieves a hot host, the moves off the hottest host begin first. The given order is
+    used instead if its schedule is shorter.
 
-    If no move relieves a hot host, the schedule is chosen by the deadlines of the moves. The
-    schedule in which the latest move is least late is chosen; of equal schedules, the shortest.
+    If no move relieves a hot host, the schedule is chosen by the deadlines of the moves. The delay
+    of a move is the time from its deadline to its end. The schedule whose largest delay is smallest
+    is chosen. Of equal schedules, the shortest is chosen.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)

@@ -5,11 +5,11 @@ The modules of planners use these words:
 
 combined imbalance : the sum of the imbalances of all policies, each times the weight of the policy
 gain : the amount by which a move lowers the combined imbalance
-price : the amount by which a move has to lower the combined imbalance, or the other quantity that a
-    planner lowers, to be worth making
+price : the least gain for which a move is made. Planners that lower another quantity than the
+    combined imbalance state gains and prices in this quantity
 penalty : the amount that a violated soft server group or preference of an operator adds to the
     combined imbalance, when plans are compared
-search : a loop that rates candidate moves and makes the best of them on a copy of the state
+search : a loop that rates candidate moves and makes the best moves on a copy of the state
 candidate move : a pair of an instance and a host that a search rates
 swap : two moves that exchange an instance of one host for an instance of another host
 assignment : a host for each instance

@@ -1,6 +1,6 @@
 """Swaps of bundles between full hosts, which make room. A bundle is several instances of one size
-that move together. The *usable room* of a host is its free room in the proportions in which the
-instances without a host need room.
+that move together. The *usable room* of a host is its free room of the resource that is scarcest
+for the instances without a host.
 
 Full hosts are seldom full in everything: one host has free processors and no free memory, another
 host has free memory and no free processors. Neither host can take a further instance until the two
@@ -40,8 +40,8 @@ first. Raised, a plan takes longer where constraints forbid most swaps; lowered,
 missed more often. Chosen because a constraint that forbids the swap of one instance mostly forbids
 the swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
-"""Usable room (no unit) of a host if no instance without a host needs any room. Fixed: more than
-any host has."""
+"""Usable room (no unit) of a host if the instances without a host need no room. The usable room of
+a host is its free room of the scarcest resource. Fixed: more than any host has."""
 
 
 class Bundles(NamedTuple):
@@ -71,10 +71,11 @@ class BundleSwaps:
     """A search that finds swaps of bundles in a packing, and makes these swaps. A packing is an
     assignment of instances to hosts.
 
-    ratio : float64 (c,), proportions in which the instances without a host need each kind of room;
-        free room outside these proportions is not usable
-    price : float64 (v,), price of moving each instance: the usable room that the move must add to
-        be worth making
+    ratio : float64 (c,), need of the instances without a host for each resource, as a fraction of
+        the largest need. The usable room of a host is the smallest quotient of its free room and
+        this need
+    price : float64 (v,), price of moving each instance: the least usable room that the move must
+        add
     rated : number of pairs of bundles rated so far
     """
 
@@ -99,9 +100,9 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds the most usable room, minus its price. Usable room is free room
-        in the proportions of ``ratio``. Return True if a swap was made; False if no swap adds more
-        usable room than its price."""
+        """Make the swap that adds the most usable room, minus its price. The usable room of a host
+        is its free room of the scarcest resource. Return True if a swap was made; False if no swap
+        adds more usable room than its price."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -178,8 +179,8 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): the usable room that remains of each ``room[at]`` without
-        ``size[of]``. Usable room is free room in the proportions of ``ratio``.
+        """Return float64 (n,): for each ``i``, the usable room if ``size[of[i]]`` is subtracted
+        from the free room ``room[at[i]]``. Usable room is free room of the scarcest resource.
 
         The columns are computed one by one, so that no array with all columns is needed.
         """

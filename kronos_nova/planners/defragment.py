@@ -29,8 +29,8 @@ GAP = 0.03
 solution costs at most this share more than the cheapest solution. To defragment is to join free
 room of several hosts, so that new servers fit. Raised, plans take less time; lowered, a few more
 servers fit. Measured by ``bench fragments`` in ten published mappings of servers to 279 hosts. With
-0.012, one more server fits in two of the mappings (one of 147 servers, and one of 172 servers).
-Plans then take up to 6.2 s instead of 4.8 s."""
+0.012, one more server fits in two of the ten mappings, and plans take up to 6.2 s instead of 4.8
+s."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that joins free room for new
 servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured

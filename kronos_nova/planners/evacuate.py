@@ -194,7 +194,8 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
     """Yield (instance, NoPlace with the reason) for each instance that stays.
 
     :param stay: the instances for which no destination was found
-    :param is_proven: whether it is proven that every plan leaves at least this number of instances
+    :param is_proven: whether it is proven that no plan leaves fewer instances behind than ``stay``
+        has
     """
     if not stay:
         return
@@ -216,8 +217,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
     """Return the end state that leaves the fewest instances on the draining hosts; None if no end
-    state was found in time. Of equal end states, the one with the least load above limits is
-    chosen; then the one for which the least memory of instances on other hosts is copied."""
+    state was found in time. Of equal end states, the end state with the least load above limits is
+    returned. If these loads are equal as well, the end state for which the least memory is copied
+    to make room is returned."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()

@@ -76,8 +76,8 @@ class _Round:
         the combined imbalance.
 
         :param ends: for each policy, some hosts at one end of the scores, the outermost host first
-        :param counting: for each policy, those hosts of ``ends`` one of which a move has to leave
-            or enter, to lower the imbalance
+        :param counting: for each policy, the hosts of ``ends`` that decide on the imbalance: only a
+            move that leaves or enters one of these hosts lowers the imbalance
         """
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):

@@ -102,9 +102,9 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """Return bool (V,): true for instances that stay on their hosts because moving them does not
-    help. These are all instances on hosts above the permitted load (see :func:`uneven_excess`)
-    whose servers cause none of the excess, in any policy."""
+    """Return bool (V,): true for the instances on overloaded hosts whose overload is in no policy
+    caused by their instances. A move of these instances does not help. A host is overloaded if its
+    load is above the permitted load (see :func:`uneven_excess`)."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

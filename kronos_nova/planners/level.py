@@ -55,17 +55,16 @@ cheapest solution do not fit into one plan, a solution is searched with each of 
 these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Not
 measured separately."""
 FEW_PLANS = 3
-"""Number of plans up to which a solution with fewer plans is searched. A solution is a set of moves
-that brings the scores of all hosts into their target ranges; each evaluation makes one plan of
-these moves. If the cheapest solution needs no more plans than this number, a solution that needs
-one plan less is searched. Raised, more memory is copied to save one of many plans; lowered, target
-ranges are reached one plan later than possible. Not measured."""
+"""Largest number of plans of the cheapest solution for which a solution with one plan less is
+searched. A solution is a set of moves that brings the scores of all hosts into their target ranges.
+The moves of a solution are made in one or more plans, one plan in each evaluation. Raised, more
+memory is copied to save one of many plans; lowered, target ranges are reached one plan later than
+possible. Not measured."""
 PREMIUM = 1.25
-"""Largest ratio (no unit) of the memory that a solution copies to the memory that the cheapest
-solution copies. The limit applies to a solution that needs one plan less than the cheapest. A
-solution is a set of moves that brings the scores of all hosts into their target ranges. Raised,
-more memory is copied to save a plan; lowered, target ranges are more often reached one plan later.
-Chosen within the limits of ``bench installed``: 1.5 times the plans and 1.1 times the memory."""
+"""Largest ratio (no unit) of the memory that a solution with one plan less copies to the memory
+that the cheapest solution copies. A solution is a set of moves that brings the scores of all hosts
+into their target ranges. Raised, more memory is copied to save a plan; lowered, target ranges are
+more often reached one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
 """Number of moves that a search may always find, even if one plan may have far fewer. Several plans
 make these moves, one after the other. Raised, plans for thousands of hosts take longer; lowered,
@@ -136,16 +135,17 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution may use if it needs one plan less than the cheapest.
-A solution is a set of moves that brings the scores of all hosts into their target ranges. The other
-permitted moves are for instances that have to wait on a third host until their destination has
+"""Share of the permitted moves that a solution with one plan less may use. The moves of a solution
+bring the scores of all hosts into their target ranges, and are made in one or more plans. If the
+cheapest solution needs several plans, a solution that needs one plan less is searched. The other
+permitted moves are kept for instances that have to wait on a third host until their destination has
 room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
 measured."""
 BEYOND = 4.0
-"""Additional cost of each move that does not fit into the wanted number of plans, in units of an
-instance's mean memory. The wanted number is one less than the cheapest solution needs. A solution
-is a set of moves that brings the scores of all hosts into their target ranges. Raised, larger
-instances are moved to save a move; lowered, solutions keep a few moves too many. Not measured."""
+"""Additional cost of each move beyond the wanted number of plans, in units of an instance's mean
+memory. The wanted number of plans is one less than the cheapest solution needs. A solution is a set
+of moves that brings the scores of all hosts into their target ranges. Raised, larger instances are
+moved to save a move; lowered, solutions keep a few moves too many. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can
@@ -176,8 +176,8 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands (target ranges of scores) of the given widths around the scores. A band that
-        can hold all scores is centred on the scores. Any other band lies where the hosts below the
-        band have room for exactly the load by which other hosts exceed the band.
+        can hold all scores is centred on the scores. For any other band, the loads above the band
+        and the loads missing below the band have equal sums.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,), width of each band
@@ -301,8 +301,8 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
     hosts.
 
     :param scores: float64 (P, h), scores of the hosts
-    :param left_out: intp (P,), number of hosts with the highest scores that each policy leaves out,
-        and number of hosts with the lowest scores
+    :param left_out: intp (P,), number *k* for each policy. The policy leaves out the *k* hosts with
+        the highest scores and the *k* hosts with the lowest scores
     """
     beyond = np.zeros(scores.shape)
     for policy, count in enumerate(left_out.tolist()):
@@ -386,11 +386,11 @@ class Leveling:
     cost : float64 (v,), cost of moving each instance, in GiB
     beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
         host out of its imbalance
-    prices : prices of moving each instance to each host; None if no move has a price. A price is
-        the excess that a move must remove at least
+    prices : prices of moving each instance to each host; None if no move has a price. The price of
+        a move is the least excess that the move must remove
     price : float32 (v,), price of moving each instance to its host in ``place``
     is_paid : whether any instance has been on a host to which its move has a price
-    fewer : number of moves; each further move has the additional cost :data:`BEYOND`
+    fewer : wanted maximum number of moves; each further move has the additional cost :data:`BEYOND`
     rated : number of pairs of an instance and a host that were rated so far
     """
 
@@ -498,10 +498,10 @@ class Leveling:
                 self.move(*move)
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move or swap that removes excess; None if
-        there is none. The host with the largest excess is considered first. Another host is
-        considered only if no move or swap helps this host. The excess is the part of the scores
-        outside the bands."""
+        """Return [(instance, destination)] of the best move or swap that removes excess; None if no
+        move or swap removes excess. The excess of a host is the part of its scores outside the
+        bands, the target ranges of scores. Hosts are tried from the largest excess down, until a
+        move or swap of one host removes excess."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
@@ -512,7 +512,7 @@ class Leveling:
 
     def _best_move(self, host: int) -> list[tuple[int, int]] | None:
         """Return [(instance, destination)] of the best move off or onto a host; None if no such
-        move helps."""
+        move brings scores closer to their target ranges."""
         found = [self._off(host)]
         if (self.scores[:, host] < self.band.low - TOLERANCE).any():
             found.append(self._onto(host))
@@ -521,7 +521,7 @@ class Leveling:
 
     def _off(self, host: int) -> Rated:
         """Return (rating, [(instance, destination)]) of the best move off a host. The rating is 0
-        if no move off the host helps."""
+        if no such move brings scores closer to their target ranges."""
         if not self.residents[host]:
             return 0.0, []
         vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
@@ -541,7 +541,7 @@ class Leveling:
 
     def _onto(self, host: int) -> Rated:
         """Return (rating, [(instance, destination)]) of the best move to a host. The rating is 0 if
-        no move to the host helps."""
+        no such move brings scores closer to their target ranges."""
         vms = np.flatnonzero(self.place != host)
         for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
             vms = vms[sizes[vms] <= free + TOLERANCE]
@@ -588,8 +588,8 @@ class Leveling:
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
         """Return (rating, [(instance, destination)]) of the best chain that server groups allow. A
-        chain is one move, or the two moves of a swap. The rating is 0 if none of the best
-        :data:`TRIES` chains is allowed and helps.
+        chain is one move, or the two moves of a swap. Only the best :data:`TRIES` chains are
+        checked. The rating is 0 if none of these chains has a positive rating and is allowed.
 
         :param ratings: float64 (n, m), rating of each chain
         :param chain: function of a row and a column of ``ratings``, which returns the moves of the
@@ -608,7 +608,8 @@ class Leveling:
 
     def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
         """Return [(instance, destination)] of the two moves of the best swap of an instance of a
-        host with an instance of another host; None if no such swap helps."""
+        host with an instance of another host; None if no such swap brings scores closer to their
+        target ranges."""
         if not 0 < len(self.residents[host]) < len(self.place):
             return None
         here = np.array(self.residents[host], dtype=np.intp)
@@ -713,10 +714,10 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """Return the moves in the order in which they are to be made. Moves that remove excess come
-        first. Of these, the next move is always one from or to the host with the largest excess; of
-        equal moves, the one that removes most excess. The excess is the part of the scores outside
-        the bands."""
+        """Return the moves in the order in which they are to be made. The excess of a host is the
+        part of its scores outside the bands, the target ranges. Moves that remove excess come
+        first. The next move is always from or to the host with the largest excess. Of several such
+        moves, the move that removes most excess comes next."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))

@@ -1,6 +1,6 @@
 """The planner ``pack``, which frees as many hosts as the budget of moves permits. The problem is
 vector bin packing in which moves have a price, as in BalCon (FGCS 2023). The *usable room* of a
-host is its free room in the proportions in which the instances without a host need room."""
+host is its free room of the resource that is scarcest for the instances without a host."""
 
 from collections.abc import Iterator
 
@@ -61,9 +61,9 @@ memory to copy are emptied first. Not measured."""
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host where the
-    least usable room is lost. Usable room is free room in the proportions in which the instances to
-    be placed need room. If an instance fits on no host, full hosts swap instances until one of
-    these hosts has room.
+    least usable room is lost. The usable room of a host is its free room of the resource that is
+    scarcest for the instances to be placed. If an instance fits on no host, full hosts swap
+    instances until one of these hosts has room.
 
     Several searches empty the hosts in different orders. The end state that frees the most hosts is
     chosen; of equal end states, the one with the lowest cost. The cost of a move is the memory of
@@ -255,8 +255,8 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on the host where the least usable room is lost. Usable room is free room
-        in the proportions in which the instances to be placed need room.
+        """Put an instance on the host where the least usable room is lost. The usable room of a
+        host is its free room of the resource that is scarcest for the instances to be placed.
 
         If the instance fits on no host, make room for the instance by a swap. If no swap makes
         enough room, make another swap that makes more room usable, and try again. Return True if
@@ -274,8 +274,8 @@ class Emptying:
         put on a host; False if no host has room.
 
         The original host of the instance is preferred, then the host on which the least usable room
-        is lost. Usable room is free room in the proportions in which the instances to be placed
-        need room. Of equal hosts, the fullest host is chosen.
+        is lost. The usable room of a host is its free room of the resource that is scarcest for the
+        instances to be placed. Of equal hosts, the fullest host is chosen.
         """
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
