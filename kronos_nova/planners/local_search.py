@@ -93,17 +93,16 @@ TIMES = 3
 the time does not suffice, fewer assignments are improved at the same time. Raised, there are fewer
 assignments; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
-"""Ratio (no unit) of two temperatures at which a search computes its tables again. Swaps are rated
-by these tables, which are computed for one temperature. At a higher temperature, hosts with medium
-scores count more. Let this ratio be *r*. The tables are computed again if the temperature of the
-search falls below *r* times the temperature of the tables, or rises above 1 / *r* times the
-temperature of the tables. Raised, plans take longer without being better; lowered, swaps are rated
-less exactly. Chosen because smaller changes of the temperature do not affect plans."""
+"""Ratio (no unit) of the temperature of a search to the temperature of its tables, below which the
+tables are computed again. The tables are also computed again if the ratio exceeds 1 / ``COOLED``.
+Swaps are rated by these tables. At a higher temperature, hosts with medium scores count more.
+Raised, plans take longer without being better; lowered, swaps are rated less exactly. Chosen
+because smaller changes of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new assignments are made. If a search has less than twice
-as many assignments, half the number of its assignments is used instead. Raised, good plans are
-improved less; lowered to 8, all assignments of a small cluster soon descend from one plan, and a
-longer search finds no better plan. Not measured in a bench."""
+"""Maximum number of best plans from which new assignments are made. The number of these plans is
+also at most half the number of assignments of the search. Raised, good plans are improved less;
+lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
+finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
 """Number of moves of a good plan that are removed at random, as an exclusive upper bound: with 5,
 one to four moves are removed. A new assignment starts from the remaining moves. Raised, a plan is
@@ -111,14 +110,14 @@ changed more than the search can repair; lowered, the search finds the same plan
 measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares of a good plan's moves that are removed to make a new assignment. The shares are used in
-turn. The random number of moves that :data:`TAKEN_BACK` limits is removed in addition. Raised,
-assignments differ more from known plans; lowered, assignments differ less from known plans. Not
-measured."""
+turn, each for as many restarts as the search has assignments. The random number of moves that
+:data:`TAKEN_BACK` limits is removed in addition. Raised, assignments differ more from known plans;
+lowered, assignments differ less from known plans. Not measured."""
 KICKS = 2
-"""Number of restarts of an assignment, one of which adds a random move (a "kick"). With 2, every
-second restart is a kick. Raised, kicks are rarer, and all assignments of a small cluster become
-equal; lowered to 1, every restart is a kick, and no plan is improved long enough. Not measured in a
-bench."""
+"""Number of rounds of restarts, of which the last adds a random move to each new assignment (a
+"kick"). A round is as many restarts as the search has assignments. With 2, every second round has
+kicks. Raised, kicks are rarer, and all assignments of a small cluster become equal; lowered to 1,
+every restart has a kick, and no plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the
@@ -139,9 +138,9 @@ class Tuning:
     least : lower bound of the effort, in estimated nanoseconds
     longest : largest factor by which the effort may be prolonged
     temperatures : temperatures at which values of assignments are computed, as fractions of the
-        combined imbalance that is left. Once all assignments have been restarted, the next
-        temperature is used. Each temperature is divided by the number of hosts to the power of
-        ``cooling``
+        mean combined imbalance of the assignments. The next temperature is used after as many
+        restarts as the search has assignments. Each temperature is divided by the number of hosts
+        to the power of ``cooling``
     cooling : exponent of the number of hosts, see ``temperatures``
     skips : whether the search leaves out swaps of two instances that are both on their original
         hosts
@@ -276,7 +275,8 @@ class LocalSearch:
     def _ruined(self, plan: Plan, turn: int) -> Plan:
         """Return a plan without some of its moves. The remaining moves have the same order.
 
-        :param turn: number of the restart, which determines the share of moves to remove
+        :param turn: number of restarts so far, divided by the number of assignments; this number
+            determines the share of moves to remove
         """
         count = len(plan)
         if not count:

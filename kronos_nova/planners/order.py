@@ -190,8 +190,8 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for a possible order of moves.
 
     The possible next moves depend only on the set of moves already made, not on their order. So no
-    set is examined twice. If a move is the only one to its destination, it never makes another move
-    impossible. Once such a move is possible, no other move is tried in its place.
+    set is examined twice. The only move to a destination never makes another move impossible. Once
+    such a move is possible, no other move is tried in its place.
 
     :param state: the state before the moves; if an order is found, the function changes the state
         to the state after the moves
@@ -230,14 +230,16 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """A search for an order in which a plan can be stopped after more of its moves without harm.
-    Stopping is harmful while the combined imbalance is higher than at the start of the plan.
+    """A search for an order of a plan's moves in which the plan can be stopped after more of the
+    moves without harm. Stopping is harmful while the combined imbalance is higher than at the start
+    of the plan.
 
-    If no move of the plan lifts the combined imbalance above its value at the start, the plan keeps
-    its order. Otherwise, the next move is always the possible move after which the combined
-    imbalance is lowest. If every possible move would lift the combined imbalance above its value at
-    the start, a sequence of moves comes next that brings the combined imbalance back to this value
-    or below. The sequence has no needless move.
+    The plan keeps its order if no move lifts the combined imbalance above its value at the start.
+    Otherwise, the moves are chosen one after the other. The next move is the possible move after
+    which the combined imbalance is lowest. If this combined imbalance is higher than at the start,
+    several moves are chosen together instead. The last of these moves brings the combined imbalance
+    back to its value at the start or below. A move is left out if the combined imbalance comes back
+    without the move as well.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
@@ -371,10 +373,11 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     move starts.
 
     A move waits for the last earlier move of its own instance, and for the last earlier move of
-    each instance that must not be moved at the same time. A move also waits for departures if its
-    destination lacks room for all instances that arrive up to this move. Departures are the earlier
-    moves off the destination, and off hosts that share room with the destination. So no host ever
-    holds more instances than in the given order, whichever move ends first.
+    each instance that must not be moved at the same time as its own instance. A move also waits for
+    departures if its destination lacks room for all instances that arrive up to this move.
+    Departures are the earlier moves off the destination, and off hosts that share room with the
+    destination. So no host ever holds more instances than in the given order, whichever move ends
+    first.
 
     :param before: the state before the plan
     """

@@ -2,8 +2,8 @@
 other.
 
 An *assignment* gives each instance a host. The *value* of an assignment is a smooth approximation
-of its combined imbalance (:class:`SoftenedMax`). A swap is better the more it lowers the value,
-after the prices of its moves are added.
+of its combined imbalance (:class:`SoftenedMax`). The best swap is the swap with the lowest sum of
+two numbers: the value after the swap, and the prices of the moves of the swap.
 
 A *swap* sends one instance from a first host to a second host, and another instance back. Each host
 has a *dummy item*, which stands for no instance. A swap with a dummy item is a move of one
@@ -11,9 +11,9 @@ instance. Instances and dummy items are called *items*. These are the neighbourh
 *swap* of machine reassignment (ROADEF 2012). If a plan has used up its budget of moves, a swap also
 undoes the earlier move that costs least to undo.
 
-The best assignments that the search has found are kept in :class:`Incumbents`. They are called *end
-states*, because an end state is the assignment after all moves of a plan. The *cost* of an end
-state is its exact combined imbalance plus the prices of the moves.
+The best assignments that the search has found are kept in :class:`Incumbents`. These assignments
+are called *end states*. An end state is the assignment after all moves of a plan. The *cost* of an
+end state is its exact combined imbalance plus the prices of the moves.
 """
 
 import bisect
@@ -81,38 +81,38 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, of the value by which swaps are rated. The value of
-an assignment is a smooth approximation of its combined imbalance. At a higher temperature, hosts
-with medium scores count more. Raised, the approximation is less exact; lowered, numbers overflow.
-Fixed by the range of single precision."""
+"""Lowest temperature, as a fraction of a host, at which the values of assignments are computed. The
+value of an assignment is a smooth approximation of its combined imbalance. Swaps are rated by the
+change of the value. At a higher temperature, hosts with medium scores count more. Raised, the
+approximation is less exact; lowered, numbers overflow. Fixed by the range of single precision."""
 STEEPEST = 80.0
-"""Largest exponent (no unit) of a factor by which a move changes a host's part of the value. The
-value of an assignment is a smooth approximation of its combined imbalance. Raised, numbers
-overflow; lowered, all large changes of load are rated as equal. Fixed by the range of single
-precision, which ends near exp(88)."""
+"""Largest exponent (no unit) in the factors by which swaps are rated. The exponent is the change of
+a host's score divided by the temperature, see :class:`SoftenedMax`. Raised, numbers overflow;
+lowered, all large changes of load are rated as equal. Fixed by the range of single precision, which
+ends near exp(88)."""
 FAINTEST = 1e-35
-"""Lower bound of the share that one host has in the value. The value of an assignment is a smooth
-approximation of its combined imbalance. Raised, hosts with medium scores seem to matter; lowered,
-the share becomes 0 in single precision, and so does its product with exp(:data:`STEEPEST`). Fixed
-by the range of single precision."""
+"""Lower bound of the fraction of a term that one host contributes. A term is a sum over all hosts
+by which swaps are rated, see :class:`SoftenedMax`. Raised, hosts with medium scores seem to matter;
+lowered, the fraction becomes 0 in single precision, and so does its product with
+exp(:data:`STEEPEST`). Fixed by the range of single precision."""
 
 
 class SoftenedMax:
     """The function that gives an assignment its value at one temperature. The value is a smooth
-    approximation of the combined imbalance. The value shows progress where the combined imbalance
-    does not change.
+    approximation of the combined imbalance. The value also falls with moves that do not lower the
+    combined imbalance yet but help later moves to lower it.
 
     If two hosts share the highest score, two moves are needed to lower the imbalance. The
     expression ``temperature × log Σ exp(score / temperature)`` is close to the highest score, and
     counts every host with nearly this score. So the expression falls with the first of the two
-    moves. With the signs turned, the same expression gives the lowest score. The bound of its error
-    is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5 (log-sum-exp).
+    moves. With the signs turned, the same expression gives the lowest score. The bound of the error
+    of the expression is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5 (log-sum-exp).
 
     The sum ``Σ`` is called a *term*. There are T terms: for each policy, one for the highest score
     and one for the lowest score. Each host contributes one part to each term. A swap of two
     instances changes only the contributions of two hosts. The new contribution of a host is the old
-    one times a factor for one instance times a factor for the other. So one matrix product rates
-    all pairs of instances at once. Single precision is exact enough to choose a swap.
+    contribution times one factor for each of the two instances. So one matrix product rates all
+    pairs of instances at once. Single precision is exact enough to choose a swap.
 
     Hosts that a policy leaves out of its imbalance contribute nothing. If a swap makes such a host
     count, the value after the swap is not exact; :class:`Trial` then rates the swap exactly.
@@ -164,10 +164,10 @@ this share, the assignment is finished and is replaced. Raised, assignments are 
 could improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
 """Probability (no unit) that a step sends the second instance of each swap back to its original
-host. The second instance needs no move there. In other steps, the second instance goes to the host
-that the first instance leaves. If plans may have few moves, the original host is used only in steps
-that search moves off a host. Raised, other swaps are tried less often; lowered to 0, a search
-cannot replace one moved instance by another. Not measured."""
+host. The plan then has no move of the second instance. In other steps, the second instance goes to
+the host that the first instance leaves. If plans may have few moves, the original host is used only
+in steps that search moves off a host. Raised, other swaps are tried less often; lowered to 0, a
+search cannot replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability (no unit) that a step rates swaps by the slope of the value instead of its exact
 change. The value of an assignment is a smooth approximation of its combined imbalance. The slope is
@@ -183,10 +183,10 @@ class Population:
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h), scores of the hosts
     free : float64 (n, c, h), free room of the hosts
-    left : intp (n,), number of further moves that each plan may have
-    tried : bool (n, 2, h), true for hosts that were drawn without finding a better swap since the
-        assignment last changed: [:, 0] for swaps in which the host receives an instance, [:, 1] for
-        swaps in which the host sends an instance
+    left : intp (n,), number of further moves that each assignment may have
+    tried : bool (n, 2, h), true for a host for which a search for a better swap has failed since
+        the assignment last changed; column 1 for steps in which the host only sends an instance,
+        column 0 for other steps
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -252,18 +252,18 @@ class Swaps:
     these swaps.
 
     here : intp (n, 1), the drawn host
-    first, second : intp (n, a) and (n, b), items on the drawn host, and items on the hosts that it
-        swaps with; rows are padded with the dummy item of the drawn host
+    first, second : intp (n, a) and (n, b), items on the drawn host, and items on the hosts with
+        which this host swaps; rows are padded with the dummy item of the drawn host
     there, goals : intp (n, b), present hosts of the second items, and destinations of the second
         items
     changes : float32 (n, a, b), change of the value by each swap, plus the prices of its moves. The
         value of an assignment is a smooth approximation of its combined imbalance. If plans may
         have many moves, the change of the value is halved for a swap that takes two more moves
-    drawn : float32 (n, 2, h), weights by which hosts are drawn: first the weights to receive an
-        instance, then the weights to send one. If plans may have many moves, only the first weights
-        are used
-    back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
-        item otherwise
+    drawn : float32 (n, 2, h), weights by which hosts are drawn: column 0 to receive an instance,
+        column 1 to send an instance. If plans may have many moves, a host is drawn by column 0 for
+        both, and column 1 is 0
+    back : intp (n,), the instance whose move a swap has to undo if the swap adds a move; a dummy
+        item if the budget of moves is not used up
     """
 
     def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
@@ -295,8 +295,8 @@ class Swaps:
         If plans may have few moves, swaps of two instances that are on their original hosts are
         left out, because these swaps take two moves. The drawn host then either only sends or only
         receives instances. A host that sends is drawn by its contribution to the terms of the
-        highest scores; a host that receives, by its contribution to the terms of the lowest scores.
-        Terms are explained in :class:`SoftenedMax`.
+        highest scores. A host that receives is drawn by its contribution to the terms of the lowest
+        scores. Terms are explained in :class:`SoftenedMax`.
 
         :param are_few: whether plans may have few moves
         """
@@ -381,8 +381,8 @@ class Swaps:
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays whose matrix product has each term after a swap, as a fraction of the
-        term before the swap: float32 (n, T, a, f) and (n, T, f, b). A term is the sum of the
-        contributions of all hosts, see :class:`SoftenedMax`."""
+        term before the swap: float32 (n, T, a, f) and (n, T, f, b), with f products to be summed. A
+        term is the sum of the contributions of all hosts, see :class:`SoftenedMax`."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -406,9 +406,9 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): the cost of undoing a move, for each swap that has to undo one.
-        The result is NEVER for pairs of items that cannot be swapped, and for swaps of two moves if
-        the budget permits only one."""
+        """Return float32 (n, a, b): the cost of the earlier move that each swap has to undo; 0 for
+        swaps that undo no move. The cost is NEVER for pairs of items that cannot be swapped, and
+        for swaps that add two moves if the budget permits fewer than two."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -418,10 +418,10 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays of changes of a plan's number of moves: float32 (n, a), if each first
-        item leaves its host; and float32 (n, b), if each second item goes to its destination. A
-        change is 1, 0, or -1. The change is -1 for an instance that returns to its original
-        host."""
+        """Return two arrays: float32 (n, a), the number of moves that each first item adds to the
+        plan by leaving its host; and float32 (n, b), the number of moves that each second item adds
+        by going to its destination. The number is 1 for an instance that leaves its original host,
+        -1 for a second item that returns to its original host, and 0 otherwise."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)

@@ -155,7 +155,7 @@ class Relieve:
         """Return the hosts that are hot in ``state``, the hottest first.
 
         The callers pass the state before the plan. So a host that becomes hot by the moves of a
-        plan is not relieved by the same plan. If it were, a server that is too large for every host
+        plan is not relieved by the same plan. Otherwise, a server that is too large for every host
         would be moved again and again.
         """
         hot = self._marks.hot(state)
@@ -177,9 +177,8 @@ class _Host:
 
     hot : intp (n,), policies in which the host is to be relieved
     why : text about the reason of the moves
-    sore : instances whose own load is above the limit for instances
-    is_by_server : whether the host is hot only because of instances whose own load is above the
-        limit for instances
+    sore : instances whose own load is above the policy's limit for one instance
+    is_by_server : whether the host is hot only because of the instances ``sore``
     useful : instances whose load in the policies ``hot`` is large enough that moving them helps
     vms : instances of ``useful`` that have a possible destination
     """
@@ -218,8 +217,8 @@ class _Host:
         return found or self._as_far_as_possible(excess)
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
-        """Return the moves that remove the excess with the least memory; None if no such moves were
-        found.
+        """Return the moves that remove the excess and copy the least memory; None if no such moves
+        were found.
 
         The search decides for one instance after the other whether the instance leaves or stays. A
         branch is a set of decisions made so far. The branch with the smallest lower bound of the
@@ -252,8 +251,8 @@ class _Host:
         return None
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
-        """Return the instances in ``vms``, sorted by the load that they remove for their memory,
-        the largest first.
+        """Return the instances in ``vms``, sorted by the load that each removes per MiB of its
+        memory, the largest first.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """
@@ -315,8 +314,8 @@ class _Host:
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
     """Return a function of (position, load to remove) that returns a lower bound of the memory to
-    copy. Only the instances from this position on may leave. The bound treats these instances as if
-    they could be divided.
+    copy. Only the instances from this position on may leave the host. The bound is the memory to
+    copy if these instances could be divided.
 
     :param gain: float64 (n, P), load that each instance removes
     :param cost: float64 (n,), memory of each instance

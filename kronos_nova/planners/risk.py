@@ -3,10 +3,11 @@
 
 Loads change quickly, so that a move often comes too late once a measured load is high. The planner
 uses the likely load ``μ`` of each host and the variance ``V`` of this load. Both are sums over the
-instances of the host. The load is above a limit ``m`` for at most the fraction
-``V / (V + (m - μ)²)`` of the time, whatever its distribution (Cantelli's inequality). Real loads
-reach the limit less often than this bound. The planner uses the square of the bound as the
-probability that a host is full. On days of PlanetLab, the square is right to a factor of two.
+instances of the host. Whatever the distribution of the load, the load is above a limit ``m`` for at
+most the fraction ``V / (V + (m - μ)²)`` of the time (Cantelli's inequality). Real loads reach the
+limit less often than this bound. The planner uses the square of the bound as the probability that a
+host is full. In loads measured on PlanetLab, a research network, the square is right to a factor of
+two.
 
 If ``μ`` is above the limit, the planner uses 1 plus the excess instead. So less load is better
 above the limit as well. No move makes its destination both full and fuller than its source. Without

@@ -206,7 +206,7 @@ def _must(state: State, model: Model) -> Choice | None:
 
 def _saving(state: State) -> np.ndarray:
     """Return intp: the movable instances whose penalties for violated preferences would be lower on
-    another host. The instances that save the most penalty for their size come first."""
+    another host. The instances with the largest saving in proportion to their size come first."""
     problem, preferences = state.problem, state.model.prices.preferences
     if preferences is None or not problem.available.any():
         return np.zeros(0, dtype=np.intp)

@@ -84,11 +84,11 @@ program is solved again with more stages of moves. A move of a later stage can u
 earlier stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans
 for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Share of all candidate moves, below which the integer program comes before the local search. A
-candidate move is a pair of an instance and a host. The share is that of the moves that are possible
-as the first move of a plan. Raised, the program comes first in more clusters, and takes longer
-where the search finds equally good plans; lowered, plans that the search does not find are missed
-more often. Not measured."""
+"""Share of the candidate moves that must be possible as the first move of a plan, so that the local
+search comes first. If fewer candidate moves are possible, the integer program comes before the
+local search. A candidate move is a pair of an instance and another host. Raised, the program comes
+first in more clusters, and takes longer where the search finds equally good plans; lowered, plans
+that the search does not find are missed more often. Not measured."""
 GAP = 1e-3
 """Share of its cost by which a solution of the integer program may be worse than the best solution.
 The cost is the combined imbalance plus the prices of the moves. Raised, plans take less time and
