@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 
 class HostDrains:
     """The part of an evaluation that plans drains, starts the plans, and records the progress. This
-    class is a Requester.
+    class implements the protocol Requester, which plans requests of operators.
 
     :param cycle_ports: CyclePorts
     :param policies: PolicySet

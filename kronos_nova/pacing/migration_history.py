@@ -102,8 +102,9 @@ lowered, single migrations decide the predictions. Measured by ``bench makespan`
 of predicted durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
-Durations are predicted from this bandwidth, and past migrations correct it. Raised, fewer past
-migrations are needed for a correction; lowered, more past migrations are needed. Not measured."""
+Durations are predicted from this bandwidth, and past migrations correct the bandwidth. Raised,
+fewer past migrations are needed for a correction; lowered, more past migrations are needed. Not
+measured."""
 HUBER = 1.5
 """Factor (no unit) by which a past migration's relative error must exceed :data:`SPREAD` to make
 the migration an outlier. The relative error is that of the predicted duration. Outliers have less

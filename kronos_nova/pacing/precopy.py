@@ -27,8 +27,8 @@ class MigrationForecast:
     """The expected course of one live migration.
 
     seconds : duration from the request to the end. If the migration does not converge, the duration
-        assumes that all memory is copied twice: once while the guest runs, and once while it is
-        stopped
+        assumes that all memory is copied twice: once while the guest runs, and once while the guest
+        is stopped
     downtime : seconds for which the guest is stopped
     rounds : number of rounds of copying before the guest is stopped
     converges : True if the remaining memory can be copied within the allowed downtime; False
@@ -49,8 +49,8 @@ class Copy:
     disk_mb : MiB of local disk, copied before the memory
     dirty_mb_s : MiB of memory that the guest writes per second
     fixed : seconds before and after copying
-    factor : ratio of actual durations to those of the model, learnt from past moves; predicted
-        durations are multiplied by it
+    factor : ratio of actual to predicted durations, learnt from past moves; predicted durations are
+        multiplied by this ratio
     downtime : seconds for which the guest may be stopped
     """
 

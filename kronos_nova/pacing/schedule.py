@@ -21,12 +21,12 @@ TOLERANCE = 1e-9
 the accuracy of a schedule."""
 SAME = 0.2
 """Step, as a fraction of a link's bandwidth, to which the overload of a link is rounded. The
-overload is the traffic beyond the bandwidth that a move would cause on the busier one of its two
-links. Of equally urgent moves, the move with the smallest rounded overload starts first. If the
-rounded overloads are equal, the longest move starts first. Raised, a move may start although
-another move would overload the links less; lowered, differences that are only errors of predictions
-decide. Chosen just above the median error of predicted durations, which is 10 to 18 %
-(``bench makespan``)."""
+overload of a link is its traffic beyond its bandwidth. Each move is rated by the larger overload of
+two links: that of the move's source and that of its destination. Of equally urgent moves, the move
+with the smallest rounded overload starts first. If the rounded overloads are equal, the longest
+move starts first. Raised, a move may start although another move would overload the links less;
+lowered, differences that are only errors of predictions decide. Chosen just above the median error
+of predicted durations, which is 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

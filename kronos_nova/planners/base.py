@@ -31,8 +31,8 @@ class NoPlace(NamedTuple):
     """The reason why an instance stays on a host that the instance has to leave.
 
     why : the reason, as text
-    is_proven : true if it is proven that no plan can move all instances that have to leave; false
-        if no such plan was found, although one may exist
+    is_proven : true if it is proven that no plan moves all instances that have to leave; false if
+        such a plan may exist, but was not found
     """
 
     why: str

@@ -39,14 +39,14 @@ class BestMove:
     above the best gain so far.
 
     state : the state in which moves start
-    floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if it
-        raises the imbalance
+    floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if the
+        move raises the imbalance
     wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
         all moves may be chosen
     is_forced : whether a move may be chosen that a policy does not accept. A policy does not accept
         a move that raises its imbalance to a value above its threshold
-    model : the model whose rules apply; None for the model of the state. If ``is_forced`` is true,
-        None stands for the model of the state without the rules that may be relaxed
+    model : the model whose rules apply. None stands for the model of the state, and if
+        ``is_forced`` is true, for this model without the rules that may be relaxed
     best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
     """
 
@@ -149,7 +149,7 @@ def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
                   is_forced: bool = False, model: Model | None = None) -> tuple[int, int] | None:
     """Return (instance, destination) of the move after which the combined imbalance is lowest; None
-    if no move is possible. The move is returned even if it raises the imbalance.
+    if no move is possible. The move is returned even if the move raises the imbalance.
 
     :param vms: the instances that may be moved
     :param wanted, is_forced, model: as in :class:`BestMove`

@@ -344,5 +344,5 @@ def by_room(state: State, vm: int) -> list[int]:
 
 
 def waiting(state: State) -> np.ndarray:
-    """Return intp: the instances that are on draining hosts and may be moved off them."""
+    """Return intp: the instances that are on draining hosts and may be moved."""
     return np.flatnonzero(state.problem.draining[state.vm_host] & state.problem.evacuable)

@@ -10,7 +10,7 @@ above the best gain so far.
 A policy may leave its highest and lowest hosts out of its imbalance. If a move brings the score of
 a left-out host into the range of the other hosts, the next host is left out instead. So moves of
 left-out hosts are considered as well. The upper bound is then the difference between the scores of
-the first host that counts and the next host.
+two hosts: the outermost host that is not left out, and the next host.
 """
 
 from collections.abc import Callable

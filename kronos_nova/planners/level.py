@@ -10,8 +10,8 @@ contrast, falls only once the last host above or below the band is in the band.
 A *solution* is a set of moves after which every policy is within its threshold. A solution is built
 host by host, the host with the largest excess first. Each step adds the move that removes most
 excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards, the search
-makes the solution cheaper: it undoes some moves and finds other moves (ruin and recreate, Schrimpf
-et al. 2000).
+makes the solution cheaper: the search undoes some moves and finds other moves (ruin and recreate,
+Schrimpf et al. 2000).
 
 A solution may have more moves than the budget permits. The plan is the first part of the solution.
 The next cycle plans the next part.

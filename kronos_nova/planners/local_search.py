@@ -41,10 +41,10 @@ PER_ITEM = 1.1e5
 search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
 Not measured separately."""
 LONGER = 2.5
-"""Factor (no unit) by which a search is prolonged when it finds a better plan. The search then
-continues until it has used this factor times the time used so far, up to an upper bound
-(:class:`Tuning`). Raised, searches last longer after an improvement; lowered, searches stop while
-plans still become better. Not measured."""
+"""Factor (no unit) by which a search is prolonged when a better plan is found. The search then ends
+after this factor times the time used so far, or at an upper bound (:class:`Tuning`). Raised,
+searches last longer after an improvement; lowered, searches stop while plans still become better.
+Not measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is the
 combined imbalance after the plan plus the prices of its moves. Raised, searches end sooner;
@@ -288,8 +288,8 @@ class LocalSearch:
 
     def _kicked(self, plan: Plan) -> Plan:
         """Return a plan with one more random move (a kick). Return the plan itself if the random
-        move is not allowed. A kick seldom helps alone, but the room that it frees may help another
-        move."""
+        move is not allowed. A kick seldom improves a plan alone, but the room that the kick frees
+        may make a better move possible."""
         vm, host = self.chance.integers((len(self.space.vms), len(self.space.hosts))).tolist()
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home

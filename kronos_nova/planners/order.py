@@ -98,8 +98,8 @@ class Ordering:
         return True
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
-        """Undo those of ``moves`` that were made, and make all of ``moves`` in another order.
-        Return True if a possible order was found. Otherwise change nothing and return False.
+        """Undo the moves that were made since ``begin``, and make all of ``moves`` in another
+        order. Return True if a possible order was found. Otherwise change nothing and return False.
 
         :param home: intp (n,), hosts of the instances before the moves
         :param begin: number of moves in ``done`` that were made before the first of ``moves``

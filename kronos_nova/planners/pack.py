@@ -26,11 +26,11 @@ plans take longer where hosts cannot be emptied; lowered, fewer hosts are emptie
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Pairs of two parameters (no unit) of a search that empties hosts. The pairs are used one after
 the other. The first parameter is the price of a move, as a fraction of a host's room. A swap is
-made only if it makes more room usable than the price of its moves. The second parameter is a number
-of hosts. Once this number of hosts could not be emptied, the next pair is used. With the price
-raised, plans have fewer moves and free fewer hosts; lowered, plans have more moves and free more
-hosts. With the number of hosts raised, plans take longer; lowered, plans free fewer hosts. Not
-measured separately."""
+made only if the additional usable room is larger than the price of its moves. The second parameter
+is a number of hosts. Once this number of hosts could not be emptied, the next pair is used. With
+the price raised, plans have fewer moves and free fewer hosts; lowered, plans have more moves and
+free more hosts. With the number of hosts raised, plans take longer; lowered, plans free fewer
+hosts. Not measured separately."""
 MOVE_MB = 4096
 """Fixed cost of a move in MiB. The memory that the move copies is added. Of end states that free
 equally many hosts, the one with the lowest cost is chosen. Raised, plans have fewer moves and copy
@@ -97,8 +97,8 @@ class Pack:
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
     """Yield the moves to the best end state, found by an integer program; yield nothing if the
-    cluster is too large or no end state is found. The best end state frees the most hosts; of equal
-    end states, it has the lowest cost.
+    cluster is too large or no end state is found. The best end state is the end state with the
+    lowest cost among the end states that free the most hosts.
 
     :param freed: number of hosts that a known plan frees
     """

@@ -53,9 +53,9 @@ class Relieve:
     the planner moves the instances with the least memory that bring the host to its target load.
     The destinations stay at or below their target loads.
 
-    If a host cannot reach its target load, the host is brought to the limit above which it is hot.
-    If the host cannot reach this limit either, instances are moved as long as other hosts can take
-    them. In small clusters, a second plan relieves all hot hosts together, and may move other
+    If a host cannot reach its target load, the host is brought to the limit above which a host is
+    hot. If the host cannot reach this limit either, instances are moved as long as other hosts can
+    take them. In small clusters, a second plan relieves all hot hosts together, and may move other
     instances to make room. The better of the two plans is returned.
     """
 
@@ -322,8 +322,8 @@ def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray],
     """
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Return two arrays: the cumulative sums of gains, and those of costs. The instance with
-        the least cost for its gain comes first."""
+        """Return two arrays: the cumulative sums of gains, and the cumulative sums of costs. The
+        instance with the least cost for its gain comes first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
         return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]

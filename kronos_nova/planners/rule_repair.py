@@ -33,7 +33,7 @@ milliseconds with 1,000 hosts."""
 MOST_PAIRS = 20_000
 """Largest number of pairs of a movable instance and a host with which an integer program repairs
 rules. Raised, more violated rules are repaired in large clusters that are nearly full, and plans
-take longer; lowered, fewer violated rules are repaired there. Chosen as some 60 hosts with 5
+take longer; lowered, fewer violated rules are repaired there. Chosen for some 60 hosts with 5
 instances each, for which a program takes a second."""
 
 ROUNDS = (1, 2)
@@ -97,8 +97,9 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
     """Return the better of two plans: the plan after which fewer rules are violated.
 
-    If equally many rules are violated, costs decide. The plan ``others`` is then returned only if
-    its cost is lower and it lifts no imbalance above both its threshold and its present value.
+    If equally many rules are violated, costs decide. The plan ``others`` is then returned if two
+    conditions hold. The cost of ``others`` is lower. After ``others``, no imbalance is above both
+    its threshold and its present value.
 
     :param should: whether costs are compared; if False, ``moves`` is returned for equally many
         violations

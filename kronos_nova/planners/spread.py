@@ -59,7 +59,7 @@ ENDS = 50
 """Minimum number of hosts with the highest scores, and of hosts with the lowest scores, to and from
 which moves are searched. The hosts are chosen for each policy. More hosts are taken if a plan may
 have many moves. Raised, plans for large clusters take longer; lowered, the search runs out of hosts
-that it can improve. Not measured."""
+to improve. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host for which an integer program computes the best
 plan. The program is used in three cases: members of a server group are kept apart; the moves to a
@@ -174,8 +174,9 @@ def is_tight(space: SearchSpace) -> bool:
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the best plan whose moves have a possible order, in this order. The plan is one of the
-    found plans or ``known``. If its cost is much higher than that of the best end state, an integer
-    program with stages of moves may find another plan, which is then returned."""
+    found plans or ``known``. If the cost of this plan is much higher than the cost of the best end
+    state, an integer program with stages of moves searches a better plan. In a later stage, moves
+    can use room that an earlier stage freed."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
