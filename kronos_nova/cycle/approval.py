@@ -144,9 +144,9 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the numbers (``order``) of the last moves of a plan that have to be left out. The
-    remaining moves together gain at least their price. The result is empty if all moves gain their
-    price, and has all moves if no beginning of the plan gains its price.
+    """Return the numbers (``order``) of the moves at the end of a plan that have to be left out, so
+    that the other moves together gain at least their price. The price of a move is the least gain
+    for which the move is made. As few moves as possible are left out.
 
     :param after: state after the moves
     :param steps: {order: Step} of the moves that spread load
@@ -166,13 +166,12 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share (0 to 1) of a new plan's gain, above which the new plan replaces a plan that waits for
-approval. The gain of the new plan is its decrease of the combined imbalance. The waiting plan would
-end at a higher combined imbalance than the new plan. If this difference is larger than the share of
-the gain, the waiting plan is replaced. Raised, plans that are far from the best continue to wait
-for approval; lowered, waiting plans are replaced after small changes of load. Chosen so that a plan
-is replaced when an empty host returns to service, and is kept when the imbalance changes by about a
-threshold; not measured."""
+"""Share (0 to 1) of a new plan's gain. The gain is the amount by which the new plan lowers the
+combined imbalance. The new plan replaces a plan that waits for approval if the waiting plan would
+end at a combined imbalance that is higher by more than this share of the gain. Raised, plans that
+are far from the best continue to wait for approval; lowered, waiting plans are replaced after small
+changes of load. Chosen so that a plan is replaced when an empty host returns to service, and is
+kept when the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring

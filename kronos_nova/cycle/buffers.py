@@ -81,8 +81,8 @@ def gives_way(report: AggregateReport) -> bool:
 
 
 def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
-    """Return a copy of the report in which ``moves`` replace the moves of its plan. ``moves`` make
-    room."""
+    """Return a copy of the report with ``moves`` in place of the moves of its plan. The purpose of
+    ``moves`` is to make room for a buffer or for the servers of a lost host."""
     return dataclasses.replace(
         report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
         combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(

@@ -152,7 +152,6 @@ def skips(reasons: dict[int, str], vms: tuple[str, ...],
     order of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
     :param reasons: {instance index: reason}
-
     :param details: {uuid: additional text about the instance}
     """
     grouped = collections.defaultdict(list)
@@ -313,9 +312,9 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 OTHERS = 3
 """Number of live migrations by others than Kronos from which on a report warns of another balancer.
-A migration counts if Kronos has moved the server before, and if the migration ended in the last
-``no_return_window`` or ``server_grace`` seconds, whichever is longer. Raised, another balancer is
-reported later; lowered, an operator who moves two servers back by hand causes a warning. Not
+A migration counts if Kronos has moved the same server as well, and if the migration ended in the
+last ``no_return_window`` or ``server_grace`` seconds, whichever is longer. Raised, another balancer
+is reported later; lowered, an operator who moves two servers back by hand causes a warning. Not
 measured."""
 
 

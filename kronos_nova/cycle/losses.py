@@ -45,18 +45,19 @@ hosts. Raised, small clouds are checked more often, and their evaluations take l
 small clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes
 this time."""
 SAVED = 1.25
-"""Ratio (no unit) of the time budget at which a check of losses of hosts begins to the duration of
-the last check. Each evaluation adds time to the budget. Time that is left after the check is used
-for a second check: whether the servers of a lost host fit elsewhere when Nova chooses their hosts
-one after the other. Raised, checks are rarer, and the second check is made for more hosts; lowered,
-checks are more frequent, and the second check is made for fewer hosts. Not measured."""
+"""Multiple (no unit) of the duration of the last check of losses of hosts. The next check begins
+when the time budget reaches this multiple. Each evaluation adds time to the budget. Time that is
+left after the check is used for a second check: whether the servers of a lost host fit elsewhere
+when Nova chooses their hosts one after the other. Raised, checks are rarer, and the second check is
+made for more hosts; lowered, checks are more frequent, and the second check is made for fewer
+hosts. Not measured."""
 COLD = 3.0
-"""Ratio of the duration of the first check of losses of hosts to that of the second check (no
-unit). Later checks are faster than the first, because they reuse its results. The duration of the
-second check is estimated as the duration of the first check divided by the ratio. Raised, the
-second check begins sooner, but may end before all hosts are checked; lowered, the second check
-begins later. Measured for 1,000 hosts: the first check takes 2.4 seconds, a later check 0.75
-seconds (``python -m bench failover``)."""
+"""Ratio (no unit) of the duration of the first check of losses of hosts after a start of Kronos to
+the duration of a later check. A later check is faster, because it reuses results of the first
+check. The ratio determines when the second check begins (:data:`SAVED`). Raised, the second check
+begins sooner, but may end before all hosts are checked; lowered, the second check begins later.
+Measured for 1,000 hosts: the first check takes 2.4 seconds, a later check 0.75 seconds (``python -m
+bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;

@@ -55,9 +55,10 @@ class MoveLimits:
 class RemainingMoveLimits:
     """The numbers of moves that the limits still permit, while one aggregate is planned.
 
-    Moves off a disabled host are not limited. A move that relieves a host is caused by the instance
-    with the largest load on the host. A move of this instance itself has no cause. When a limit of
-    a project or an instance is reached, further moves that count towards the limit are not planned.
+    Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
+    instance with the largest load on the host. A move of that instance itself counts as caused by
+    no instance. When a limit of a project or an instance is reached, further moves that count
+    towards the limit are not planned.
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],

@@ -128,8 +128,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
 def homes(cycle_ports: CyclePorts, seen: Observation,
           now: datetime.datetime) -> without_moves.Homes:
-    """Return {uuid of a server: (its present host, its host without the moves of the last weeks)}
-    for servers whose two hosts differ."""
+    """Return {uuid of a server: (its present host, its host without the moves that Kronos made for
+    load in the last weeks)} for servers whose two hosts differ."""
     past = cycle_ports.journal.completed_since(now - plans.REPLAYED, seen.scopes)
     return without_moves.homes(
         (without_moves.CompletedMove(**row._mapping) for row in past),

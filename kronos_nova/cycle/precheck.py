@@ -39,12 +39,12 @@ because a few unusual hosts were refused. Chosen because a filter that refuses a
 CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
-"""Number of possible destinations of an instance up to which every destination is tried, if rules
-permit only some hosts for the instance. The instance is left in place for some time after Nova's
-scheduler has refused every destination. An instance with more possible destinations is left in
-place after :data:`ENOUGH` refusals. Raised, an instance that no host takes costs more requests to
-the scheduler; lowered, an instance that fits on few hosts is left in place before the right host
-was tried. Chosen as the number of hosts in a rack that have a certain device; not measured."""
+"""Maximum number of possible destinations of an instance at which Nova's scheduler is asked about
+every destination. The limit applies to instances for which rules permit only some hosts. Any other
+instance, or an instance with more possible destinations, is left in place for some time after
+:data:`ENOUGH` refusals. Raised, an instance that no host takes costs more requests to the
+scheduler; lowered, an instance that fits on few hosts is left in place before the right host was
+tried. Chosen as the number of hosts in a rack that have a certain device; not measured."""
 
 PLANNING_SHARE = 0.6
 """Share of the remaining planning time that one search for a plan may use. The planning time is

@@ -184,9 +184,10 @@ class Gain:
     the decrease of the expected number of full hosts.
 
     With restraint, a plan may be the first of several plans, and may not lower the combined
-    imbalance yet. So the first part may be another figure: the decrease of the hosts' excess, if
-    this decrease is larger. The excess is the load of hosts outside the target range of loads
-    (:mod:`kronos_nova.planners.level`). The gain is minus infinity if the excess increases.
+    imbalance yet. If the plan lowers the hosts' excess by a larger amount than the combined
+    imbalance, the decrease of the excess is the first part of the gain. The excess is the load of
+    hosts outside the target range of loads (:mod:`kronos_nova.planners.level`). The gain is minus
+    infinity if the excess increases.
     """
 
     def __init__(self, before: State):

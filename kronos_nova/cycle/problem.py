@@ -358,9 +358,10 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return {index of an instance: reason why it may not be moved}. On a host that is to be
-    emptied, these reasons are ignored: metadata that the owner has set, cooldowns, failed moves,
-    unknown loads, and rules that may be broken to empty hosts."""
+    """Return {index of an instance: reason why it may not be moved}. The reason is '' on a host
+    that live migrations cannot leave. On a host that is to be emptied, these reasons are ignored:
+    metadata that the owner has set, cooldowns, failed moves, unknown loads, and rules that may be
+    broken to empty hosts."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}

@@ -32,8 +32,8 @@ def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
     aggregate in which moves make the room is chosen. At the level ``auto`` the moves begin with the
     next evaluation; at other levels an operator has to approve them.
 
-    An aggregate that has the room already is not chosen. The servers found no host there for
-    another reason than missing room.
+    An aggregate that has the room already is not chosen, because Nova refused the hosts of this
+    aggregate for another reason than missing room.
 
     :param wanted: the requests, the oldest first
     :param names: names of the evaluated aggregates

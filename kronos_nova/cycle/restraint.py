@@ -134,9 +134,10 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
     * If the imbalance is above the limit, the target is max(limit - noise, LEAST_TARGET * limit),
       because noise may raise the imbalance again after the plan.
 
-    An exception applies if no placement reaches the limit. Then the limit is half of the above
-    limit, and is compared with the imbalance above the least reachable imbalance. The least
-    reachable imbalance is added to the target.
+    If no placement reaches the limit, the limit and the target are computed in another way. The
+    limit is the least reachable imbalance plus half of the limit above. In the formula of the
+    target, half of the limit above takes the place of the limit, and the least reachable imbalance
+    is added to the result.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

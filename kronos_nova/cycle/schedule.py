@@ -44,24 +44,25 @@ starts later. The plans differ in their number of moves. Raised, an evaluation t
 lowered, late moves have to be removed from more plans. Chosen above the two plans that are mostly
 enough. More plans are needed only where many moves wait for each other on one host."""
 SURE = 0.98
-"""Share (0 to 1) of the moves that can start in time. The third and each later plan that an
-evaluation makes for an aggregate has at most this share as its number of moves. The share is below
-1 because the next plan has other moves, which may take longer. Raised, further plans more often
-have moves that start late; lowered, available time is left unused. Not measured."""
+"""Factor (0 to 1) by which the estimated number of moves that can start in time is multiplied. The
+product is the maximum number of moves of the third and each later plan that an evaluation makes for
+an aggregate. The factor is below 1 because the next plan has other moves, which may take longer.
+Raised, further plans more often have moves that start late; lowered, available time is left unused.
+Not measured."""
 LARGER = 1.04
-"""Minimum ratio (no unit) of the number of moves that the next plan may have to the number of moves
-of the best plan so far. If the ratio is smaller, no further plan is made. Raised, more moves that
-could start in time are left out; lowered, searches are made for few additional moves. Not
-measured."""
+"""Ratio (no unit) between two numbers of moves: the maximum for the next plan, and the number of
+moves of the best plan so far. If the ratio is below this value, the next plan is not made. Raised,
+more moves that could start in time are left out; lowered, searches are made for few additional
+moves. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted in order to estimate how many
 moves can start in time. Raised, the estimate takes longer; lowered, the estimate is less exact. Not
 measured."""
 AMPLE = 2.0
-"""Ratio of the maximum number of moves of the first plan to the estimated number of moves that can
-start in time. The ratio allows for moves that take less time than estimated. Raised, the first plan
-more often has moves that start late, and another plan has to be made; lowered, plans of short moves
-leave available time unused. Not measured."""
+"""Factor (no unit) by which the estimated number of moves that can start in time is multiplied. The
+product is the maximum number of moves of the first plan. The factor allows for moves that take less
+time than estimated. Raised, the first plan more often has moves that start late, and another plan
+has to be made; lowered, plans of short moves leave available time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in

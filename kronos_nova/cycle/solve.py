@@ -301,17 +301,17 @@ def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -
 
 
 def _before(model: Model, limits: Limits) -> State:
-    """Return the state before any move. Its model has one rule more than ``model``: no move may
-    load a host above the overload ceiling of ``limits``."""
+    """Return the state before any move. The model of the state has the rules of ``model`` and one
+    more rule: no move may load a host above the overload ceiling of ``limits``."""
     start = State(model)
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
     """Return the model whose rules apply to the moves of a phase. The overload ceiling is the load
-    above which no move may bring a host. The ceiling does not apply to moves that empty hosts, nor
-    to packing, because each policy limits the load of a host in packing. Rules that may be broken
-    to empty hosts do not apply to moves that empty hosts.
+    above which no move may bring a host. The ceiling does not apply to moves that empty hosts. The
+    ceiling does not apply to packing either, because each policy has its own limit for hosts that
+    are packed. Rules that may be broken to empty hosts do not apply to moves that empty hosts.
 
     :param capped: the model with the overload ceiling
     """
@@ -359,8 +359,8 @@ def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
 
 
 def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:
-    """Return the numbers (``order``) of the steps that can still be made in their order without
-    the removed steps."""
+    """Return the numbers (``order``) of the steps that can still be made, one after the other, if
+    the steps ``gone`` are left out."""
     kept: list[int] = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
         model = rules_of(phase, chosen.state.model, state.model)
@@ -373,8 +373,9 @@ def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]
 
 
 def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
-    """Return the steps without some of the steps that spread load, so that the remaining steps gain
-    at least their price. The last of these steps are removed, as few as possible."""
+    """Return the steps of a plan without the last of the steps that spread load. As few steps as
+    possible are removed, so that the remaining steps that spread load together gain at least their
+    price."""
     before = State(model)
     for phase, step in steps:
         if phase != SPREAD:

@@ -140,8 +140,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
     :param servers: samples of the profile query
     :param names: names of the hosts
-    :param doubted: hosts whose score failed a check in the evaluation before. Such a score is
-        believed again in the second of two evaluations in a row without a failed check
+    :param doubted: hosts whose score failed a check in the evaluation before. A score that passes
+        all checks now, but failed a check then, is not used before the next evaluation
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
@@ -270,8 +270,9 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
                rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
-    If the policy has a fallback, servers without a series are expected. The result is then True
-    only if none of the host's servers has a series, and most servers of other hosts have one.
+    If the policy has a fallback, single servers may have no series. The result is then True only if
+    none of the host's servers has a series, and at least the fraction ``least_known`` of the
+    servers on other hosts has one.
 
     :param seen: float64 (H,), number of servers that must have a series and have one
     :param expected: float64 (H,), number of servers that must have a series

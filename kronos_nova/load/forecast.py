@@ -7,15 +7,16 @@ whether a load follows a daily pattern, a weekly pattern or none. So five simple
 load are made. Three of the five are values of the load: the present value, the value of yesterday,
 and the value of a week ago. The other two are the values of yesterday and of a week ago after a
 shift. The shift is the difference between the present value and the value at the present hour of
-that day. The shift follows growth. The five are combined with weights inverse to the mean square of
-their errors during the last day (Bates & Granger, The Combination of Forecasts, Operational
-Research Quarterly 20, 1969). Each lead (hours ahead) has its own weights. For the next hour, the
-present value counts most; for later hours, the values a season ago. The M-competitions found that
-combinations of simple forecasts are hard to beat (Makridakis et al., International Journal of
-Forecasting 36, 2020).
+that day. The shift takes growth of the load into account. The five are combined with weights
+inverse to the mean square of their errors during the last day (Bates & Granger, The Combination of
+Forecasts, Operational Research Quarterly 20, 1969). Each lead (hours ahead) has its own weights.
+For the next hour, the present value counts most; for later hours, the values a season ago. The
+M-competitions found that combinations of simple forecasts are hard to beat (Makridakis et al.,
+International Journal of Forecasting 36, 2020).
 
-To judge its quality, the forecast is repeated for each hour of the last day, with weights from
-other hours, and compared with the actual values. All loads are means of whole hours.
+The quality of a forecast is measured for the last day. For each hour of this day, the forecast is
+computed with weights from other hours, and is compared with the actual load. All loads are means of
+whole hours.
 """
 
 import dataclasses

@@ -5,7 +5,8 @@ and the lowest load of *n* hosts grows with *n*. Its expected value is the expec
 normal variables (Tippett, Biometrika 17, 1925): 3.7 standard deviations for 20 hosts, 5.8 for 320,
 if all hosts have the same standard deviation.
 
-If a fixed fraction of the hosts is left out at each end, the difference does not grow with *n*.
+If a fixed fraction of the highest loads and of the lowest loads is left out, the difference does
+not grow with *n*.
 """
 
 import numpy as np

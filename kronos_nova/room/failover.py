@@ -269,11 +269,11 @@ class Failover:
 
     def _pack(self, vms: np.ndarray, hosts: np.ndarray,
               permitted: np.ndarray, is_partial: bool = False) -> dict[int, int] | None:
-        """Place instances, the largest first, each on the host with least room left. Returns
-        {instance: host}.
+        """Place instances, the largest first. Each instance is placed on the host on which the
+        least room is then left. Return {instance: host}; None if the result violates a rule.
 
-        :param is_partial: True to leave out instances that find no host; False to return None in
-            this case
+        :param is_partial: True to leave out instances that find no host; False to return None if an
+            instance finds no host
         """
         free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
         use = self._cell_use()
@@ -514,7 +514,7 @@ class _GroupRooms:
 
 
 def _with(model: Model, rules: tuple[Rule, ...]) -> Model:
-    """Return a copy of the model with ``rules`` in place of its own."""
+    """Return a copy of the model with ``rules`` in place of the model's own rules."""
     other = model.with_rules()
     other.rules = rules
     return other

@@ -102,9 +102,10 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of servers that were there before a hold's room was kept. These servers do
-    not count as users of the room. The result has the servers recorded in the hold so far, and all
-    servers of the hold's flavor that are on ``hosts`` now and do not use the room."""
+    """Return the uuids of servers that do not count as users of a hold's room, because they existed
+    before the room was kept. The result has the servers recorded in the hold so far. The result
+    also has all servers of the hold's flavor and project that are on ``hosts`` now and do not use
+    the room."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

@@ -121,9 +121,9 @@ def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
 
 def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
             left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Return the results of earlier checks with ``in_order`` added for covered losses, one after
-    the other until the time is over. ``in_order`` is True if all servers restart even when Nova
-    chooses their hosts one after the other.
+    """Check for each covered loss whether all servers restart even when Nova chooses their hosts
+    one after the other. The losses are checked one after the other until the time is over. Return
+    the results of :func:`judged`, with ``in_order`` set for the checked losses.
 
     :param losses: result of :func:`judged`
     :param memory: results of earlier rounds, to which the results of this round are added

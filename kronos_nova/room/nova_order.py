@@ -87,6 +87,6 @@ def _fits(demand: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 
 def _normal(values: np.ndarray) -> np.ndarray:
-    """Return the values scaled from 0 to 1, as ``nova.weights.normalize`` does."""
+    """Return the values scaled to the range 0 to 1, as ``nova.weights.normalize`` does."""
     low, high = values.min(), values.max()
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
