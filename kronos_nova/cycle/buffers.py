@@ -186,10 +186,10 @@ class _RoomMaker:
         host could not restart elsewhere.
 
         The returned moves replace the plan of the report. If the report has a plan, a second search
-        is made. The second search permits only moves off the source hosts of the report's plan. Its
-        moves are preferred if they make at least as much room as the moves of the first search, and
-        copy at most as much memory as the moves of the first search and of the replaced plan
-        together.
+        for moves permits only moves off the source hosts of this plan. The moves of the second
+        search are returned on two conditions. They make at least as much room as the moves of the
+        first search. They copy at most as much memory as the moves of the first search and the
+        replaced plan together.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

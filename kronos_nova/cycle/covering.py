@@ -33,10 +33,11 @@ evaluations later. Not measured: the limit bounds the time that evaluations of f
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,
                         policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
-    """Return the reports, some of them with a plan that covers the loss of a host or failure domain
-    again. After such a plan, all servers of this host or domain could restart elsewhere, as the
-    options ``failover_hosts`` and ``failover_domains`` demand. The plan replaces a plan whose moves
-    are chosen by load. The plan counts as a repair, and has the automation level of repairs.
+    """Return the reports, with plans that cover one more loss of a host or failure domain where
+    this is possible. A loss is covered if all servers of the host or domain could restart
+    elsewhere, as the options ``failover_hosts`` and ``failover_domains`` demand. Such a plan
+    replaces a plan whose moves are chosen by load. Such a plan counts as a repair, and has the
+    automation level of repairs.
 
     :param snapshot: the cloud, in which room held for new servers counts as used
     :param taken: ``snapshot``, in which the room of buffers counts as used in addition; moves must

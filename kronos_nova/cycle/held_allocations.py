@@ -141,8 +141,9 @@ class HeldAllocations:
 
 def _beyond(consumers: Mapping[str, str], wanted: Mapping[str, int],
             empty: Collection[str]) -> set[str]:
-    """Return the uuids of consumers of a hold that are no longer needed, because fewer servers are
-    still expected on the consumer's host. Consumers without allocations are chosen first."""
+    """Return the uuids of consumers of a hold that are no longer needed. A host needs one consumer
+    for each server that is still expected there. If a host has more consumers, consumers with
+    allocations are kept first."""
     kept: collections.Counter[str] = collections.Counter()
     extra = set()
     for uuid, host in sorted(consumers.items(), key=lambda each: (each[0] in empty, each)):

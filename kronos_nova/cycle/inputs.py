@@ -60,7 +60,7 @@ class PlannerPorts:
     loss_memory: LossMemory = dataclasses.field(default_factory=LossMemory)
 
     def limits(self, options: EngineOptions, budget: int) -> Limits:
-        """Return the Limits of a plan. Its planning time begins now.
+        """Return the Limits of a plan. The time limit for planning starts with this call.
 
         :param budget: maximum number of moves
         """
@@ -126,7 +126,8 @@ class Inputs:
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def limits(self) -> Limits:
-        """Return the Limits of the plan for one aggregate. Its planning time begins now."""
+        """Return the Limits of the plan for one aggregate. The time limit for planning starts with
+        this call."""
         options = self.options
         return dataclasses.replace(
             self.planner_ports.limits(options, options.moves(self.policies.budget)),

@@ -102,8 +102,8 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the orders of the moves that exceed a limit. Each limit that these moves exceed
-        counts as used up from then on."""
+        """Return the numbers (``order``) of the moves that exceed a limit. Each limit that these
+        moves exceed counts as used up from then on."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()

@@ -143,9 +143,9 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of a plan whose steps together gain at least the price of their
-    moves, and make no policy worse. A planner orders its moves by gain, so the later steps gain
-    least.
+    """Return the longest prefix of a plan (its first steps) whose steps together gain at least the
+    price of their moves, and make no policy worse. A planner orders its moves by gain, so the later
+    steps gain least.
 
     :param before: the state before the plan
     :param after: the state after the plan; the steps that are not returned are undone in this state
@@ -159,8 +159,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of a plan whose steps together still gain at least the price of
-    their moves.
+    """Return the longest prefix of a plan (its first steps) whose steps together still gain at
+    least the price of their moves.
 
     :param before: the state before the steps
     :param steps: steps that spread load; they were chosen at another time, or together with other

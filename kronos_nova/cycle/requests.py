@@ -1,4 +1,4 @@
-"""Requests for plans: they determine the hosts to empty, the hosts that take servers, and the
+"""Requests for plans. A request determines the hosts to empty, the hosts that take servers, and the
 servers to move.
 
 A request does not change the snapshot.

@@ -140,8 +140,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
     :param servers: samples of the profile query
     :param names: names of the hosts
-    :param doubted: hosts whose score failed a check in the evaluation before. A score that passes
-        all checks now, but failed a check then, is not used before the next evaluation
+    :param doubted: hosts whose score failed a check in the evaluation before. If such a score
+        passes all checks now, the score is used from the next evaluation on
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
