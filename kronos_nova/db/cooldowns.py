@@ -92,8 +92,9 @@ class Cooldowns:
 
     @retried
     def quarantines(self, now):
-        """Return [(instance uuid, until, reason, since)] of the instances in quarantine. ``until``
-        is None if the quarantine has no end."""
+        """Return [(instance uuid, until, reason, since)] of the instances in quarantine. ``since``
+        is the time at which the quarantine began. ``until`` is the time at which it ends; None if
+        the quarantine has no end."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.QuarantineRow).where(
                 sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),

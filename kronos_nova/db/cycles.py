@@ -23,18 +23,19 @@ aggregate is evaluated later after the cause was removed; lowered, evaluations t
 more processor time. Not measured."""
 
 CLOCKS_APART = 60
-"""Maximum seconds by which the clocks of two controllers may differ. A time in the database may be
-this much in the future. A later time is ignored, because a wrong clock wrote it. Raised, a wrong
-clock delays evaluations for longer; lowered, a small difference counts as a wrong clock. Chosen as
-the default of Nova's option ``service_down_time``: Nova regards a service as down if the clock of
-its host is this many seconds behind."""
+"""Maximum seconds by which the clocks of two controllers may differ. A time in the database is
+ignored if it is later than the present time, plus the pause between evaluations, plus these
+seconds. A wrong clock wrote such a time. Raised, a wrong clock delays evaluations for longer;
+lowered, a small difference counts as a wrong clock. Chosen as the default of Nova's option
+``service_down_time``: Nova regards a service as down if the clock of its host is this many seconds
+behind."""
 
 
 class Cycles:
     """The times and results of the last evaluation of each aggregate.
 
-    Workers ignore a time that is further in the future than the longest pause between evaluations.
-    A wrong clock wrote this time.
+    Workers ignore a time that is too far in the future, because a wrong clock wrote the time; see
+    :data:`CLOCKS_APART`.
     """
 
     def __init__(self, database):
@@ -122,11 +123,12 @@ class Cycles:
     @retried
     def fail(self, aggregates, now, interval):
         """Record that the last evaluation of each aggregate in ``aggregates`` failed, because the
-        process died during the evaluation. Postpone the next evaluation of the aggregate.
-        Aggregates whose last evaluation has ended are not changed.
+        process died during the evaluation. Postpone the next evaluation of each of these
+        aggregates. Aggregates whose last evaluation has ended are not changed.
 
-        :param interval: seconds between evaluations that succeed. The pause after the first failure
-            has the same length
+        :param interval: seconds between evaluations that succeed. The next evaluation is postponed
+            by ``interval`` after the first failure. Each further failure in a row doubles the
+            pause, up to :data:`LONGEST_PAUSE_SECONDS`
         """
         with self.database.writer() as session:
             for row in session.scalars(sa.select(models.CycleRow).where(

@@ -51,7 +51,8 @@ class Evaluations:
         """Save the measurements of an evaluation.
 
         The stored loads of the aggregate's hosts are replaced. The imbalances are added to the
-        aggregate's history. The loads are added to the sums of the day.
+        aggregate's history. The loads are added to the day's sums of loads, which are kept longer
+        than the history.
         """
         row = models.EvaluationRow
         with self.database.writer() as session:
@@ -140,11 +141,13 @@ class Evaluations:
 
 
 def _add_loads(session, report, loads, since, now):
-    """Add the loads of an evaluation to the sums of the day. The loads are multiplied by the time
-    since the previous evaluation, at most :data:`COVERED`.
+    """Add an evaluation to the day's sums of loads (:class:`kronos_nova.db.sums.LoadSum`).
 
-    :param since: time of the previous evaluation; None if there was none, in which case nothing is
-        added
+    The loads of the evaluation count for the time since the previous evaluation, but for at most
+    :data:`COVERED`.
+
+    :param since: time of the previous evaluation. If there was none, ``since`` is None, and nothing
+        is added
     """
     if since is None or since >= now or not any(load.scores for load in loads):
         return

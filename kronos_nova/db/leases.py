@@ -14,17 +14,18 @@ NOTIFICATIONS = 'notifications'
 
 CLOCKS_APART = 60
 """Maximum seconds by which the clocks of the nodes of a database cluster may differ. A lease is the
-right of one process to do some work for all processes. A lease whose end is too far in the future
-comes from a wrong clock, and another process takes it. The limit is :data:`LONGER` times the length
-of a lease, plus this difference. Raised, a lease from a wrong clock blocks the work for longer;
-lowered, a process may lose a valid lease because of a small difference between clocks. Not
-measured."""
+right of one process to do some work for all processes. If the end of a lease is too far in the
+future, a wrong clock wrote the end, and another process takes over the lease. The limit is these
+seconds plus :data:`LONGER` times the length of a lease. Raised, a lease from a wrong clock blocks
+the work for longer; lowered, a process may lose a valid lease because of a small difference between
+clocks. Not measured."""
 
 LONGER = 2
-"""Maximum ratio of the rest of another process's lease to the length of the lease that this process
-requests. (A lease is the right of one process to do some work for all processes.) A longer lease
-comes from a wrong clock, and this process takes it. Raised, a lease from a wrong clock blocks the
-work for longer; lowered, a process may lose a valid lease if its options set longer leases. Chosen
+"""Longest time until the end of another process's lease, divided by the length of the lease that
+this process requests (no unit). A lease is the right of one process to do some work for all
+processes. If the lease ends later than at this time plus :data:`CLOCKS_APART`, a wrong clock wrote
+the end, and this process takes over the lease. Raised, a lease from a wrong clock blocks the work
+for longer; lowered, a process may lose a valid lease if its options set longer leases. Chosen
 so that an operator can double the length of leases on one host after the other."""
 
 

@@ -26,7 +26,7 @@ milliseconds; lowered, there are more transactions and queries. Not measured."""
 
 
 def add(session, event_type, payload, now):
-    """Add a notification, within the transaction of the change that it reports.
+    """Add a notification, within the transaction of the change that the notification reports.
 
     :param payload: one of :data:`kronos_nova.objects.notification.PAYLOADS`
     """

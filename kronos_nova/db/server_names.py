@@ -49,7 +49,7 @@ class ServerNames:
     def save(self, names: Mapping[str, str], now: datetime.datetime,
              aggregates: Mapping[str, str] = types.MappingProxyType({})) -> None:
         """Save names and aggregates of servers. A value is not written again if this object has
-        saved the same value within the time FRESH.
+        saved the same value in the last six hours (:data:`FRESH`).
 
         :param names: {uuid: name}; characters that cannot be printed are replaced
         :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; a server

@@ -79,11 +79,10 @@ class SharedClock:
     def check(self) -> None:
         """Compare the clock of the host with the clock of the database.
 
-        The text of the error contains the difference between the clocks. Callers log an error again
-        when its text changes. To avoid this, the difference in the text stays the same until it is
-        wrong by more than :data:`MOST_SKEW_SECONDS`.
-
-        :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
+        :raises ClockSkewed: the clocks differ by more than :data:`MOST_SKEW_SECONDS`. The text of
+            the error contains the difference. Callers log an error again when its text changes, so
+            the text keeps an older difference until that difference is wrong by more than
+            :data:`MOST_SKEW_SECONDS`
         """
         skew = self.skew()
         if skew is None or abs(skew) <= MOST_SKEW_SECONDS:

@@ -54,8 +54,8 @@ class LoadSum:
 
     observed_seconds : seconds for which evaluations had data, summed over aggregates
     hot_seconds : seconds for which a host has a score above 0.9 in a policy, summed over hosts
-    contended_seconds : seconds for which a server is on a host that is full in a policy, summed
-        over servers
+    contended_seconds : seconds for which a server is on a host that is full in a policy (score of
+        1 or more), summed over servers
     replayed_seconds : part of the observed seconds for which ``unmoved_hot_seconds`` and
         ``unmoved_contended_seconds`` are known
     unmoved_hot_seconds, unmoved_contended_seconds : estimates of the hot and contended seconds if
@@ -251,8 +251,11 @@ class Sums:
 
 
 def _columns(row, name, time):
-    """Return the columns of a table by which sums are grouped for one key of :data:`BY`.
+    """Return the columns of a table by which a query has to group rows, to get a sum for each value
+    of a key. The columns of the key ``month`` are the year and the number of the month.
 
+    :param row: model of the table
+    :param name: the key, one of :data:`BY`
     :param time: the column that has the time or day
     """
     if name == MONTH:

@@ -21,11 +21,11 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Maximum number of completed moves that the status command reads for each predicted duration that
-it needs. The newest moves are read first. More than 1, because some moves are not live migrations
-or have no predicted duration. Raised, the status command reads more rows; lowered, the status
-command may find too few predictions. Chosen to limit the search: without a limit, a search of 10^6
-moves without predictions took 4.9 s."""
+"""Maximum number of completed moves that :meth:`Moves.predictions` reads, divided by the number of
+predictions that the method may return (no unit). The newest moves are read first. More than 1,
+because some moves are not live migrations or have no predicted duration. Raised, the status command
+reads more rows; lowered, the status command may find too few predictions. Chosen to limit the
+search: without a limit, a search of 10^6 moves without predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
@@ -234,8 +234,8 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Count the moves since a time by project, and by the instance that caused the moves with
-        its load.
+        """Return ({project: number of moves}, {instance uuid: number of moves}) of the moves since
+        a time. In the second dictionary, a move counts for the instance whose load caused the move.
 
         A move counts if it was planned or last checked since that time. Abandoned moves and moves
         that empty hosts do not count.
@@ -329,12 +329,13 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return the average number of moves, including the move itself, on the link of each move.
+    """Return, for each move, the mean number of moves that were in progress on its network link
+    during the move. The move itself counts.
 
-    A move uses two network links, one of its source and one of its destination. The number is that
-    of the link with more moves. The average is over the duration of the move.
+    A move uses two links: the link of its source and the link of its destination. The mean of the
+    busier link is returned.
 
-    :param rows: rows of moves
+    :param rows: rows of moves that have ended
     :returns: list with a number for each row
     """
     from kronos_nova.pacing import migration_history  # imported late, as above

@@ -38,13 +38,13 @@ class Queue:
         accepts it.
 
         :param caps: limits of concurrent moves
-        :param utcnow: function that returns the time. This function is called after the moves in
-            progress are read. So in the journal, a move that waits for another move is never
-            dispatched before the end of the other move
+        :param utcnow: function that returns the time. The function is called after the moves in
+            progress are read. So if a move had to wait for the end of another move, the recorded
+            time of its dispatch is not earlier than this end
         :param plan_uuids: uuids of plans, to dispatch only their moves; None for all plans
         :param stale_after: seconds after which a move is too old to be started; None for no limit.
-            No move of a group is dispatched if a later move of the group would be too old before it
-            could start
+            The first move of a group (moves that improve the balance only together) is dispatched
+            only if all moves of the group can start before they are too old
         :returns: MoveRecords, now DISPATCHED and without a worker
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -111,7 +111,8 @@ class Queue:
         - an operator aborted it
         - its plan is in ``forbidden``
         - it depends on a move that did not succeed
-        - another move of its group did not succeed, and no other move of the group has begun
+        - another move of its group (moves that improve the balance only together) did not succeed,
+          and no other move of the group is completed or in progress
 
         A move whose last attempt failed and that waits for another attempt becomes FAILED, unless
         an operator aborted it. All other moves become ABANDONED.
@@ -252,8 +253,8 @@ class Queue:
         """Take over the moves in progress of workers that have died. Workers that have given a sign
         of life since ``silent`` was read keep their moves.
 
-        :param silent: the part of the result of :meth:`owners` for the workers that count as dead:
-            {worker: time of its last sign of life}
+        :param silent: {worker: time of its last sign of life} of the workers that count as dead,
+            with the times that :meth:`owners` returned
         :param aggregates: names of the aggregates whose moves are taken over; None for any
         :returns: the MoveRecords, now owned by this worker. Their states are not changed
         """
@@ -358,11 +359,16 @@ def _is_begun(others):
 
 
 def _can_finish(session, row, now, stale_after):
-    """Return whether a move that is due can start without leaving its group of moves incomplete.
+    """Return whether a move that is due can start without leaving its group incomplete. A group
+    is a set of moves that improve the balance only together.
 
-    The result is True if the move has no group, or if another move of the group has begun.
-    Otherwise the result is True if all moves of the group can start one after the other before they
-    are too old. Moves are too old after ``stale_after`` seconds; None for no limit.
+    The result is True in these cases:
+
+    - the move has no group
+    - another move of the group is completed or in progress
+    - all moves of the group can start one after the other before they are too old
+
+    :param stale_after: seconds after which a move is too old to be started; None for no limit
     """
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):
