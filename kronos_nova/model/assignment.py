@@ -134,8 +134,9 @@ class Assignment:
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """Return arrays intp (v,) that give each instance a number by its needs of NUMA cells.
-        Instances with different needs have different numbers."""
+        """Return a list with one array intp (v,): a number for each instance. Instances that need
+        different NUMA cells have different numbers. The list is empty if no rule about NUMA cells
+        applies."""
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
@@ -266,8 +267,9 @@ class Assignment:
         (stages of moves).
 
         A solution only says how many instances of each kind (set of equal instances) move. This
-        method chooses the instances. Of the instances of a kind that move, the heaviest goes to the
-        host with the least load.
+        method chooses the instances. The instances of a kind that move get their destinations one
+        after the other. Each instance goes to the destination that has the least load at that time.
+        Of instances that have to leave their hosts, the heaviest is the first.
         """
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
@@ -301,15 +303,18 @@ class Assignment:
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
         """Return intp: the positions of the instances of one kind (equal instances) that move in a
-        round (a stage of moves). If instances of the kind have to leave, the ``count`` heaviest
-        move. Otherwise the lightest instances of each host move.
+        round (a stage of moves).
+
+        If the instances of the kind have to leave their hosts, the heaviest instances move.
+        Otherwise the lightest instances of each host move.
 
         :param is_left: bool (v,), true for instances that have not moved yet
-        :param count: number of instances that move; used only if instances of the kind have to
-            leave
-        :param leave: intp (h,), number of instances that leave each host; used only otherwise
-        :param lies: for each host, {position in ``places``: number of instances that leave this set
-            of NUMA cells}
+        :param count: number of instances that move, if the instances of the kind have to leave;
+            otherwise ignored
+        :param leave: intp (h,), number of instances that leave each host, if the instances of the
+            kind do not have to leave; otherwise ignored
+        :param lies: {host: {position in ``places``: number of instances that leave this set of NUMA
+            cells}}
         """
         vms = np.flatnonzero((self.kind == kind) & is_left)
         size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
@@ -336,9 +341,12 @@ def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """Return bool (H,): true for the hosts that an integer program considers. The program has at
-    most about ``pairs`` pairs of a host and a size of instances. If there are too many pairs, only
-    the hosts with most free room are considered. Hosts that are to be emptied are never considered.
+    """Return bool (H,): true for the hosts that an integer program considers. If there are too many
+    hosts, only the hosts with most free room are considered. Hosts that are to be emptied are never
+    considered.
+
+    :param pairs: maximum number of hosts times number of different sizes of instances. At least one
+        host is considered even if the maximum is exceeded
     """
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)

@@ -163,8 +163,8 @@ class Model:
 
     @property
     def kinds_by_rules(self) -> list[np.ndarray]:
-        """Arrays intp (V,) that number instances by the operators' rules that apply to them. Two
-        instances with different rules have different numbers in at least one array."""
+        """A list of arrays intp (V,), each with a number for every instance. Two instances to which
+        different rules of operators apply have different numbers in at least one array."""
         preferences = self.prices.preferences
         return [rule.kind for rule in self._placement_rules] + (
             [] if preferences is None else [preferences.kind])

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 ITSELF = -2
 """Value (no unit) that marks a move of an instance to its own host. The value stands in place of
-the index of the constraint that forbids a move. Fixed: no index is negative."""
+the position of the rule that forbids a move. Fixed: no position is negative."""
 NONE = -1
-"""Value (no unit) that marks a move that no constraint forbids. The value stands in place of the
-index of the constraint that forbids a move. Fixed: no index is negative."""
+"""Value (no unit) that marks a move that no rule forbids. The value stands in place of the position
+of the rule that forbids a move. Fixed: no position is negative."""
 
 
 class Delta:
@@ -29,8 +29,8 @@ class Delta:
     the state changes.
 
     Every move of a chain is evaluated as if the other moves of the chain were already made. If the
-    moves of a chain affect each other by more than load and room, the chain is evaluated on a copy
-    of the state.
+    moves of a chain affect each other in other ways than by load and room, the chain is evaluated
+    on a copy of the state.
     """
 
     def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
@@ -106,8 +106,8 @@ class Delta:
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): true for moves that reduce the number of members that violate the
-        policy of at least one wanted server group. Each chain must have only one move.
+        """Return bool (...): true for moves after which at least one wanted server group has fewer
+        members that violate the policy of the group. Each chain must have only one move.
 
         :param wanted: bool (G,), true for the wanted groups
         """
@@ -193,8 +193,8 @@ class Delta:
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays with an entry for each group of each moved instance.
 
-        :returns: position of the move; group; and change of the number of members that violate the
-            policy of the group
+        :returns: intp (m,), the position of the move in ``vms``; intp (m,), the group; and
+            intp (m,), the change of the number of members that violate the policy of the group
         """
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)

@@ -56,16 +56,17 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: some of the least loaded hosts of each policy, in one array without duplicates. If
-        a policy leaves out the n lowest scores (``imbalance_over``), these are its n + 2 least
-        loaded hosts."""
+        """intp: the two least loaded hosts of each policy, in one array without duplicates. If a
+        policy leaves out the n lowest scores (``imbalance_over``), the array has the n + 2 least
+        loaded hosts of this policy."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the hosts that decide the imbalance at one end of the
-        scores. These are the hosts that the policy leaves out at this end, and the next host.
+        """Return intp (n,) for each policy: the outermost hosts at one end of the scores. The
+        hosts are those that the policy leaves out at this end, and the next host. A move can lower
+        the imbalance at this end only if the move changes the score of one of these hosts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
@@ -135,9 +136,12 @@ class Extremes:
     @staticmethod
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
-        """Return the score of the first host of ``ends`` whose score the moves do not change;
-        ``default`` if the moves change the scores of all hosts of ``ends``.
+        """Return float64 (...): the score of the first host of ``ends`` whose score the moves do
+        not change.
 
+        :param ends: hosts at one end of the scores, the most extreme first
+        :param scores: float64 (H,), scores of the hosts before the moves
+        :param default: result if the moves change the scores of all hosts of ``ends``
         :param touched: the hosts whose scores the moves change
         """
         result = np.asarray(default)
@@ -168,13 +172,14 @@ class Extremes:
 def _after_changes(ends: np.ndarray, scores: np.ndarray,
                    touched: Sequence[tuple[Index, np.ndarray]], values: Sequence[np.ndarray],
                    beyond: int) -> np.ndarray:
-    """Return float64 (...): the score at position ``beyond`` after some hosts get new scores.
-    Position 0 is the highest score.
+    """Return float64 (...): the score at position ``beyond``, in descending order, after some hosts
+    get new scores. Position 0 is the highest score.
 
-    Let x be the new scores, and r the scores of all other hosts, both in descending order. If j of
-    the ``beyond`` + 1 highest scores are in x, the score at position ``beyond`` is the minimum of
-    x[j - 1] and r[``beyond`` - j]. The result is the maximum of this value over all j. x[-1] and
-    r[-1] count as infinite.
+    Let x be the new scores, and r the scores of all other hosts, both in descending order. The
+    ``beyond`` + 1 highest scores are the first j scores of x and the first ``beyond`` + 1 - j
+    scores of r, for some j. The lowest of these scores is the minimum of x[j - 1] and
+    r[``beyond`` - j], where x[-1] and r[-1] count as infinite. The result is the maximum of this
+    minimum over all j.
 
     :param ends: the hosts with the highest scores, in descending order
     :param touched: (hosts, whether these hosts count in the imbalance) of each change

@@ -176,15 +176,20 @@ class GroupCounts:
         host. (``_last`` is the number of members in the last place that a group may use; see
         :meth:`_summarise`.)
 
-        This is so if the place of the host has ``_last`` members, and the next place has fewer.
+        ``_last`` falls if the place of the host has ``_last`` members, and the place after the last
+        place that the group may use has fewer members.
         """
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the number of members in the last place that the group may use, after
-        one member has left the host. The member may move to any place that has at least this number
-        of members, without violating the policy of the group."""
+        """Return intp (n,): for each group whose members are kept together, the lowest number of
+        other members that a place must have, so that a member may move to the place from the host
+        at the same position.
+
+        The lowest number is the number of members in the last place that the group may use, after
+        the member has left its host.
+        """
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
