@@ -193,8 +193,9 @@ class Delta:
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays with an entry for each group of each moved instance.
 
-        :returns: intp (m,), the position of the move in ``vms``; intp (m,), the group; and
-            intp (m,), the change of the number of members that violate the policy of the group
+        :returns: intp (m,), the position of the move in the flattened ``vms``; intp (m,), the
+            group; and intp (m,), the change of the number of members that violate the policy of the
+            group
         """
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)

@@ -254,8 +254,9 @@ class CellUse:
 
     def add(self, vm: int, host: int, sign: int) -> None:
         """Add an instance to the use of a host's cells, or remove the instance. An added instance
-        uses the cells that Nova would choose. On the instance's first host, it uses its first cells
-        if these are free. An instance that does not fit uses no cells.
+        uses the cells that Nova would choose. An instance that returns to its host before any move
+        uses its earlier cells, if these cells are free. An instance that does not fit uses no
+        cells.
 
         :param sign: 1 to add the instance, -1 to remove it
         """
@@ -410,12 +411,13 @@ class CellUse:
         """Return the Place that Nova chooses on a host for each of ``parts``, the cells of a
         server's NUMA topology; None if Nova finds no places.
 
-        This method gives the same results as Nova, even where Nova overlooks places. Nova tries the
-        permutations of the host's cells, and remembers for pairs of a part's number and a cell
-        whether the part fits. The number of a part becomes the number of the cell into which the
-        part fitted last. Two unequal parts can therefore get the same number, and Nova may find no
-        places for them although there are places. From one permutation to the next, Nova also keeps
-        the page size that was last found for a part.
+        The result is the same as Nova's, even where Nova overlooks places. Nova tries the
+        permutations of the host's cells. For each pair of a part's number and a cell, Nova
+        remembers whether the part fits. Nova replaces the number of a part by the number of the
+        last cell that the part fitted into, or in which Nova had pinned the CPUs of the part. Two
+        unequal parts can therefore get the same number. Nova then takes what it remembers about one
+        part for the other part, and may find no places although there are some. Nova also keeps the
+        page size that an earlier permutation found for a part.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -466,8 +468,9 @@ class CellUse:
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
         """Return the ways in which an instance of a kind (equal NUMA topologies) can be placed in
-        the cells of a host. A way is the Place of each part, which is one cell of the instance's
-        NUMA topology. Of ways that differ only in the order of equal parts, one is returned."""
+        the cells of a host. A way is a tuple with the Place of each part. A part is one cell of the
+        instance's NUMA topology. Of ways that differ only in the order of equal parts, one is
+        returned."""
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -524,9 +527,13 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return a list of arrays bool (H, C), one for each part of an instance of ``kind``. An
-        array is true for host cells that can hold fewer parts of the kind ``slot`` after the part
-        is added. A part is one cell of an instance's NUMA topology."""
+        """Return a list of arrays bool (H, C), one for each part of an instance of the kind
+        ``kind``. A part is one cell of an instance's NUMA topology.
+
+        The array of a part is true for host cells in which the part takes room from instances of
+        the kind ``slot``. With the part, such a cell can hold fewer parts that are equal to the
+        first part of ``slot``.
+        """
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:

@@ -29,15 +29,15 @@ destinations. The unit is the cost of copying an instance of mean memory. Raised
 the solver hide differences of the other costs; lowered, an instance stays if making room for it
 takes many moves. Fixed: more than the cost of all moves that could make room for one instance."""
 PASSING = 100.0
-"""Cost of an excess of one whole host above a load limit, in an integer program that chooses
-destinations. A smaller excess costs proportionally less. The unit is the cost of copying an
-instance of mean memory. Raised, more instances are moved to keep hosts below their limits; lowered,
-hosts exceed their limits by more. Not measured."""
+"""Cost of a load that is above a load limit by 1 (the load of a full host), in an integer program
+that chooses destinations. A smaller excess costs proportionally less. The unit is the cost of
+copying an instance of mean memory. Raised, more instances are moved to keep hosts below their
+limits; lowered, hosts exceed their limits by more. Not measured."""
 SLOWED = 4.0
 """Ratio of the time limit of the solver HiGHS to the processor time that is left for a plan (no
 unit). HiGHS measures wall time. On a busy machine, the solver uses less processor time than wall
-time. The ratio makes up for this. Raised, a plan may exceed its deadline by more; lowered, a busy
-machine more often stops the solver early, and the plan is worse. Not measured."""
+time. The ratio makes up for the difference. Raised, a plan may exceed its deadline by more;
+lowered, a busy machine more often stops the solver early, and the plan is worse. Not measured."""
 SMALL = 1e-4
 """Cost of copying an instance of mean memory in the integer program that repairs violations of
 operators' rules. The unit is the combined imbalance. The cost is small, so that it only decides
@@ -119,10 +119,10 @@ class Program:
             the mean memory of the instances
         :param rounds: number of rounds of moves; with 1, the moves of a solution may have no
             possible order
-        :param slot: an instance that stands for the new servers for which room is made; None if
-            there are none. If given, the solution places no other instance in a NUMA cell that
-            could then hold fewer of the new servers. This restriction halves the program and rarely
-            makes the result worse
+        :param slot: an instance that is equal to the new servers for which the moves make room;
+            None if the moves have another purpose. If given, a solution places no instance of
+            another kind in a NUMA cell that could then hold fewer of the new servers. This
+            restriction halves the size of the program and rarely makes the result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -188,8 +188,9 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(kinds, hosts, signs) of the columns (variables) of arrivals and departures. The sign is
-        1.0 for arrivals and -1.0 for departures."""
+        """Three arrays (n,) with an entry for each column (variable) of arrivals and departures:
+        the kind of the instances, the host, and the sign. The sign is 1.0 for arrivals and -1.0 for
+        departures."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
@@ -214,12 +215,12 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """Yield one array bool (n,) for each constraint that is needed: true for the columns
-        (variables) of arrivals and departures that the constraint includes.
+        """Yield bool (n,) for each moment at which the bounds of hosts must hold: true for the
+        columns (variables) of arrivals and departures up to that moment.
 
-        A round is a stage of moves. With one round, the only constraint includes all columns. With
-        more rounds, there is a constraint for each round. It includes the arrivals in this round
-        and in earlier rounds, and the departures in earlier rounds.
+        A round is a stage of moves. With one round, the only moment is the end of the round. With
+        more rounds, there is a moment in each round: after the arrivals of the round, and before
+        its departures.
         """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
@@ -330,11 +331,14 @@ class Program:
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
-        """Return (columns, ways). A way is a set of NUMA cells of the host that an arriving
-        instance can use. Each way has a column (a variable) of the program.
+        """Return the ways in which an arriving instance can use the NUMA cells of a host, with a
+        column (a variable) for each way. The value of the column is the number of arriving
+        instances that use the way. Columns are added to the program if there are several ways.
 
-        :param column: the column of the arrivals of the kind at the host
+        :param column: the column of all arrivals of the kind at the host
         :param need: kind of the instances by their needs of NUMA cells
+        :returns: numbers of the columns; and the way of each column, a tuple with the Place of each
+            cell of the instance's NUMA topology
         """
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []

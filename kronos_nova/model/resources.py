@@ -123,8 +123,8 @@ def _table(rows: Sequence[Mapping[str, T]], classes: Sequence[str], missing: T,
            of: Callable[[T], float]) -> np.ndarray:
     """Return float64 (n, C): the number for each resource class in each of n mappings.
 
-    :param missing: value of a class that a mapping does not have
-    :param of: function that returns the number for a value of a mapping
+    :param missing: value that is used for a class that a mapping does not have
+    :param of: function that converts a value of a mapping to the number
     """
     return np.array([[of(row.get(name, missing)) for name in classes] for row in rows],
                     dtype=float).reshape(len(rows), len(classes))

@@ -44,8 +44,9 @@ class SearchSpace:
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
     has no load and stands for no instance.
 
-    hosts, vms : intp, indexes in the problem. Arrays with a row for each host may have further rows
-        at the end; these rows stand for all hosts that the search does not use
+    hosts, vms : intp, indexes of the hosts and instances in the problem. Other arrays may have
+        further rows for hosts at the end. These rows stand for all available hosts that the search
+        does not use
     home : intp (v,), present host of each instance
     scores, scale : float64 (h, P), score of each host, and score that a load of 1 causes on the
         host
@@ -280,10 +281,13 @@ class SearchSpace:
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return one tuple for each group that keeps an instance apart from other instances:
-        (members in the space, maximum number of members in each place, place of each host). A place
-        is a host or a failure domain. The last array of the tuple has one further entry, -1, at the
-        end; it is the place of an instance on no host."""
+        """Return one tuple of three arrays intp for each group that keeps the instance ``vm`` apart
+        from other instances: (members that are instances of this search space, maximum number of
+        members in each place, place of each host). A place is a host or a failure domain.
+
+        The array of the places of hosts has one more entry at its end. This entry is -1, the place
+        of instances that are on no host.
+        """
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
