@@ -34,8 +34,8 @@ class Drains:
         """Record the request to drain some hosts. Either the drains of all these hosts are
         recorded, or none of them.
 
-        If a host has an earlier drain that is over but not released, the earlier drain becomes
-        released. The new drain takes over the earlier drain's list of stopped servers.
+        A host may have an earlier drain that has ended without a release of the host. The earlier
+        drain then becomes released. The new drain takes over its list of stopped servers.
 
         :param refuse: function that raises an error if the request has to be refused. Its argument
             is the names of all hosts that are drained already. The function is called in the

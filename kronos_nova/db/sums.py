@@ -162,10 +162,9 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Return [(sums of moves, number of different servers)] for the moves that ended between
-        two times, one pair for each group. Only moves that are still in the journal are included.
-
-        The number counts the servers of completed moves.
+        """Return [(sums of moves, number of different servers with completed moves)] for the moves
+        that ended between two times, one pair for each group. Only moves that are still in the
+        journal are included.
 
         :param by: keys of :data:`BY` by which the moves are grouped
         :param wanted: {column: value that it must have}; None permits any value

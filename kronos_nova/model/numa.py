@@ -158,8 +158,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
     """Place instances one after the other in the NUMA cells that Nova would choose. Return the
-    hosts and the instances with these cells. The use that ``hosts`` report must not include any of
-    the instances."""
+    hosts and the instances with these cells. The amounts in use that ``hosts`` report must not
+    include any of the instances."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -254,9 +254,9 @@ class CellUse:
 
     def add(self, vm: int, host: int, sign: int) -> None:
         """Add an instance to the use of a host's cells, or remove the instance. An added instance
-        uses the cells that Nova would choose. An instance that returns to its host before any move
-        uses its earlier cells, if these cells are free. An instance that does not fit uses no
-        cells.
+        uses the cells that Nova would choose. On the host that an instance had before any move, the
+        instance uses the same cells as then, if these cells are free. An instance that does not fit
+        uses no cells.
 
         :param sign: 1 to add the instance, -1 to remove it
         """

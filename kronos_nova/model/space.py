@@ -148,7 +148,8 @@ class SearchSpace:
         A scale is, for each policy, the score that a load of 1 causes on a host.
 
         There are at most :data:`KINDS` scales. If hosts have more, similar scales are merged.
-        Merging only makes the first rating of swaps less exact.
+        A search chooses swaps by the merged scales, and computes the scores after a swap with the
+        exact scales.
         """
         digits = 6
         while True:
@@ -229,7 +230,8 @@ class SearchSpace:
         return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true for end states that do not violate policies or room.
+        """Return bool (n,): true for end states in which no policy has a higher imbalance than
+        ``worst`` permits, and no host lacks room. A host that lacks room now may lack as much room.
 
         :param imbalances: float64 (n, P)
         :param free: float64 (n, c, h), free room

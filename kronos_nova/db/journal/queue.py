@@ -282,8 +282,8 @@ class Queue:
 
     @retried
     def retire(self, now):
-        """End this worker. Its moves that have not begun return to the queue. Other workers may
-        take over its moves in progress at once."""
+        """Record that this worker ends. Its moves that have not begun return to the queue. Other
+        workers may take over its moves in progress at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.MoveRow.owner == self.worker)).all():
