@@ -64,8 +64,8 @@ class Counters:
 
     @retried
     def note_audit(self, findings: Mapping[str, int], now: float) -> None:
-        """Save the results of an audit of all allocations. They replace the results of the audit
-        before.
+        """Save the results of an audit of all allocations. The results of the previous audit are
+        replaced.
 
         :param findings: {kind: number of findings}; kinds without findings have the number 0
         :param now: Unix seconds

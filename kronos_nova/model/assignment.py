@@ -203,7 +203,7 @@ class Assignment:
     @property
     def why_too_little(self) -> str:
         """A text that explains why the instances that have to leave do not all fit on the hosts.
-        The text is '' if the sums of room do not prove this."""
+        The text is '' if no resource class lacks room in the sum over all hosts."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)

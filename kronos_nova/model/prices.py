@@ -92,8 +92,8 @@ class Prices:
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64 (...): the part of the price of each move that is due to preferences. This
-        is the increase of the cost of preferences, or 0 if the cost falls."""
+        """Return float64 (...): the part of the price of each move that is due to preferences. The
+        part is the increase of the cost of preferences, or 0 if the cost falls."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))
         return np.maximum(

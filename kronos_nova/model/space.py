@@ -3,8 +3,8 @@ that a few array operations rate many assignments of instances to hosts.
 
 The arrays have the effects of single moves, the prices of moves (costs in units of combined
 imbalance), and the sums of free resources. Shared providers, rules that are not additive and the
-order of moves are not included. :meth:`State.delta` checks these when the order of a plan's moves
-is searched.
+order of moves are not included. :meth:`State.delta` evaluates all rules when the order of a plan's
+moves is searched.
 """
 
 import functools

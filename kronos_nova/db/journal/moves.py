@@ -117,8 +117,8 @@ class Moves:
         pause has changed, no move starts under the old value.
 
         :param refusal: function that decides whether the move may be started now. Its arguments are
-            the session and the move's RunningPlan. It returns the reason why the move may not be
-            started, or None
+            the session and the move's RunningPlan. The function returns the reason why the move may
+            not be started; None if the move may be started
         :returns: the MoveRecord as it is now
         :raises MoveHeld: the move may not be started now; nothing was written
         :raises MoveLost: another worker owns the move, or its state has changed
