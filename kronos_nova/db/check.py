@@ -67,8 +67,8 @@ LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1
 class _Check:
     """A kind of fault, with the functions that find and correct it.
 
-    find : function that searches for the fault. Its argument is a session. It returns the faulty
-        rows or, if rows are missing, the names of the missing rows
+    find : function that searches for the fault. Its argument is a session. The function
+        returns the faulty rows or, if rows are missing, the names of the missing rows
     fix : function that corrects the fault of one row or name. Its arguments are a session and one
         result of ``find``. None if only an operator can correct the fault
     """
