@@ -62,11 +62,14 @@ class ListedMigration:
 class RequestedMigrations:
     """A finder of the migration in Nova that the executor requested for a move.
 
-    If the journal has the uuid of the migration, the uuid identifies the migration. Otherwise, if
-    this process made the request, the migration has a higher number than all migrations before the
-    request. If another process made the request, the migration is recognised by its source while it
-    is in progress, or by the time of its creation. The time is compared last, because the clocks of
-    Nova and of the executor may differ.
+    The migration is recognised by the first of these properties that is known:
+
+    * The uuid of the migration, if the journal has the uuid.
+    * The number of the migration, if this process made the request. The number is higher than the
+      numbers of all migrations before the request.
+    * The source of the migration, while the migration is in progress.
+    * The time at which Nova created the migration. This property is the last one, because the
+      clocks of Nova and of the executor may differ.
     """
 
     def __init__(self) -> None:
@@ -83,9 +86,9 @@ class RequestedMigrations:
         self._newest.pop(move.uuid, None)
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
-        """Return the oldest migration that may have been requested for the move; None if there is
-        none. Nova runs one migration of an instance at a time, so a later migration cannot be the
-        requested one.
+        """Return the migration that was requested for the move; None if there is none. If several
+        migrations come into question, return the oldest: Nova runs one migration of an instance at
+        a time, so the others were requested after the end of the oldest.
 
         :param listed: all migrations of the instance that are of the move's kind
         """

@@ -64,8 +64,8 @@ def _event(move):
 
 
 def is_understood(version):
-    """Return True if this code can handle a result of the given version. This code can handle
-    results whose major version is its own."""
+    """Return True if this code can handle a result of the given version. The major version has to
+    equal that of RESULT_VERSION."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
 
 

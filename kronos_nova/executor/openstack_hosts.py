@@ -68,8 +68,8 @@ class OpenStackHostApi(OpenStackComputeApi):
 
 
 def _needs_source(server, migrations):
-    """Return True if one of ``migrations`` has not ended, so that the server may still return to
-    the host that the server has left.
+    """Return True if one of ``migrations`` is in progress, or waits to be confirmed or reverted.
+    The server may then still return to the host that it has left.
 
     :param migrations: [(status, migration as Nova lists it)]
     """

@@ -50,8 +50,9 @@ def is_outage(error: BaseException | None,
 
 
 def _is_outage_of(bus, error, classes):
-    """Return True if an error of a remote service is an outage. If oslo.messaging does not know the
-    class of a remote exception, only the name of the class arrives. This name is then compared."""
+    """Return True if an error of oslo.messaging is an outage: the message bus or the called service
+    did not answer, or the called service reports an outage. A RemoteError has only the name of the
+    remote exception's class. This name is compared with the names of ``classes``."""
     silent = (bus.MessagingTimeout, bus.MessageDeliveryFailure, bus.MessageUndeliverable)
     return isinstance(error, silent) or (
         isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))

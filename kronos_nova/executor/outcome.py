@@ -1,15 +1,15 @@
 """Consequences of the end of a move.
 
-====================================  ==========================
-how it ended                          what follows
-====================================  ==========================
-completed, or abandoned               nothing
-failed, and a retry is left           nothing
-failed for good after it was adopted  nothing: its worker died
-failed for good by NovaClientError    nothing: no fault of the VM
-failed for good by PreFlightError     see below
-failed for good by anything else      quarantine of the VM
-====================================  ==========================
+=====================================  =======================================
+end of the move                        consequence
+=====================================  =======================================
+completed, or abandoned                none
+failed, and will be tried again        none
+failed for good after its worker died  none: the instance need not be the cause
+failed for good by NovaClientError     none: the instance is not the cause
+failed for good by PreFlightError      see below
+failed for good by any other error     quarantine of the instance
+=====================================  =======================================
 
 After a PreFlightError nothing is written here: the next cycles read the refusal from the journal,
 see :class:`kronos_nova.cycle.precheck.Precheck`.

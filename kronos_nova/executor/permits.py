@@ -28,8 +28,8 @@ class Permits:
     :param defaults: returns the levels that nova.conf sets
     :param is_open: called with the name of an aggregate and a time; returns whether a maintenance
         window of the aggregate is open at this time
-    :param hold: called with the name of an aggregate; returns why its moves have to wait if a stop
-        is in force that the database does not have yet, otherwise None
+    :param hold: called with the name of an aggregate; returns the reason why a stop that is not in
+        the database yet holds back the aggregate's moves; None if there is no such stop
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
@@ -98,7 +98,7 @@ class _Ordered:
     servers.
 
     draining : {aggregate: names of its hosts that are being drained}
-    room : uuids of the plans that make room for a request which still needs the room
+    room : uuids of the plans that make room for new servers and whose request is still in force
     """
 
     draining: Mapping[str, Sequence[str]]

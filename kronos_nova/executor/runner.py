@@ -372,9 +372,9 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if Kronos may have asked Nova to abort the migration of a move: this process
-        has asked, or the time limit of the migration is over. After the time limit, another worker
-        that had the move before may have asked."""
+        """Return True if Kronos may have asked Nova to abort the migration of a move. This is so if
+        this process has asked. This is also so after the time limit of the migration, because
+        another worker that had the move may have asked."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -390,9 +390,8 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """Raise an error if the clock of a controller is wrong. With a wrong clock, Nova may regard
-        running services as down, and refuse a move only for this reason. So the refusal counts as
-        an outage.
+        """Raise an error if the clock of a controller is wrong. Nova may then have refused the move
+        only because it regards running services as down. So the refusal counts as an outage.
 
         :raises NovaUnavailable: a controller has a wrong clock
         """
@@ -521,12 +520,12 @@ class Runner:
         return known
 
     def _start_clock(self, move):
-        """Return a _Stopwatch for a try. If another process began the try, the time that the try
-        has lasted is computed from times in the journal.
+        """Return a _Stopwatch for a try. The time that the try has lasted is computed from its
+        beginning in the journal.
 
-        No worker lets a try last longer than a limit. If an adopted try has lasted longer by the
-        times in the journal, the times are wrong or no worker ran for a while. The try then gets
-        its full time again.
+        If another worker began the try, the computed time may exceed the maximum that any worker
+        permits. Then a clock is wrong or no worker ran for a while, and the try gets its full time
+        again.
         """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
