@@ -143,8 +143,8 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     nodes.
 
     The caller has to read ``holdings`` before the call, because Nova's records are read during the
-    call. In this order, Nova's records show an operation that changed allocations between the two
-    readings as in progress. Instances of cells that do not respond are not examined. While a cell
+    call. If an operation changes allocations between the two readings, Nova's records then show the
+    operation as in progress. Instances of cells that do not respond are not examined. While a cell
     does not respond, no consumer is reported as unknown, because the consumer may belong to an
     instance of this cell.
 
@@ -199,9 +199,10 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
     """Return True if a migration may still change the host of the instance, else False.
 
-    A migration continues after an operator has reset the state of the instance, because the guest
-    still goes to its destination. A resize that waits for its confirmation no longer changes the
-    host. A live migration changes the host only while the instance is at its source.
+    The task_state of the instance does not matter, because a migration continues after an operator
+    has reset the state. A resize that waits for its confirmation no longer changes the host. A live
+    migration changes the host only while the instance is on the source. A migration whose record
+    has not changed for ``stalled`` seconds counts as ended.
     """
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
@@ -309,8 +310,8 @@ def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
     """Return the finding for an instance whose allocated amounts differ from its requested amounts;
     None if the amounts match. If Nova's records do not have the requested amounts, return a finding
-    as if nothing were requested; :func:`judge_exactly` then reads the amounts. The caller has
-    checked that the allocations are on the right providers."""
+    in which the requested amounts are empty; :func:`judge_exactly` then reads the amounts. The
+    caller has checked that the allocations are on the right providers."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -338,11 +339,12 @@ def _differences(held, asked):
 
 
 def _corrected(held, asked):
-    """Return the allocations ``held`` with corrected amounts. A class with a wrong amount gets the
-    requested amount if only one provider has the class. Otherwise the class is removed.
+    """Return the allocations ``held`` with corrected amounts. If the amount of a resource class is
+    wrong and only one provider has the class, the class gets the requested amount. If several
+    providers have the class, the class is removed from the allocations.
 
-    A class outside EVERY_SERVER is also removed if its amount is too small. The amount may then be
-    the rest of several allocations, such as one for each port.
+    A class outside EVERY_SERVER is also removed if less is allocated than requested. The instance
+    may have had several allocations of the class, such as one for each port, and have lost some.
     """
     wrong = _differences(held, asked)
     corrected = {}

@@ -43,11 +43,13 @@ class Holdings:
         """Return the part of ``allocations`` on sharing providers that belongs to the host
         ``root``.
 
-        An allocation on a sharing provider that serves the host belongs to the host. A provider
-        that does not serve the host now may have served it when the allocation was made. So an
-        allocation on such a provider belongs to the host if something is allocated on the host
-        itself, and if none of its resource classes is also allocated on the host or on a sharing
-        provider that serves the host.
+        An allocation on a sharing provider that serves the host belongs to the host. Another
+        provider may have served the host when an allocation was made. So an allocation on another
+        provider belongs to the host as well, if two conditions are met:
+
+        * ``allocations`` has something on the host's own providers.
+        * ``allocations`` has none of the same resource classes on the host's own providers or on
+          sharing providers that serve the host.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)

@@ -4,8 +4,9 @@
 instance allocations on the destination. :func:`revert` gives the allocations on the source back to
 the instance. Each function sends one ``POST /allocations``, and a second call does no harm. When a
 move succeeds, nova-compute deletes the migration's allocations. Both functions are for live and
-cold migrations and for resizes, to another host or on the same host. On the same host, placement
-checks the old and the new amounts against ``max_unit`` separately.
+cold migrations and for resizes, to another host or on the same host. In a resize on the same host,
+the migration has the old amounts and the instance has the new amounts. So placement does not
+compare the sum of both with ``max_unit``.
 
 :mod:`~kronos_nova.placement.ownership` determines the owner of each allocation. Allocations on
 sharing providers that serve both hosts stay with the instance, so that they are not allocated
@@ -38,10 +39,10 @@ class Parties:
 
     ``is_live`` is false for cold migrations and resizes. Nova itself begins these moves, and gives
     the migration all allocations that the instance had before. ``source_overwrites`` is true if the
-    nova-compute of the source reverts a failed move in Nova's way: it replaces all allocations of
-    the instance by the allocations of the migration. So the migration then also needs the
-    allocations on sharing providers. ``source_tree`` are the providers of the source; None if the
-    caller has not read them.
+    nova-compute of the source reverts a failed move as Nova does. Nova replaces all allocations of
+    the instance by those of the migration, so the migration then also gets the allocations on
+    sharing providers. ``source_tree`` are the providers of the source; None if the caller has not
+    read them.
     """
 
     instance: str
@@ -63,8 +64,9 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
     """Give the allocations on the source to the migration, and ``destination`` to the instance.
 
     A second call with another ``destination`` replaces the allocations of the first call.
-    ``destination`` may include sharing providers; its amounts replace the amounts of the instance
-    there. An instance without allocations on the source gets ``destination`` as well.
+    ``destination`` may include sharing providers. An amount in ``destination`` then replaces the
+    amount that the instance has of the same resource class on the same provider. An instance
+    without allocations on the source gets ``destination`` as well.
 
     :raises InsufficientInventory: the destination has no room; nothing was changed
     :raises SourceRefused: nothing was changed, and placement would refuse any destination
@@ -124,8 +126,8 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
 
     ``before`` are the allocations of the instance before :func:`start`; None if the caller does not
     know them. ``before`` is needed only if a resize has changed an amount on a sharing provider.
-    ``is_gone`` returns whether the instance was deleted. This function is called after each reading
-    of the consumers. A deleted instance gets no allocations back.
+    ``is_gone`` is called after each reading of the consumers, and returns whether the instance was
+    deleted. A deleted instance gets no allocations back.
 
     :raises NothingToMove: neither consumer has allocations on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory has become too small; nothing was changed

@@ -66,10 +66,12 @@ def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> froze
 
 def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
-    """Return the allocations that an instance had before its move began.
+    """Return the allocations that an instance had before its move began. They are ``on_source``,
+    and the instance's allocations of other resource classes on sharing providers.
 
     :param instance: present allocations of the instance
-    :param on_source: allocations of the migration, or the instance's own allocations on the source
+    :param on_source: allocations of the migration; or, if the migration has none, the instance's
+        allocations on the source
     :param sharing: uuids of the sharing providers
     """
     shared = without_classes(on(instance, sharing), classes(on_source))

@@ -69,8 +69,8 @@ class TaskRegister(Protocol):
         the worker has continued the task in the meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record a task without a worker for a migration, so that the migration is ended like that
-        of a dead worker."""
+        """Record that a migration without a task is lost. The reconciler then ends the migration,
+        as it ends the migrations of dead workers."""
 
     def end(self, migration_uuid: str) -> None:
         """Delete the record of a migration's task."""
@@ -182,8 +182,11 @@ class Reconciler:
     def _free_forgotten_instances(self):
         """Clear the task_state of instances whose request for a migration was lost. A request is
         lost if a worker dies right after it has received the request. The task_state that Nova set
-        for the request then remains. Only an old task_state is cleared. A request of this age
-        cannot still wait in the queue, because this process also takes requests from the queue."""
+        for the request then remains.
+
+        A task_state is cleared only after ``stalled`` seconds. After this time the request cannot
+        be in the queue any more, because this process also takes requests from the queue.
+        """
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:

@@ -35,9 +35,9 @@ class Shortcut:
     """A keystoneauth adapter that sends a GET with the endpoint and connections of an earlier GET.
 
     A GET that this class sends differs from the earlier GET only in its path, and in its token if
-    the token was renewed. The wrapped adapter sends the first GET, all writes, and again each GET
-    that did not return 200. So the wrapped adapter renews tokens, follows redirects and raises
-    errors. The timeout of the adapter's session applies to every request.
+    the token was renewed. The wrapped adapter sends the first GET and all writes. The wrapped
+    adapter also repeats each GET that did not return 200, so that it can renew the token, follow a
+    redirect or raise an error. The timeout of the adapter's session applies to every request.
 
     :param adapter: the keystoneauth adapter to wrap
     """
