@@ -130,8 +130,7 @@ class PlacementClient:
         conflict or an outage, the consumers are read again and ``change`` is called again.
 
         A response may be lost after the allocations were changed. ``change`` is then called with
-        the allocations that it has returned before, and must recognise that these allocations need
-        no change.
+        the changed allocations, and must return None or an empty set.
 
         :returns: the posted allocations; None or an empty set if there was nothing to post
         :raises ConcurrentUpdate, PlacementUnavailable: the last error, after all attempts

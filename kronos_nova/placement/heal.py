@@ -94,8 +94,8 @@ class Healer:
         """Examine a finding again, and repair the allocation if the finding still holds. A repair
         is recorded in the journal before it is made, and its outcome is recorded after it.
 
-        A second call does nothing, because a repaired finding no longer holds. An error is not
-        raised; it becomes the outcome of this finding.
+        A second call does nothing, because a repaired finding no longer holds. An error of
+        placement or Nova is not raised, but is in the returned Outcome.
         """
         try:
             return self._heal(finding)

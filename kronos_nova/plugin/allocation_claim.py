@@ -60,8 +60,8 @@ class AllocationClaim:
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
         """Return ``spec`` without the resources that sharing providers supply for ``destination``.
-        If a request names a host, the scheduler looks for all resources in the host's own
-        providers, and does not find these resources.
+        If a request names a host, the scheduler searches only the host's own providers, and would
+        refuse a request for resources of sharing providers.
 
         :param found: allocation candidates of the instance on ``destination``
         """

@@ -28,12 +28,12 @@ def admin_context():
 def request_context(global_request_id=None):
     """Return an admin's context for a request to Nova.
 
-    Nova finds the instance action of a request by its request id. So each context has a new
-    request id. Otherwise the events of a migration that ends would be looked for in the action of a
-    request to abort it, and Nova would set the instance to ERROR.
+    Each context has a new request id, because Nova finds the instance action of a request by the
+    request id. If a migration and the request to abort it had the same id, Nova would look for the
+    migration's events in the action of the abort, and set the instance to ERROR.
 
-    :param global_request_id: ``req-`` and a uuid, which each service passes to the next;
-        None if the request is not for a move
+    :param global_request_id: ``req-`` and the uuid of a move, which Nova passes from service to
+        service; None if the request is not for a move
     """
     return nova_context.RequestContext(
         user_id=USER_ID, is_admin=True, roles=['admin'], global_request_id=global_request_id,

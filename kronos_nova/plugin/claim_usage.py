@@ -58,9 +58,8 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return True if Nova counts, on this node, the resources that the instance had before the
-    migration. Return False if Nova counts the resources that the instance has after the
-    migration."""
+    """Return which resources Nova counts for a migration on the node: True for the resources that
+    the instance had before the migration, False for those that it has after the migration."""
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:

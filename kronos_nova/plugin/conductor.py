@@ -303,13 +303,14 @@ class Kronos:
             self._guard.run('retention', self._prune)
 
     def _is_wanted(self):
-        """Return whether this conductor runs Kronos. The conductor of a single cell does not,
-        because it cannot see the whole cloud. No conductor runs Kronos if the option ``run_in`` is
-        ``daemons``.
+        """Return whether this conductor runs Kronos. Three conditions have to be met:
 
-        If nova.conf sets the level ``off`` and names no aggregate, Kronos does not run. Otherwise
-        Kronos runs even while the level is ``off``: it completes moves in progress, and a command
-        may set another level.
+        * The option ``run_in`` is ``conductor``.
+        * The conductor has the API database. The conductor of a single cell does not have it, and
+          cannot see the whole cloud.
+        * nova.conf names an aggregate, includes the pool of unassigned hosts, or sets a level other
+          than ``off``. With an aggregate, Kronos runs even while the level is ``off``, to complete
+          moves in progress, and because a command may set another level.
         """
         group = self.conf.kronos
         has_work = group.automation != 'off' or aggregates.aggregates_in_scope(self.conf)

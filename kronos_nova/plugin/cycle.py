@@ -52,8 +52,8 @@ def main(argv=None):
 
 REST_TIME = 5
 """Maximum total seconds of all pauses that one evaluation makes between its database queries. In
-the pauses, the databases and placement serve the RPCs of nova-conductor. Raised, evaluations take
-longer; lowered, the RPCs of nova-conductor wait longer. Not measured."""
+the pauses, the databases and placement answer other requests of nova-conductor. Raised, evaluations
+take longer; lowered, the RPCs of nova-conductor wait longer. Not measured."""
 
 
 PATIENCE = 30

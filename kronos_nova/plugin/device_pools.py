@@ -36,7 +36,8 @@ class Aliases:
 
     :param configured: the result of :func:`configured`
 
-    specs : {alias: its specifications as JSON}; an alias has several after its definition changed
+    specs : {alias: set of its specifications as JSON}; the set has several items if the definition
+        of the alias has changed since servers requested the alias
     """
 
     def __init__(self, configured, servers=()):

@@ -32,9 +32,12 @@ def _agreed(before):
 
 def _is_of_today(context, instance, before):
     """Return True if the scheduler may refuse a move only because earlier moves of the plan are not
-    made yet. This is so in two cases: a server that will leave the destination has a PCI device or
-    a NUMA topology, or the instance shares a server group with a server that will arrive at the
-    destination or leave it."""
+    made yet. This is so in two cases:
+
+    * A server that will leave the destination has a PCI device or a NUMA topology.
+    * The instance is in the same server group as a server that will arrive at the destination or
+      leave the destination.
+    """
     if not (before.arriving or before.leaving):
         return False
     try:
@@ -55,8 +58,8 @@ class SchedulerDryRun:
 
     If a move waits for other moves, the request is reduced by the room that the other moves will
     free. If even the reduced request finds no room, a single VCPU is requested, so that only the
-    filters decide. A refusal does not count if it may be due to a server that has not been moved
-    yet.
+    filters decide. If the scheduler may have refused the move only because earlier moves are not
+    made yet, the dry run has no result.
     """
 
     def __init__(self):

@@ -80,9 +80,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
 
-        :raises MigrationPreCheckError: the task failed before the request was sent to the source,
-            by an error for which Nova would set the instance to ERROR. The ``code`` of
-            MigrationPreCheckError is :data:`outages.CODE` after an outage
+        :raises MigrationPreCheckError: the task failed before the request was sent to the source.
+            MigrationPreCheckError replaces outages, and errors after which Nova would set the
+            instance to ERROR. Its ``code`` is :data:`outages.CODE` after an outage, otherwise 500
         """
         try:
             self._registration.begin(self.migration.uuid)
@@ -154,8 +154,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def _call_livem_checks_on_host(self, destination, provider_mapping):
         """Call Nova's method, and note the reason if the host refuses.
 
-        :raises MigrationPreCheckError: the host refused; this error replaces an error after which
-            Nova would not try the next host
+        :raises MigrationPreCheckError: the host refused by an error after which Nova itself would
+            not try the next host
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)
@@ -200,8 +200,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         return node.hypervisor_hostname
 
     def _remove_host_allocations(self, compute_node_uuid):
-        """Do nothing. The claim of the next host replaces the claim of this host, or
-        :meth:`rollback` ends it."""
+        """Do nothing. The claim of the next host replaces the claim of this host. If there is no
+        next host, :meth:`rollback` releases the claim."""
 
     def _record_destination(self, dest_node):
         self.instance.availability_zone = availability_zones.get_host_availability_zone(

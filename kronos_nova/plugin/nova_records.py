@@ -241,16 +241,21 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration; see NovaRecords for the result. If one cell does not answer and no other
-        cell has the migration, the result is False, because the silent cell may have the
+        """End a migration; see NovaRecords for the result. If no cell that answers has the
+        migration, the result is False while a cell does not answer, because that cell may have the
         migration."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
 
     def _give_up(self, context, migration_uuid):
-        """Return True if the migration is given up, and False if the nova-compute of its source is
-        down. Return None if this cell has no accepted or failed migration with this uuid."""
+        """End an accepted migration of this cell, and clear the task_state of its instance. If the
+        migration has already failed, only clear the task_state that the migration left behind.
+
+        :returns: True if nothing is left to do; False if nothing was changed, because the
+            nova-compute of the source is down; None if this cell has no accepted or failed
+            migration with this uuid
+        """
         found = objects.MigrationList.get_by_filters(
             context, {'uuid': migration_uuid,
                       'status': [migration_status.ACCEPTED, migration_status.ERROR]})

@@ -266,9 +266,9 @@ class InstanceReader:
     def _read_images(self, session, rows):
         """Read the image properties of instances that are new or have changed.
 
-        An equal image reference is no proof that the properties are equal. A server that boots from
-        a volume has no reference and may be rebuilt from another image, and nova-manage changes
-        properties.
+        The image reference does not show whether the properties have changed. A server that boots
+        from a volume has no reference, and may be rebuilt from another image. nova-manage can
+        change the properties of a server.
         """
         states = {row.uuid: (row.image_ref or '', row.updated_at) for row in rows}
         new = {uuid: state for uuid, state in states.items()
@@ -409,7 +409,7 @@ def name_columns():
 def namer():
     """Return a function that computes the name of an instance's libvirt domain from a row. The row
     has the :func:`name_columns`. The name is the one that ``nova.objects.Instance.name`` returns.
-    The option is read once for many rows."""
+    The option ``instance_name_template`` is read once, and not for each row."""
     template = CONF.instance_name_template
 
     def by_columns(row):
@@ -464,9 +464,9 @@ IN_PROGRESS = (migration_meaning.MOVES, migration_meaning.WAITS)
 
 
 def migrations(context, statuses):
-    """Return a MoveUnderWay for each migration of a cell that is in progress or waits. Migrations
-    without a destination are left out. Migrations that no service acts on any more are left out as
-    well.
+    """Return a MoveUnderWay for each migration of a cell that is in progress, or waits to be
+    confirmed or reverted. Migrations without a destination are left out. Migrations that no service
+    acts on any more are left out as well.
 
     :param statuses: statuses of the migrations that are read
     """
@@ -542,9 +542,9 @@ def server_groups(context, instances=None):
 
 
 def _groups_with(session, instances):
-    """Return the ids of the groups that have one of ``instances`` as a member. If there are fewer
-    members than instances, all members are read, because a query that names instances takes
-    longer."""
+    """Return the ids of the groups that have one of ``instances`` as a member. If the cloud has no
+    more group members than there are ``instances``, all members are read, because queries that name
+    ``instances`` take longer."""
     member = api_models.InstanceGroupMember
     if session.query(member).count() <= len(instances):
         return {number for number, uuid in session.query(member.group_id, member.instance_uuid)

@@ -66,9 +66,9 @@ class Reconciling:
         """Record a heartbeat of this worker, and reconcile recent migrations if this is due and no
         other worker reconciles.
 
-        If this worker recorded no heartbeat for a while, the other workers were probably delayed as
-        well, and would count as dead. Reconciling then waits until the other workers have had time
-        for a new heartbeat.
+        If the previous heartbeat of this worker is older than :data:`SILENCE_SECONDS`, the other
+        workers were probably delayed as well, and would count as dead. The next run then starts
+        only after ``task_timeout``, so that the other workers record a heartbeat before.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
             same time again

@@ -20,11 +20,11 @@ class Registration:
     block runs. The block begins before Nova creates the Migration and ends after Nova's last write
     to the Migration.
 
-    If Nova could not save the result of a failed migration, the task is left to the reconcilers, as
-    if this worker had died. If the migration failed because of an outage before the source compute
-    had the request, the outage is recorded for the executor. If the control database does not
-    answer, the migration continues without a record. If this worker then dies, its death is noticed
-    late.
+    * If Nova could not save the failure of a migration, the task is left to the reconcilers, as if
+      this worker had died. If an outage ended this migration before the source compute had the
+      request, the outage is recorded for the executor.
+    * If the control database does not answer when the block begins, the migration continues without
+      a record. If this worker then dies, the reconcilers end the migration later.
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
     :param note_outage: callable that records for the executor that an outage ended the migration
@@ -72,8 +72,8 @@ class Registration:
             self._tasks.leave(*self._uuids)
 
     def fail(self, error: Exception) -> None:
-        """Note the error with which Nova's task ends. If the ``with`` block ends with the same
-        error, Nova has saved the failure of the migration."""
+        """Note the error with which Nova's task ends. Nova has saved the failure of the migration
+        if the ``with`` block ends with the same error, or with a MigrationError of Nova."""
         self._error = error
 
     def _is_written_down(self, error):

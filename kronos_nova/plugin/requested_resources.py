@@ -58,9 +58,9 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return the sets of amounts that are right as the allocation of an instance, as a tuple of
-    {resource class: amount}. There are two sets for an instance with pinned processors, because a
-    host that does not report PCPU has allocated VCPU."""
+    """Return the amounts that the allocation of an instance may have, as a tuple of
+    {resource class: amount}. The tuple has two items if the instance has pinned processors: one
+    with PCPU, and one with VCPU for a host that does not report PCPU. Otherwise it has one item."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:
@@ -88,7 +88,7 @@ def _has_devices(asking):
 
 
 def _has_ports_that_ask(asking):
-    """Return whether the instance has bound ports with resource requests. The binding profile of
-    such a port names the providers of its allocation."""
+    """Return whether the instance has bound ports that request resources. Such a port is recognised
+    by its binding profile, which names the providers of the port's allocation."""
     return any((vif.get('profile') or {}).get('allocation')
                for vif in json.loads(asking.network_info or '[]'))

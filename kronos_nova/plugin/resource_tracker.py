@@ -1,8 +1,8 @@
 """Nova's resource tracker, extended to store the counted usage as claims.
 
-Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
-dropped. The overrides here call Nova's methods and store the usage that Nova counted. All code here
-that uses the claims runs under Nova's own lock.
+Nova changes the usage of a node in three methods: for an instance, for a migration, and when the
+claim of a move is dropped. The overrides here call Nova's methods and store the usage that Nova
+counted. All code here that uses the claims runs under Nova's own lock.
 """
 
 import dataclasses
@@ -115,11 +115,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Remove the untracked claims of an instance before Nova itself counts or releases the
-        usage. Untracked claims are those that Nova's tracker does not know.
+        """Remove the untracked claims of an instance, because Nova itself is about to count or
+        release the usage. Untracked claims are those that Nova's tracker does not know.
 
-        If Nova will count the usage, the usage of these claims is subtracted, so that nothing is
-        counted twice. If Nova will release the usage, the usage stays counted until then.
+        If Nova is about to count the usage, the usage of the untracked claims is subtracted, so
+        that nothing is counted twice. If Nova is about to release the usage, the usage of one claim
+        is not subtracted, because Nova subtracts it.
 
         :param leaves: whether the instance leaves this host
         """
@@ -370,10 +371,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _are_current(self, context, rows, here):
         """Return True if the claims are those that Nova would count. Four conditions have to be
-        met. Each instance on the node has a claim. Each claim of an instance on another node is
-        only prepared, or the instance may be in a move; there are at most :data:`MOST_MOVES` such
-        instances. Each PCI device in use belongs to an instance with a claim. No PCI device waits
-        for Nova's audit to allocate it."""
+        met:
+
+        * Each instance on the node has a claim.
+        * Each instance on another node that has a claim in the state CLAIMED may be in a move.
+          There are at most :data:`MOST_MOVES` such claims.
+        * Each PCI device in use belongs to an instance with a claim.
+        * No PCI device is claimed but not yet allocated; only Nova's audit allocates devices.
+        """
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]
@@ -387,8 +392,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _is_moving(self, context, claim):
         """Return True if the instance of a claim may be in a move: it has a task_state, or a resize
-        that waits to be confirmed. The instance is not on this node, so Nova counts its resources
-        here only if it is in a move."""
+        that waits to be confirmed. Called for instances on other nodes. Nova counts the resources
+        of such an instance on this node only during a move."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:

@@ -112,14 +112,14 @@ class KronosSchedulerManager(manager.SchedulerManager):
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
     def kronos_look(self, context):
         """Read the rules of operators and the control database, and record whether this process has
-        KronosFilter. If the control database does not answer, the filter and the weigher use no
-        scores, no hosts being emptied and no reserved room. If the rules cannot be read, the
-        earlier rules stay in force."""
+        KronosFilter. If the control database does not answer, the filter and the weigher work
+        without scores, emptied hosts and reserved room. If the rules cannot be read, the earlier
+        rules stay in force."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
-        """Read the rules of operators, unless an option turns that off. Yield the problem if the
-        rules cannot be read."""
+        """Read the rules of operators, if the option ``heed_rules`` is on. Yield a sentence for the
+        log if the rules cannot be read."""
         if not CONF.kronos_scheduler.heed_rules:
             return
         try:
@@ -129,8 +129,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @staticmethod
     def _refresh():
-        """Update VIEW from the control database. Yield the problem if the database cannot be
-        read."""
+        """Update VIEW from the control database. Yield a sentence for the log if the database
+        cannot be read."""
         try:
             refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
@@ -139,8 +139,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
                    f'this is corrected: {e}')
 
     def _report(self):
-        """Record in the control database whether this process has KronosFilter. Yield the problem
-        if this cannot be recorded."""
+        """Record in the control database whether this process has KronosFilter. Yield a sentence
+        for the log if this cannot be recorded."""
         try:
             report(_database(), any(isinstance(each, KronosFilter)
                                     for each in self.host_manager.enabled_filters))
@@ -252,12 +252,12 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """Return the hosts of the server's group that do not count as hosts of other members. These are
-    the hosts where the server is the only known member of its group, and the hosts that the request
-    ignores.
+    """Return the hosts of the server's group that do not count as hosts of other members:
 
-    Nova counts the server itself among the members of its group. A request ignores the host that
-    the server has to leave, and Nova never selects an ignored host.
+    * the hosts where the server itself is the only known member of the group; Nova counts the
+      server among the members
+    * the hosts that the request ignores, such as the host that the server has to leave; Nova never
+      selects these hosts
     """
     group = spec_obj.instance_group
     members = {*(group.members if 'members' in group else ()), spec_obj.instance_uuid}
@@ -270,8 +270,8 @@ class KronosWeigher(weights.BaseHostWeigher):
     """A weigher of nova-scheduler that prefers hosts whose measured load is low. If Kronos packs
     load on few hosts, the weigher prefers hosts whose load is high.
 
-    The weight of a host is lower if the server would violate preferences of operators on the host.
-    It is lower by the costs of these preferences.
+    The costs of preferences of operators that the server would violate on a host are subtracted
+    from the weight of the host.
     """
 
     def weight_multiplier(self, host_state):

@@ -125,11 +125,14 @@ class Attempt:
         """Return True if the instance keeps its state. Return False if Nova has to set the instance
         to ERROR.
 
-        The instance keeps its state only if the migration is rolled back and the state of the guest
-        is known. In addition, the error has to be an outage, an error of Nova or of libvirt, or an
-        error of Python itself, such as AttributeError, that the driver raised after the rollback.
-        These errors say nothing about the guest. After any other error, an operator should look at
-        the instance.
+        Three conditions have to be met for the instance to keep its state:
+
+        * The migration is rolled back.
+        * The state of the guest is known.
+        * The error says nothing about the guest. This holds for outages and for errors of Nova and
+          libvirt. It also holds for errors of Python itself, such as AttributeError, that the
+          driver raised after the rollback. After any other error, an operator should look at the
+          instance.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException)

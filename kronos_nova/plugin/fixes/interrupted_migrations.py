@@ -76,13 +76,14 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     # Steps when nova-compute starts again: the end of interrupted live migrations
 
     def _reset_live_migration(self, context, instance):
-        """Call Nova's method, unless the migration is still being prepared or has a checkpoint.
+        """Call Nova's method, except in two cases:
 
-        A migration that is being prepared is continued by a conductor. A checkpoint is a file with
-        the data that are needed to end a live migration. A migration with a checkpoint is ended by
-        this nova-compute, after its start. In both cases Nova's method would clear the task_state
-        too early. If the guest is already at the destination, the method would also set the
-        instance to ERROR.
+        * The migration is still being prepared. A conductor then continues the migration.
+        * The migration has a checkpoint, a file with the data that are needed to end a live
+          migration. This nova-compute then ends the migration, after its start.
+
+        In both cases Nova's method would clear the task_state too early. If the guest is already at
+        the destination, Nova's method would also set the instance to ERROR.
         """
         if not _is_on():
             super()._reset_live_migration(context, instance)
@@ -172,10 +173,9 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return True if a conductor may be preparing a live migration of the instance. Return False if
-    the option ``atomic_moves`` is off. If the option is on and the conductor has died, another
-    conductor worker clears the task_state of the instance. If the option is off, no other worker
-    does this."""
+    """Return True if a conductor may be preparing a live migration of the instance. If this
+    conductor has died, another conductor worker clears the task_state of the instance. No worker
+    does so if the option ``atomic_moves`` is off, so the result is then False."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:
