@@ -32,8 +32,8 @@ commands reach each other."""
 SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
                    'oslo_messaging._tracing.client': 'oslo_messaging_tracing'}
 """Option groups that oslo.messaging reads when it sends a message, as {module of oslo.messaging:
-name of the group}. The options of a group are in an attribute of the module that has the same name
-as the group."""
+name of the group}. The module lists the options of the group in an attribute that has the name of
+the group."""
 
 
 class Transports:

@@ -195,8 +195,8 @@ class OpenStackComputeApi:
         """Send a request about ``what``, an instance or a host, and return Nova's answer. The
         answer may be a refusal.
 
-        :raises NovaClientError: there is no answer, or the answer is about an error of Nova itself
-            or of Kronos' credentials
+        :raises NovaClientError: there is no answer, or the answer says that Nova itself failed or
+            that Kronos' credentials are refused
         """
         with _answered(what):
             answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,

@@ -264,8 +264,11 @@ class Runner:
                        'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Wait while Nova has no record of the migration. End the try of the move if Nova has lost
-        the request, or if the wait takes too long."""
+        """Wait while Nova has no record of the migration. End the try of the move if the wait takes
+        too long, or if Nova has lost the request.
+
+        :param lost: whether Nova has lost the request for the migration
+        """
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
             return

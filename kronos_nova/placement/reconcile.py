@@ -40,8 +40,9 @@ died while it sent the request to the source host. The source host may have rece
 Raised, a migration whose request was lost stays open for longer; lowered, a migration that is
 running is treated as lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
-"""Time (in seconds) for which a dead worker may have worked after its last recorded sign of
-life."""
+"""Time (15 seconds) for which a dead worker may have worked after its last recorded sign of life.
+Raised, a migration that another worker has just requested may be ended; lowered, a migration that
+the dead worker created last may not be ended. Not measured."""
 
 
 class TaskRegister(Protocol):

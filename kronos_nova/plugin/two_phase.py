@@ -112,8 +112,8 @@ class TwoPhaseClaims:
 
 OF_SOURCE = frozenset(('parent_ifname', 'rp_uuids'))
 """Keys of a PCI request's specification that name a device of the source. ``parent_ifname`` is the
-network function of the port's allocation there, and ``rp_uuids`` are its resource providers. Nova
-sets the values of the destination once it has allocated there."""
+network device on the source, and ``rp_uuids`` are the resource providers of the port's allocation.
+Nova sets the values of the destination once the port has an allocation on the destination."""
 
 
 def _without_source(request):

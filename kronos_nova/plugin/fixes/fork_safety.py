@@ -2,8 +2,8 @@
 
 Nova's conductor uses its placement client before it forks. If placement, or a proxy in front of
 placement, keeps connections open, all workers share the connection of this client. If two workers
-send requests at the same time, each of them may get the answer of the other or no answer. An
-instance then ends in ERROR because of a ConnectFailure.
+send requests at the same time, a worker may get the answer to the other worker's request, or no
+answer. An instance then ends in ERROR because of a ConnectFailure.
 
 In each forked process, this fix resets ``nova.scheduler.client.report.PLACEMENTCLIENT``, a global
 variable of Nova.

@@ -38,8 +38,8 @@ class FetchesImages:
 
 
 def _as_nova(context):
-    """Return ``context``. If the context has no token and is an admin's, it gets the credentials of
-    Nova's service user."""
+    """Return ``context``. An admin's context without a token gets the credentials of Nova's service
+    user."""
     if not CONF.kronos_fixes.image_credentials:
         return context
     if context.is_admin and not context.auth_token and context.user_auth_plugin is None:
