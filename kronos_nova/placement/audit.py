@@ -96,9 +96,10 @@ class AuditCase:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
-    """Time limits of an audit, in seconds. A record that has changed within the last ``grace``
-    seconds counts as not final. A live migration whose record has not changed for ``stalled``
-    seconds counts as stalled, even if the nova-compute of its source is up."""
+    """Time limits of an audit, in seconds. If the record of an instance or migration has changed
+    within the last ``grace`` seconds, an operation counts as in progress. A live migration whose
+    record has not changed for ``stalled`` seconds counts as stalled, even if the nova-compute of
+    its source is up."""
 
     grace: float = 60.0
     stalled: float = 3600.0
@@ -300,8 +301,9 @@ def _give_back(migration_uuid, host):
 
 
 def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
-    """Return the number of resource classes whose allocated amount differs from the requested
-    amount; 0 if the requested amounts are unknown."""
+    """Return a measure of the difference between allocated and requested amounts: the number of
+    pairs (resource class, amount) that only one of both has. Return 0 if the requested amounts are
+    unknown."""
     if asked is None:
         return 0
     return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})

@@ -74,9 +74,9 @@ class Shortcut:
         return Answer(response.status, response.data) if response.status == 200 else None
 
     def _track_of(self, response, path):
-        """Return the :class:`_Track` of the request that led to a response. Later requests can
-        reuse the track. Return None if the request was redirected, used a proxy, or did not use
-        HTTP, as in tests."""
+        """Return the :class:`_Track` of the request that led to a response, so that later requests
+        can reuse the track. Return None if the request failed, was redirected, used a proxy, or did
+        not use HTTP, as in tests."""
         sent, transport = response.request, getattr(response, 'connection', None)
         if response.status_code != 200 or response.history or transport is None or (
                 not sent.path_url.endswith(path)):
