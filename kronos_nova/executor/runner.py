@@ -475,7 +475,7 @@ class Runner:
 
     def _drop(self, move_uuid, outdated):
         """Give up a move that is not needed any more. The move is recorded as failed if an earlier
-        try failed, otherwise as abandoned."""
+        try failed or was interrupted by an outage, otherwise as abandoned."""
         move = self.journal.move(move_uuid)
         if move.error_type is None:
             self._end(move, moves.ABANDONED, detail=str(outdated),

@@ -264,7 +264,8 @@ def _journal():
 
 @functools.cache
 def _tasks():
-    """Return the Tasks of this process: its records of the live migrations that it prepares."""
+    """Return the Tasks of this process, which record the live migrations that the process
+    prepares."""
     return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())
 

@@ -114,9 +114,9 @@ def _main(context):
 
 
 def _keep_to_one_time(session):
-    """Set the isolation level of a new transaction to REPEATABLE READ. All its statements then read
-    the database as of one moment. The default of the database server may be READ COMMITTED, which
-    is common with Galera."""
+    """Set the isolation level of a new transaction to REPEATABLE READ, so that all statements of
+    the transaction read the database as of one moment. The default of the database server may be
+    READ COMMITTED, which is common with Galera."""
     if session.get_bind().dialect.name != 'sqlite':  # SQLite always does so
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 
