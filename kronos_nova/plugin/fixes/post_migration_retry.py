@@ -35,9 +35,10 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
         """Ask the destination to complete the live migration. Ask the destination once more if it
-        did not answer.
+        did not answer and has not completed the migration.
 
-        :raises Unanswered: the destination answered neither request
+        :raises Unanswered: the destination answered neither request and has not completed the
+            migration
         """
         asked = ctxt, instance, block_migration, host
         try:
