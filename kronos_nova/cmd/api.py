@@ -41,10 +41,9 @@ STUCK_SECONDS = 30
 clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Maximum number of requests in progress, as a multiple of ``[kronos_api] threads``. This includes
-requests that wait for keystone or the control database. Further requests are refused with status
-503.
-Raised, more threads wait while keystone or the control database does not answer; lowered, more
+"""Maximum number of requests in progress, as a multiple of ``[kronos_api] threads``. Requests that
+wait for keystone or the control database count as well. Further requests are refused with status
+503. Raised, more threads wait while keystone or the control database does not answer; lowered, more
 requests are refused when many arrive at once. Not measured."""
 
 SPARE = 2
@@ -58,10 +57,11 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Largest request body that the server reads completely, as a factor of ``max_request_body_size``.
-For a body between ``max_request_body_size`` and this limit, the client gets an error that names the
-option. A larger body is cut off while it arrives. Raised, clients without a token can use more
-memory; lowered, more clients are cut off without an explanation. Not measured."""
+"""Largest request body that the server reads completely, as a multiple of
+``max_request_body_size``. For a body between ``max_request_body_size`` and this limit, the client
+gets an error that names the option. A larger body is cut off while it arrives. Raised, clients
+without a token can use more memory; lowered, more clients are cut off without an explanation. Not
+measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and then to answer each query.

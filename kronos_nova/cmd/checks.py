@@ -78,9 +78,9 @@ class Report:
 
     @property
     def state(self) -> str:
-        """Return the worst state of all findings. The state "not checked" does not count. In this
-        state, the host does not need the check, or an earlier check failed and has no result for
-        it."""
+        """Return the worst state of all findings; ``ok`` if there are none. Findings "not checked"
+        do not count: their checks were not made, because the host does not need them or because an
+        earlier check failed."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 

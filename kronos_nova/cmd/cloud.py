@@ -1,5 +1,5 @@
-"""Access of commands to the cloud. It uses Nova's code in the same process or the public API,
-depending on ``[kronos] run_in``."""
+"""Access of commands to the cloud, by Nova's public API if ``[kronos] run_in`` is ``daemons``, and
+by Nova's code in the same process otherwise."""
 
 import dataclasses
 import time
@@ -28,9 +28,10 @@ class Cloud:
     read : function that returns a Snapshot of the present cloud
     read_flavors : function that returns Nova's flavors
     hosts : the HostApi
-    room_allocations : function that returns the RoomAllocations of placement
-    dry_run : the DryRun, which finds out whether a move is possible. It asks Nova's scheduler if
-        Nova's code runs in this process, and placement otherwise
+    room_allocations : function that returns a RoomAllocations, which allocates room in placement
+        for future servers
+    dry_run : the DryRun, which finds out whether a move is possible. The DryRun asks Nova's
+        scheduler if Nova's code runs in this process, and placement otherwise
     """
 
     read: Callable[[], Snapshot]

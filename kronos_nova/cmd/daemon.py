@@ -91,8 +91,8 @@ def make_context(conf, aggregates):
 class Daemon(cotyledon.Service):
     """A process that calls ``tick()`` of an object every ``poll_interval`` until it is terminated.
 
-    :param make_parts: callable that returns the object. It is called after the fork. The object's
-        ``drain()`` is called before the process ends
+    :param make_parts: callable that returns the object. The callable is called after the fork. The
+        object's ``drain()`` is called before the process ends
     """
 
     def __init__(self, worker_id, conf, name, make_parts):

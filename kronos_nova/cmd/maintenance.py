@@ -28,8 +28,9 @@ from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
 """Exit codes (no unit) of ``kronos-manage maintenance``. DONE: all hosts were serviced. STOPPED:
-the maintenance was stopped or ended, or left out hosts. FAILED: a hook failed. The codes are
-documented in maintenance.rst. Fixed: scripts depend on the codes."""
+an operator stopped or ended the maintenance, a signal ended the process, or hosts were left out.
+FAILED: a hook failed. The codes are documented in maintenance.rst. Fixed: scripts depend on the
+codes."""
 
 LOOK_SECONDS = 2.0
 """Seconds between two steps of a maintenance. Each step queries the control database. Raised, there
@@ -65,8 +66,8 @@ class _Running(command.Command):
     """The base class of the commands that run a maintenance."""
 
     def carry_on(self, uuid, checker):
-        """Run a maintenance until it is done, it is stopped or a hook has failed. Return the exit
-        code."""
+        """Run a maintenance until it is done or stopped, a hook has failed, or a signal arrives.
+        Return the exit code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
         work = maintenance_runner.MaintenanceRunner(
             self._dependencies(checker, maintenances, uuid), uuid)
@@ -152,12 +153,12 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """Return the longest list of the first hosts of ``wanted`` that can be empty at the same time.
-    If no two hosts can be empty at the same time, return the first host alone. If this host cannot
-    be emptied, its drain shows the reason.
+    """Return as many hosts from the beginning of ``wanted`` as can be empty at the same time. The
+    first host is returned even if it cannot be emptied; its drain then shows the reason.
 
-    :param check: function of a list of Drains. It returns a tuple (name of an aggregate, Drains of
-        its hosts, DrainPlan) for each aggregate
+    :param check: function that plans the drains in a list. For each aggregate, the function returns
+        a tuple (name of the aggregate, Drains of its hosts, DrainPlan)
+    :param wanted: names of hosts, in the order in which they are serviced
     :param later: hosts that are serviced later; drains avoid these hosts as destinations
     """
     for count in range(len(wanted), 1, -1):
@@ -169,9 +170,10 @@ def fitting(check, options, wanted, later):
 
 
 def _keep_a_host(snapshot, checked, drained):
-    """Raise an error if, after some drains, an aggregate would have no host left that takes
-    servers.
+    """Check that planned drains leave a host that takes servers in each aggregate.
 
+    :param checked: the planned drains, as :meth:`Checker.check` returns them
+    :param drained: names of hosts that are drained already
     :raises DrainRefused: an aggregate would have no host left that takes servers
     """
     reason = orders.without_hosts(snapshot, checked, drained)
@@ -180,11 +182,13 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Check that some drains leave enough hosts and enough room.
+    """Check that planned drains leave enough hosts, and enough room for the loss of another host.
 
-    :raises DrainRefused: after the drains, an aggregate would have no host left that takes servers;
-        or, without the option ``force``, the loss of another host would leave no room to restart
-        all of its servers
+    :param checked: the planned drains, as :meth:`Checker.check` returns them
+    :param drained: names of hosts that are drained already
+    :raises DrainRefused: an aggregate would have no host left that takes servers; or there would be
+        too little room to restart the servers of a host or failure domain that is lost. Room is not
+        checked with the option ``force``
     """
     _keep_a_host(snapshot, checked, drained)
     reason = '' if options.force else checker.lowered_failover(snapshot, checked)
@@ -266,8 +270,9 @@ class Run(_Running):
 
         :raises ConfigurationError: a host is in no aggregate that Kronos balances
         :raises DrainRefused: the drain of a host would leave its aggregate without a host that
-            takes servers; or, without the option ``force``, the drain of the first host would use
-            up room that the servers of another host need to restart after the loss of that host
+            takes servers; or the drain of the first host would leave too little room to restart the
+            servers of a host or failure domain that is lost. Room is not checked with the option
+            ``force``
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}

@@ -81,7 +81,8 @@ class ClientManager:
     @functools.cached_property
     def rebalancing(self):
         """Return a client that uses the control database. If the database does not answer, return a
-        client that can only set and end stops.
+        client that can only stop moves (``kronos-manage stop``), and end stops that are not in the
+        database yet.
 
         :raises DatabaseVersionError: the database is not at the revision of this code
         """

@@ -198,7 +198,8 @@ def _header(recipe, found):
 
 
 def _rows(client, snapshot, needed, found):
-    """Yield a HostRow for each host in ``needed``."""
+    """Yield a HostRow for each of the hosts ``needed``, which Kronos balances and which are
+    available."""
     node = found.exporter(exporters.NODE)
     cpus = _by_labels(client.instant(exporters.CPUS).samples)
     memory = _by_labels(client.instant(exporters.MEMORY).samples)

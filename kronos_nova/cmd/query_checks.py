@@ -202,10 +202,11 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding. If it has no proposal, and a join inside the query would assign series to
-    more hosts, its detail names the command that writes a policies file with such queries.
+    """Return the finding. A finding without a proposal gets a text if a join with
+    ``node_uname_info`` inside the query would give more hosts a series. The text names the command
+    that writes a policies file with such joins.
 
-    :param found: the exporters; None if they are not known
+    :param found: a Found with the exporters; None if the exporters are not known
     """
     node = found and found.exporter(exporters.NODE)
     if (finding.proposal or not node or not (node.naming and node.naming.is_join)
@@ -245,9 +246,10 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding. If hosts have no series, the finding's proposal becomes a join of the
-    query with ``node_uname_info``, or None if the join does not help. An earlier proposal is
-    replaced only if it names a label that one of the ``others`` lacks.
+    """Return the finding. If hosts have no series, and the finding has no proposal, its proposal
+    becomes a join of the query with ``node_uname_info``, or None if the join does not help. A
+    proposal of a label is replaced in the same way if the answer to one of ``others`` lacks the
+    label.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -272,9 +274,9 @@ def _plain_label(proposal):
 
 
 def _doubled(source):
-    """Yield a tuple for each kind of exporter that is scraped several times on one machine. The
-    tuple has four items: the kinds of exporters with extra series, the label matcher that leaves
-    out the extra series, a sentence that describes the fault, and the remedy."""
+    """Yield (kinds, matcher, sentence, remedy) for each kind of exporter that is scraped several
+    times on one machine: a tuple with only this kind; the label matcher that leaves out the extra
+    series; a sentence about the fault; the remedy."""
     for kind, (how, selector) in exporters.doubled(source.instant).items():
         yield ((kind,), selector, f'{kind} is scraped {how}, and the query counts each',
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
@@ -290,8 +292,8 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield one tuple with the four items of :func:`_doubled` if there are series of another
-    cloud."""
+    """Yield one tuple (kinds of exporters, matcher, sentence, remedy), as :func:`_doubled` does, if
+    there are series of another cloud."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')

@@ -19,8 +19,8 @@ class RuleRow:
     yields : true if the rule may be violated to empty a host. This holds for rules that select
         servers by properties that the owners of the servers set
     hosts : number of hosts that the rule's relation names; None if the relation names no hosts
-    violated : number of the selected servers whose hosts violate the rule
-    example : name of a server whose host violates the rule; None if there is none
+    violated : number of the selected servers that have to move so that the rule holds
+    example : name of one of these servers; None if there is none
     conflicts : sentences about problems of the rule in this cloud
     """
 
