@@ -240,12 +240,12 @@ class _Series:
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
     def best(self):
-        """Return (mark, rivals).
+        """Find the pair (label, value) that selects the series of this cloud.
 
-        The mark is the pair (label, value) that selects the series of this cloud. It is None if all
-        series are of this cloud, if no pair fits this cloud better than all series together, or if
-        several values of one label fit equally well. In the last case, ``rivals`` is a tuple of
-        label matchers with these values. Otherwise ``rivals`` is empty."""
+        Return (mark, rivals). ``mark`` is the pair. ``mark`` is None if all series are of this
+        cloud, if no pair fits this cloud better than all series together, or if several values of
+        one label fit equally well. In the last case, ``rivals`` is a tuple of label matchers with
+        these values, such as ``region="one"``. Otherwise ``rivals`` is empty."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -321,6 +321,7 @@ class _Series:
     def by_host(self, exporter, shown, machines):
         """Return {host: uuids of the servers whose series have the name of the host}.
 
+        :param exporter: the libvirt exporter; with None, the result is empty
         :param shown: pairs (sample, uuid of the server that the sample is about)
         """
         if exporter is None or exporter.naming is None:
@@ -369,8 +370,8 @@ def _by_instance(samples):
 
 
 def _exporter(kind, samples, machines, hosts):
-    """Return an Exporter that has the Naming by which the most hosts are found; None if the
-    exporter has no series."""
+    """Return an Exporter with its hosts, and with the Naming (the source of host names in its
+    series) that finds the most hosts. Return None if the exporter has no series."""
     if not samples:
         return None
     best, named, shared = None, {}, {}
@@ -392,7 +393,7 @@ def _is_by_case(samples, machines, hosts):
 
 
 def _namings(samples, machines, hosts) -> Iterator[Naming]:
-    """Yield the Namings by which series may have the names of hosts, the simplest first."""
+    """Yield the possible Namings (sources of host names in series), the simplest first."""
     yield DEFAULT
     for label, rewrite in labels.candidates(samples, 'instance', hosts):
         yield Naming(label, rewrite.pattern, rewrite.replacement)
@@ -402,8 +403,8 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
 
 
 def _named(samples, naming, machines, hosts):
-    """Return two dicts: {host: sample} for hosts whose name only one machine has, and {host:
-    sorted addresses} for hosts whose name several machines have."""
+    """Find the hosts of samples by a Naming. Return two dicts: {host: sample} for names that one
+    machine has, and {host: sorted addresses} for names that several machines have."""
     name_of = _name_function(naming, machines)
     found = collections.defaultdict(dict)
     for sample in samples:

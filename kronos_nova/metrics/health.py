@@ -106,7 +106,8 @@ def _is_doubled(diagnosis, expected):
     """Return true if too many names have several series, and false otherwise.
 
     A host may have only one series. An instance in a live migration may have several series. Of the
-    other instances, one in FEW may have several series, and at least one."""
+    other instances, a share of 1 / FEW may have several series. One instance is always permitted.
+    """
     if expected.moving is None:
         return bool(diagnosis.repeated)
     left = set(diagnosis.repeated) - expected.moving

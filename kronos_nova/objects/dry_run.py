@@ -53,10 +53,13 @@ class Before:
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """Return the amounts that have to be free on the destination now, so that ``amounts`` are
-        free when the later move runs. Each amount is reduced by the amount that leaving instances
-        free on the destination, less the amount that arriving instances use there.
+        free when the later move runs.
 
-        :returns: {resource class: amount}. No amount is increased, or reduced to less than 1
+        Leaving instances free resources on the destination, and arriving instances use some of
+        them. Each amount is reduced by the difference.
+
+        :returns: {resource class: amount}. Each amount is at least 1, and at most the amount in
+            ``amounts``
         """
         if not self.leaving:
             return dict(amounts)

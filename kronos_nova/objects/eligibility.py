@@ -50,8 +50,8 @@ class OptOut:
 
     ``never_projects`` are the projects whose instances are never moved. Instances of
     ``only_evacuate_projects`` are moved only to empty a host, such as a disabled host. ``heeded``
-    are pairs (source of a restriction, purpose of a move), some of :data:`HEEDED`. Restrictions
-    apply only to these sources and purposes.
+    are the pairs (source of a restriction, purpose of a move) that restrict moves; all of them are
+    in :data:`HEEDED`. Other restrictions are ignored.
     """
 
     never_projects: frozenset[str] = frozenset()

@@ -1,8 +1,14 @@
 """Classification of Nova's migration records by the state of each migration and of its instance.
 
-The classes are MOVES, WAITS, STALE and OVER; the code calls the class of a record its meaning. The
-status of a record alone does not determine the class. Nova writes the record and the instance in
-different transactions, and a service that dies in between leaves a record ``running`` or
+The code calls the class of a record its meaning. There are four classes:
+
+* MOVES: the instance migrates, or is about to migrate.
+* WAITS: the instance is on the destination, and the migration has to be confirmed or reverted.
+* STALE: no service acts on the record any more.
+* OVER: the migration has ended.
+
+The status of a record alone does not determine the class. Nova writes the record and the instance
+in different transactions, and a service that dies in between leaves a record ``running`` or
 ``finished`` for ever. In Nova 33 and 34:
 
 * The API sets ``task_state`` before there is a migration record. The nova-compute that ends the
@@ -14,18 +20,18 @@ different transactions, and a service that dies in between leaves a record ``run
 * During a migration the instance is at the source or at the destination. An instance at a third
   host was evacuated.
 
-==========================  ============================  =======================  =======
-status of the record        task_state                    host of the instance     meaning
-==========================  ============================  =======================  =======
-accepted ... post-migrating set                           source or destination    MOVES
-accepted ... post-migrating set                           another, or none         STALE
-accepted ... post-migrating none                          any                      STALE
-finished, -ing              set, or vm_state ``resized``  source or destination    WAITS
-finished, -ing              set, or vm_state ``resized``  another, or none         STALE
-finished, -ing              none, another vm_state        any                      STALE
-any of these                instance deleted              any                      STALE
-completed, error, ...       any                           any                      OVER
-==========================  ============================  =======================  =======
+===============================  ============================  =====================  =======
+status of the record             task_state                    host of the instance   meaning
+===============================  ============================  =====================  =======
+accepted ... post-migrating      set                           source or destination  MOVES
+accepted ... post-migrating      set                           another, or none       STALE
+accepted ... post-migrating      none                          any                    STALE
+finished, confirming, reverting  set, or vm_state ``resized``  source or destination  WAITS
+finished, confirming, reverting  set, or vm_state ``resized``  another, or none       STALE
+finished, confirming, reverting  none, another vm_state        any                    STALE
+any of these                     instance deleted              any                    STALE
+completed, error, ...            any                           any                    OVER
+===============================  ============================  =====================  =======
 """
 
 import dataclasses

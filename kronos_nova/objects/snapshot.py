@@ -270,8 +270,9 @@ class ServerGroup:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
     """A migration in progress, which Kronos or any other user requested. The instance is still
-    listed on ``source``. Its resources on the destination are already included in ``used`` of the
-    destination (unless this is None) and in ``used`` of the sharing providers."""
+    listed on ``source``. The resources that the instance needs on the destination are already
+    included in ``used`` of the destination and of the sharing providers, unless ``used`` is
+    None."""
 
     instance_uuid: str
     source: str
@@ -299,9 +300,10 @@ class Snapshot:
         moves need are added to ``used`` of their destinations.
 
         A move is left out if its instance already has a move or is not on the source, or if the
-        destination is not in the snapshot. Nothing is added for an instance without allocations on
-        the provider tree of its source. In placement, such an instance is already the consumer on
-        the destination's tree, and its migration is the consumer on the source's tree.
+        destination is the source or is not in the snapshot. Nothing is added for an instance
+        without allocations on the provider tree of its source. In placement, such an instance is
+        already the consumer on the destination's tree, and its migration is the consumer on the
+        source's tree.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
@@ -345,9 +347,8 @@ class Snapshot:
 
 def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
-    """Return {host: {resource class: uuid of a sharing provider}}. Instances on the host get their
-    allocations of the class from this sharing provider. Classes that the host itself provides are
-    left out."""
+    """Return {host: {resource class: uuid of the sharing provider}}. For each resource class that
+    the host itself does not provide, this is the provider that instances on the host use."""
     found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):
@@ -359,8 +360,9 @@ def pools_of(hosts: Iterable[Host],
 
 def _more(instance: Instance, before: Mapping[str, str],
           after: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield (resource class, amount) that a move of an instance needs in addition to its present
-    allocations.
+    """Yield (resource class, amount) for the allocations that an instance needs during a move, in
+    addition to its present allocations. An allocation on a sharing provider is needed only if the
+    source and the destination use different providers for the class.
 
     :param before, after: sharing providers of the source and of the destination, from the result of
         :func:`pools_of`

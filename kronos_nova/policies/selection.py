@@ -80,11 +80,12 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return two lists (numbers, sets), which say which rules select each instance.
+        """Return the rules that select each instance, as two lists (numbers, sets). The last result
+        is cached.
 
-        ``sets`` has the distinct sets of rules that select an instance. Each set is a tuple of
-        positions in ``placing``; the first set is empty. ``numbers`` has an item for each of
-        ``uuids``: the position in ``sets`` of the set of its rules. The last result is cached.
+        ``sets`` has each set of rules that selects an instance once. A set is a tuple of positions
+        in ``placing``. The first set is empty. ``numbers`` has one number for each of ``uuids``:
+        ``sets[number]`` are the rules that select the instance.
         """
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}

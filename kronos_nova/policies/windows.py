@@ -86,8 +86,8 @@ class Window:
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes within a year at which the window is open, as times in UTC. Such
-        a window ends earlier or later by the clock, in most cases by an hour."""
+        """Yield the clock changes within a year at which the window is open, as times in UTC. The
+        window then ends earlier or later by the local clock, in most cases by an hour."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
@@ -128,9 +128,9 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return an upper limit of the difference between a duration around ``now`` by the local
-        clock and the real duration. The limit is 0 if the clock has the same offset from UTC a day
-        before and a day after ``now``."""
+        """Return an upper limit of the time by which the local clock is set forward or back around
+        ``now``. The limit is 0 if the clock has the same offset from UTC a day before and a day
+        after ``now``."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}

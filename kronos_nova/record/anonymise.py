@@ -127,7 +127,8 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 def _texts(tree):
     """Return every string in a tree of lists and mappings, including keys. Strings that cannot be
-    names are left out: those of fields whose values Nova or the format of snapshots defines."""
+    names are left out: names of fields, and values that Nova or the format of snapshots defines,
+    such as a status."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
