@@ -89,9 +89,8 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
 
 
 def _register(conf, section):
-    """Register the options of keystoneauth that the group lacks. For an option that is already
-    registered with another help text, as in keystone_authtoken, oslo.config raises
-    DuplicateOptError. Such an option is not changed."""
+    """Register the options of keystoneauth in the group ``section``. An option that is already
+    registered with another help text, as in keystone_authtoken, is not changed."""
     for option in (*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()):
         try:
             conf.register_opt(option, group=section)

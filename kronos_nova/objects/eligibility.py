@@ -118,8 +118,8 @@ def obstacle(instance: Instance, opt_out: OptOut, verb: str,
     """Return the reason why an instance may not be moved for a purpose; None if it may be moved.
     The reason is one of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
-    Locks are ignored if the purpose is to empty a host, because an operator has ordered to empty
-    the host.
+    Locks are ignored if the purpose is to empty a host, because the operator wants all instances to
+    leave the host.
 
     :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
     :param statuses: Nova's statuses in which the instance may be moved

@@ -20,12 +20,11 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Lowest versions of the nova-compute service (no unit) for moves of some kinds of servers. Live
-migrations need them for servers with NUMA cells (``NUMA_SERVICE``), persistent memory
-(``VPMEM_SERVICE``), vDPA ports (``VDPA_SERVICE``) or vTPMs (``VTPM_SERVICE``). Cold migrations need
-``COLD_WITH_SHARES_SERVICE`` for servers with shares. The oldest nova-compute in the cell must have
-at least the version. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of
-Nova 34."""
+"""Lowest versions (no unit) of the oldest nova-compute service in a cell with which Nova migrates
+some kinds of servers. Live migrations of servers with NUMA cells need ``NUMA_SERVICE``, with
+persistent memory ``VPMEM_SERVICE``, with vDPA ports ``VDPA_SERVICE``, and with vTPMs
+``VTPM_SERVICE``. Cold migrations of servers with shares need ``COLD_WITH_SHARES_SERVICE``. Fixed by
+``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
 """Lowest version of QEMU (no unit) for live migrations of servers with mediated devices. Nova

@@ -171,7 +171,8 @@ def of_flavor(vcpus: int, memory_mb: int,
 
 def _parts(vcpus: int, memory_mb: int, count: int,
            extra_specs: Mapping[str, str]) -> tuple[list[frozenset[int]], list[int]]:
-    """Return the CPU numbers of each NUMA cell of the server, and the MiB of memory of each cell.
+    """Return two lists with one item for each NUMA cell of the server: the numbers of its CPUs, and
+    its memory in MiB.
 
     :param count: number of NUMA cells
     """

@@ -297,10 +297,10 @@ class LossReport:
     servers cannot restart. ``not_found``: it is not proven whether all servers can restart.
     ``not_judged``: the loss was not examined for lack of time.
 
-    Losses in ``fits`` are also examined with the order in which Nova restarts servers.
-    ``in_order`` counts the losses after which every server finds a host in this order, and
-    ``not_in_order`` the losses after which some server finds no host. Some losses in ``fits`` may
-    be in neither count, because they were not examined with the order.
+    For losses in ``fits``, a second check places the servers one after the other, as Nova does.
+    ``in_order`` is the number of losses after which every server then finds a host.
+    ``not_in_order`` is the number of losses after which some server finds no host. A loss
+    without the second check is in neither number.
 
     ``worst`` names the loss after which the most servers find no host, and ``why`` names these
     servers; both are '' if there is no such loss. ``judged_at`` is the time of the result in Unix

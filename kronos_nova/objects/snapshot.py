@@ -168,11 +168,11 @@ MOVES_LIVE = Movability(can=LIVE)
 class Requirements:
     """The requirements of a server on its host, except room.
 
-    ``traits`` are required and ``forbidden`` are forbidden traits; both are sorted. ``member_of``
-    are sets of aggregate uuids; the host has to be in at least one aggregate of each set. ``image``
-    are the image properties that Nova compares with hosts. ``cpu_model`` is the named CPU model of
-    the guest. It is '' if the guest has the CPU model of its host; Nova then compares the
-    processors of this host with the processors of a destination.
+    ``traits`` are the required traits, and ``forbidden`` the forbidden traits; both are sorted.
+    ``member_of`` are sets of aggregate uuids; the host has to be in at least one aggregate of each
+    set. ``image`` are the image properties that Nova compares with hosts. ``cpu_model`` is the
+    named CPU model of the guest. It is '' if the guest has the CPU model of its host; Nova then
+    compares the processors of this host with the processors of a destination.
     """
 
     traits: tuple[str, ...] = ()

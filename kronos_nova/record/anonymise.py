@@ -2,9 +2,9 @@
 kept.
 
 A pseudonym has a number. For each kind of object, such as hosts or servers, the numbers begin at 1
-and follow the sorted order of the original names. So the pseudonyms of hosts and servers are sorted
-in the same way as their names. Planners decide ties by the order of names and uuids. So they make
-the same plan for the anonymised snapshot, with other names.
+and follow the sorted order of the original names. Pseudonyms of hosts and servers are therefore
+sorted in the same way as the names. Planners decide ties by the order of names and uuids. The plan
+for the anonymised snapshot is therefore the same, except for the names.
 """
 
 import dataclasses
