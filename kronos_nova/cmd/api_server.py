@@ -87,8 +87,8 @@ class Channel(channel.HTTPChannel):
         return self.waiting_since
 
     def note_untaken(self, now: float) -> None:
-        """Record the time since which a finished answer waits to be read by the client. The server
-        calls this about once a second."""
+        """Record ``now`` as the time since which a finished answer waits to be read, if no such
+        time is recorded yet. The server calls this method about once a second."""
         if self.requests or not self.total_outbufs_len:
             self._untaken = None
         elif self._untaken is None:

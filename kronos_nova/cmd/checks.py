@@ -415,8 +415,8 @@ def _rules(conf, policy_set, snapshot):
 
 
 def _buffers(conf, policy_set, reach):
-    """Check the buffers of the policies file: Kronos has to balance the aggregate of each buffer,
-    and Nova has to have its flavor."""
+    """Check the buffers of the policies file. The check warns about a buffer whose aggregate Kronos
+    does not balance, or whose flavor does not exist in Nova."""
     in_scope = set(aggregates.aggregates_in_scope(conf))
     wrong = [f'buffer {each.name}: Kronos does not look after aggregate {each.aggregate}; nothing '
              'is kept' for each in policy_set.buffers if each.aggregate not in in_scope]

@@ -362,7 +362,7 @@ def acquire(maintenances, uuid):
 
 
 def bring(maintenances, uuid, state):
-    """Bring a maintenance to a state.
+    """Change the state of a maintenance.
 
     :raises MaintenanceNotFound: the maintenance has ended in the meantime
     """

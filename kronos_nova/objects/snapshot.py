@@ -375,8 +375,8 @@ def _more(instance: Instance, before: Mapping[str, str],
 
 
 def _using(provider: Any, more: Mapping[str, int]) -> Any:
-    """Return a copy of a host or sharing provider with the amounts ``more`` added to its use.
-    Return the provider unchanged if its use is unknown."""
+    """Return a copy of a host or sharing provider with the amounts ``more`` added to ``used``.
+    Return the provider unchanged if ``used`` is unknown."""
     if not more or provider.used is None:
         return provider
     used = collections.Counter(provider.used)
