@@ -158,7 +158,7 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
     """Decode a JSON document into the type of ``decoder``. Return None if the document has another
     type or is outside the bounds of :func:`json_of`. This function takes a third of the time of
-    :func:`json_of`, which raises an exception that names the fault."""
+    :func:`json_of`, but does not name the fault of the document."""
     if _has_more(body, most_items):
         return None
     try:
@@ -169,8 +169,8 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
 
 def _has_more(content, most_items):
     """Return true if a document may have more than ``most_items`` values, and false if it cannot.
-    The document is not parsed. The characters ``[``, ``{`` and ``,`` are counted, because a list or
-    an object has at least one of them for each value."""
+    The document is not parsed. Instead, the characters ``[``, ``{`` and ``,`` are counted. A
+    document has at least as many of these characters as values in lists and objects."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 

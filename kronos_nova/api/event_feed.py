@@ -61,10 +61,10 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes at which a piece of an event stream is complete. Waiting events are joined into a
-piece, which is passed to the WSGI server when it is complete or when no further event waits.
-Raised, the pieces for slow clients take more memory; lowered, the same events take more calls of
-the server. Not measured."""
+"""Number of bytes at which a piece of an event stream is complete. A piece consists of events that
+wait for the listener. A complete piece is passed to the WSGI server. A smaller piece is passed if
+no further event waits. Raised, the pieces for slow clients take more memory; lowered, the same
+events take more calls of the server. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the

@@ -33,8 +33,8 @@ class Slashes:
 
 
 def with_slashes(text: str) -> str:
-    """Return a text from a path with a slash in place of each :data:`SLASH`, which stands for an
-    encoded slash."""
+    """Return a text from a path, with ``/`` in place of each :data:`SLASH`. A :data:`SLASH` stands
+    for an encoded slash."""
     return text.replace(SLASH, '/')
 
 

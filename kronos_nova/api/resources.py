@@ -37,16 +37,17 @@ are refused again more often. Chosen because a slow operation takes seconds."""
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
     """The limits on the number of operations that run at the same time: one limit for quick
-    operations, and one for slow operations. If its limit is reached, a quick operation waits. A
-    slow operation is refused instead, because the wait would hold its thread for seconds."""
+    operations, and one for slow operations. A quick operation waits while the limit for quick
+    operations is reached. A slow operation is refused while the limit for slow operations is
+    reached, because a wait would hold a thread for seconds."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
 
     @contextlib.contextmanager
     def limit(self, operation: Operation):
-        """Count ``operation`` as running while the block runs. If the limit is reached, wait if the
-        operation is quick, or refuse the operation with 503 if it is slow."""
+        """Count ``operation`` as running while the block runs. If the limit for such operations is
+        reached, a quick operation waits, and a slow operation is refused with 503."""
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(

@@ -140,8 +140,8 @@ class NodeClaims:
     def claims(self, uuid, now=None):
         """Return ``{key: Claim}`` of an instance.
 
-        :param now: creation time of the claims that Nova's tracker counts; untracked claims keep
-            their own
+        :param now: creation time of the claims that Nova's tracker counts; an untracked claim keeps
+            its own creation time
         """
         claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:

@@ -185,10 +185,10 @@ class SqliteStore:
             raise kind(problem=f'{self.path}: {error}') from error
 
     def _is_unusable(self, error):
-        """Return True if the machine caused an error, for example a full disk; False if the content
-        of the file caused the error. SQLAlchemy, alembic and sqlite3 raise errors of many types for
-        invalid content, so every error that the machine cannot cause counts as one of the
-        content."""
+        """Return True if the machine caused an error, for example by a full disk; False if the
+        content of the file caused the error. SQLAlchemy, alembic and sqlite3 raise errors of many
+        types for invalid content. So each error that the machine cannot cause counts as an error of
+        the content."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:
             # A damaged header of the file can cause this code too.

@@ -10,9 +10,9 @@ from oslo_config import types
 
 LARGEST = 10**9
 """Largest value (no unit) of a numeric option that has no maximum of its own. For an option in
-seconds, this is 31 years. Raised by a factor of 1,000, times computed from the value are outside
-the range of Python's datetime, which ends with the year 9999; lowered, large values are refused.
-Chosen well within this range."""
+seconds, this is 31 years. Raised to 10 ** 12, this limit permits times outside the range of
+Python's datetime, which ends with the year 9999; lowered, large values are refused. Chosen well
+within this range."""
 
 MOST_DAYS = 36_500
 """Maximum number of days (about 100 years) in an option in days that has no maximum of its own.

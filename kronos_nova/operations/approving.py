@@ -47,7 +47,7 @@ def _without(moves, skipped):
     depend on it and the moves of its group are skipped as well.
 
     :param skipped: numbers of moves
-    :raises RequestRefused: a number is not that of a move of the plan
+    :raises RequestRefused: the plan has no move with one of the numbers
     """
     _refuse_unknown('skip', skipped, moves)
     left_out, groups = set(skipped), _groups(moves)
@@ -64,7 +64,7 @@ def _only(moves, wanted):
     moves of its group are returned as well.
 
     :param wanted: numbers of moves
-    :raises RequestRefused: a number is not that of a move of the plan
+    :raises RequestRefused: the plan has no move with one of the numbers
     """
     _refuse_unknown('only', wanted, moves)
     kept, by_order, groups = set(), {move.order: move for move in moves}, _groups(moves)

@@ -21,7 +21,7 @@ class HttpClient:
         self._adapter = adapter
 
     def call(self, operation: Operation, request: Request) -> Response | None:
-        """Send the request of an operation to kronos-api, and return the response. None for an
+        """Send the request of an operation to kronos-api, and return the response; None for an
         operation without a response.
 
         :raises Refused: kronos-api refused the request

@@ -10,9 +10,8 @@ from kronos_client import sanitize
 
 LARGEST = 10 ** 9
 """Largest number (no unit) that a command accepts as an argument. For an argument in seconds, this
-is 31 years. Raised by a factor of 1,000, times that many seconds from now are outside the range of
-Python's datetime; lowered, long times are refused. Fixed by the options in nova.conf, which have
-the same limit."""
+is 31 years. Raised to 10 ** 12, this limit permits times outside the range of Python's datetime;
+lowered, long times are refused. Fixed by the options in nova.conf, which have the same limit."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
 """Description of the times that :func:`past` accepts, for the help of arguments."""

@@ -326,8 +326,8 @@ class Release(command.Command):
         return EMPTY
 
     def _service_text(self, host):
-        """Return a text about the status of nova-compute after a release; an empty text where it
-        cannot be read."""
+        """Return a text about the status of nova-compute after a release; an empty text if the
+        status cannot be read."""
         try:
             service = self.call(contract.OCCUPIED, OneHost(host=host)).service
         except (errors.Refused, errors.Unreachable):

@@ -47,9 +47,8 @@ class Explain(command.ShowOne):
 
 
 def _missing(found, at):
-    """Yield sentences that replace the columns that a table leaves out because they are empty.
-    There is a sentence if the server has no recorded move, and one if there is no reason why it
-    stays."""
+    """Yield sentences in place of empty columns, which a table leaves out: a sentence if there is
+    no move of the server to show, and a sentence if nothing explains why the server stays."""
     if not found.moves:
         yield ('No move of the server had begun by that time.' if at
                else 'No move of the server is recorded.')

@@ -18,12 +18,13 @@ Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
 class Plan(Response):
-    """A plan of moves in an aggregate. The combined imbalance is the sum over all policies of the
-    imbalance, multiplied by the weight of the policy. ``combined_before`` is the combined imbalance
-    before the plan, and ``combined_after`` after the plan. ``combined_now`` is the combined
-    imbalance after the plan for the load of the last evaluation; null if it is unknown, or if the
-    plan does not wait for approval. ``waits_for`` is the reason why an approved plan is not started
-    yet. ``reason`` is the reason why the plan ended, or a text about moves that were left out."""
+    """A plan of moves in an aggregate. The combined imbalance is the sum of the imbalances in all
+    policies, each multiplied by the weight of its policy. ``combined_before`` is the combined
+    imbalance before the plan, and ``combined_after`` after the plan. ``combined_now`` is the
+    combined imbalance after the plan, by the load of the last evaluation that found the plan
+    waiting for approval; null if unknown. ``waits_for`` is the reason why an approved plan is not
+    started yet. ``reason`` is the reason why the plan ended, or a text about moves that were left
+    out."""
 
     uuid: str
     aggregate: str
@@ -176,7 +177,8 @@ class Approved(Response):
     """The result of an approval. ``moves`` is the number of moves of the plan, and ``chosen`` the
     number of moves that were approved. ``combined_before`` and ``combined_after`` are the combined
     imbalance before and after the plan, by the load when the plan was made. ``combined_now`` is the
-    combined imbalance after all moves of the plan, by the load of the last evaluation."""
+    combined imbalance after all moves of the plan, by the load of the last evaluation; null if
+    unknown."""
 
     chosen: int
     moves: int

@@ -37,7 +37,7 @@ class Sums(Response):
     contended_seconds : seconds for which a server is on a host that is full in at least one policy,
         summed over servers
     unmoved_hot_seconds, unmoved_contended_seconds : estimate of ``hot_seconds`` and
-        ``contended_seconds`` if no moves had been made; null if they are not known for all of
+        ``contended_seconds`` if no moves had been made; null if there is no estimate for a part of
         ``observed_seconds``
     """
 
@@ -72,10 +72,10 @@ class LoadOfTime(Response):
 
 class Comparison(Response):
     """The loads ``before`` and ``after`` the first completed move, over ranges of time of the same
-    length. Each is null if no evaluation of its range is kept. ``without_moves`` is an estimate of
-    the loads in ``after`` for the case that the moves for load of the last four weeks had not been
-    made. It is computed from the scores of the same evaluations. ``explanation`` says what is
-    compared, or why nothing is compared."""
+    length. ``before`` or ``after`` is null if no evaluation of its range is kept. ``without_moves``
+    is an estimate of the loads in the range of ``after`` if the moves for load of the last four
+    weeks had not been made. The estimate is computed from the scores of the same evaluations.
+    ``explanation`` says what is compared, or why nothing is compared."""
 
     explanation: str
     before: LoadOfTime | None
@@ -85,7 +85,8 @@ class Comparison(Response):
 
 class Report(Response):
     """Sums over moves and loads, and a comparison of loads. ``oldest`` is the end of the first
-    move, of any aggregate, that is still in the records or in their sums; null if there is none."""
+    recorded move, of any aggregate. If older moves are recorded only in sums of days, ``oldest`` is
+    the beginning of the first of these days. ``oldest`` is null if no move is recorded."""
 
     since: Time
     until: Time

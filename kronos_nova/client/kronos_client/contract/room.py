@@ -92,8 +92,8 @@ class FlavorSlots(Response):
 
 class Capacity(Response):
     """The number of further servers that fit, by flavor. ``not_restarting`` are the hosts whose
-    servers cannot all restart after the loss of the host, or for which this is unknown. It is empty
-    if the request does not ask for losses."""
+    servers cannot all restart elsewhere after the loss of the host, and the hosts for which the
+    answer is unknown; empty if the request does not ask for losses."""
 
     slots: list[FlavorSlots]
     not_restarting: list[str]
@@ -189,7 +189,7 @@ class Hold(Response):
     state : one of :data:`HOLD_STATES`
     project_id : project whose servers may use the room; null for any project
     moves, memory_mb : number of moves, and MiB of memory to copy, that were shown before the
-        approval; these are the maxima for the moves that are made
+        approval; the moves that are made do not exceed these numbers
     hosts : {name of a host: number of new servers for which there is room}
     used : {uuid of a server that uses the room: its host}
     keeper : mechanism that keeps other servers out of the room, one of :data:`KEEPERS`; null while
@@ -262,11 +262,12 @@ class OneRoom(Request):
 class MakeRoom(Request, kw_only=True):
     """A request to make room for ``count`` servers of a flavor, for one project or for any project.
     Once the room is free, it is kept for these servers for ``hold_seconds``. If servers have to
-    move, an operator first has to approve the moves; with ``approve``, they begin at once.
+    move, an operator first has to approve the moves; with ``approve``, the moves begin at once.
 
     The moves may take away room that the servers of a failed host need for their restart. The
-    request is refused if, for some host, all servers can restart elsewhere before the moves but not
-    after them. With ``force``, the request is not refused for this reason.
+    request is refused if the servers of some host could all restart elsewhere without the moves,
+    and could no longer all restart after the moves. With ``force``, the request is not refused for
+    this reason.
     """
 
     flavor: Name

@@ -54,19 +54,19 @@ class OpenPlan(Response):
 
 
 class Losses(Response):
-    """The consequences of losses in an aggregate: of each of its hosts, or of each failure domain
-    at one level. Each loss is examined alone.
+    """The consequences of the loss of each host of an aggregate, or of each failure domain at one
+    level. Each loss is examined alone.
 
     ``fits`` is the number of losses after which all servers can restart elsewhere. ``does_not_fit``
     is the number of losses after which some servers cannot restart. ``not_found`` is the number of
-    losses for which neither was proven. ``not_judged`` is the number of losses that were not
-    examined.
+    losses for which it could not be proven whether all servers can restart. ``not_judged`` is the
+    number of losses that were not examined.
 
     ``fits`` only means that there is a host for each server if the hosts are chosen well. Nova's
     scheduler chooses a host for one server after the other, and may use up the room that another
     server needs. ``in_order`` is the number of losses in ``fits`` after which all servers restart
     also in this way. ``not_in_order`` is the number of losses in ``fits`` after which some servers
-    do not.
+    do not restart in this way.
 
     ``level`` is the level of the failure domains; null for hosts. ``worst`` is the host or domain
     after whose loss the largest number of servers cannot restart, and ``why`` is the reason; both
