@@ -82,8 +82,8 @@ class _Due:
     """The aggregates from which the next cycle is chosen, in several lists of names.
 
     wanted : all aggregates for which Kronos plans
-    healthy_first : aggregates that are due or in ``urgent``; aggregates in ``failed`` are at the
-        end
+    healthy_first : aggregates that are due, and aggregates in ``urgent``; the aggregates in
+        ``failed`` come last
     failed : aggregates whose last evaluation failed
     urgent : aggregates with an approved plan or a drain, which do not wait for the interval
     ordered : aggregates with a drain, which are also in ``urgent``
@@ -144,9 +144,9 @@ class CycleScheduler:
         """Lock the aggregates that are due and that no other worker has locked.
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan or a
-        drain does not wait for the interval. An aggregate whose last evaluation failed gets a cycle
-        of its own, together with only the aggregates that share hosts with it. If the evaluation
-        fails again, other aggregates are not affected.
+        drain does not wait for the interval. An aggregate whose last evaluation failed is evaluated
+        without other aggregates, except those that share hosts with it. So a further failure does
+        not affect other aggregates.
 
         :returns: names of the locked aggregates
         """
@@ -291,9 +291,10 @@ class CycleScheduler:
 
     @property
     def _head_start(self):
-        """Return the seconds for which a due aggregate is reserved for the worker that evaluated
-        the aggregate last. The result is 0 if idle children end before the next cycle is due,
-        because then no child still has the data of the aggregate."""
+        """Return the seconds for which a due aggregate is reserved for the worker that last
+        evaluated the aggregate. An idle child process of this worker may still have the data of the
+        aggregate in memory. The result is 0 if idle child processes end before the next cycle is
+        due, because no child process has the data then."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 

@@ -20,6 +20,7 @@ def exempt_loaded_objects():
     after it has loaded all modules and data, and again before it ends.
 
     In a process that has loaded Nova or Kronos' API, each collection of these objects would stop
-    the process for more than a tenth of a second. Python also collects at the end of a process.
+    the process for more than a tenth of a second. Python also runs a collection at the end of a
+    process.
     """
     gc.freeze()

@@ -29,9 +29,9 @@ only placement can decide which devices match."""
 class Requested(NamedTuple):
     """The PCI devices that a server requests by the name of a ``[pci] alias``.
 
-    devices : the devices
-    specs : pairs of an alias and the JSON of the alias's specifications; a device has to match one
-        of the specifications
+    devices : one Device (alias, number of devices and NUMA policy) for each request
+    specs : one pair for each request: the alias, and the JSON of the alias's specifications. A
+        device has to match one of the specifications
     """
 
     devices: tuple[Device, ...] = ()

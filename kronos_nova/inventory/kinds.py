@@ -1,8 +1,8 @@
 """A cache of the movability of servers (the way in which Nova can move a server) and of their
 requirements on a host.
 
-The results are computed once for all servers with equal flavors, images and devices on hosts with
-equal versions of nova-compute and hypervisor.
+The results are computed once for all servers with equal flavors, images and devices, if the
+versions of nova-compute and hypervisor are also equal.
 """
 
 import functools
@@ -60,8 +60,8 @@ class Kinds:
         self._wheres: dict[tuple[int | None, int | None], Where] = {}
 
     def where(self, oldest_service: int | None, hypervisor_version: int | None) -> Where:
-        """Return the Where of servers on a host with these versions of nova-compute and hypervisor.
-        Calls with the same versions return the same object."""
+        """Return a Where with the version of the oldest nova-compute in a cell and the version of a
+        host's hypervisor. Calls with the same versions return the same object."""
         key = oldest_service, hypervisor_version
         if key not in self._wheres:
             self._wheres[key] = Where(oldest_service=oldest_service,
@@ -76,8 +76,8 @@ class Kinds:
         Requirements on a host.
 
         :param kind: value that is equal for servers with equal extra specs and image properties
-        :param where, facts: objects that the cache compares by identity, so that equal values have
-            to be the same object; see :meth:`where` and :func:`facts_of_power`
+        :param where, facts: objects that the cache compares by identity. Equal values have to be
+            the same object, as :meth:`where` and :func:`facts_of_power` ensure
         """
         power = facts.power_state if status in POWERED_STATUSES else None
         key = (kind, tuple(resources), id(where), id(facts), power, has_launched, member_of)

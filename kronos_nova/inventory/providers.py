@@ -62,8 +62,8 @@ class Trees:
 READ_ALL_EVERY = 20
 """Number of evaluations after which all resource providers are read from placement again. In
 between, most providers are read only if their generation has changed. But ``DELETE /allocations``
-frees resources without a change of the generation. Raised, Kronos notices resources that were freed
-in this way later; lowered, evaluations take longer. Not measured."""
+frees resources without a change of the generation. Raised, Kronos takes longer to notice resources
+that were freed in this way; lowered, evaluations take longer. Not measured."""
 
 
 class ProviderCache:

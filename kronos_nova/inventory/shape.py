@@ -45,8 +45,8 @@ this number. The numbers of placement are smaller: they have at most 31 bits."""
 
 MOST_RULE = 1 << 64
 """Largest number of instances that Kronos accepts as ``max_server_per_host`` of a server group.
-Fixed far above the size of any server group: Nova accepts any whole number, and all numbers above
-the size of the group have the same effect."""
+Fixed far above the size of any server group. Nova accepts any whole number, and all numbers above
+the size of a group have the same effect."""
 
 MOST_KEYS = 10_000
 """Maximum number of keys in the metadata of a server, or in the extra specs of a flavor. Raised, a
@@ -61,8 +61,8 @@ column has at most this number of bytes."""
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
     """A resource provider as placement reports it. ``inventories`` is {resource class: inventory}.
-    ``held`` is {uuid of a consumer: result of :func:`amounts` for the consumer}. ``traits`` are
-    names of traits."""
+    ``held`` is {uuid of a consumer: {resource class: amount that is allocated to the consumer}}.
+    ``traits`` are names of traits."""
 
     inventories: Mapping[str, dict]
     held: Mapping[str, Mapping[str, int]]

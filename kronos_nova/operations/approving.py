@@ -1,4 +1,4 @@
-"""Approval of a proposed plan, or of some of its moves."""
+"""Approval of a plan, or of some of its moves."""
 
 import datetime
 from collections.abc import Sequence
@@ -19,9 +19,10 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     :param only: numbers of moves to make. Moves on which a chosen move depends and moves of its
         group are made as well
     :raises PlanNotFound: there is no such plan
-    :raises PlanNotWaiting: the plan is no longer proposed
-    :raises RequestRefused: a number is not that of a move of the plan; or both lists are given; or
-        every move would be left out
+    :raises PlanNotWaiting: the plan was already approved or rejected, or is too old
+    :raises RequestRefused: the plan has no move with one of the numbers; or both lists are given;
+        or every move would be skipped
+    :raises PlanPending: the plan is of the level "observe", and its aggregate has an open plan
     """
     if skip and only:
         raise exception.RequestRefused(

@@ -61,8 +61,8 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """Return moves as structs ``cls`` of the contract. Each struct has, in addition to the data of
-    the move, the name of the server, the progress and the estimated end of the move.
+    """Return moves as structs of the type ``cls`` of the contract. Each struct has, in addition to
+    the data of the move, the name of the server, the progress and the estimated end of the move.
 
     :param more: further fields of ``cls``; each has the same value for all moves
     """

@@ -42,9 +42,11 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
     """Approve all or some of the moves of a plan.
 
     :raises PlanNotFound: there is no such plan
-    :raises PlanNotWaiting: the plan is not proposed
-    :raises RequestRefused: a number is not that of a move of the plan; or both lists of numbers are
-        given; or approved plans may not run at the level of the plan's aggregate
+    :raises PlanNotWaiting: the plan was already approved or rejected, or is too old
+    :raises RequestRefused: the plan has no move with one of the numbers; or both lists of numbers
+        are given; or every move would be skipped; or the automation level of the aggregate does not
+        permit approved plans
+    :raises PlanPending: the plan is of the level "observe", and its aggregate has an open plan
     """
     journal = context.journal()
     plan = journal.plan(request.plan)

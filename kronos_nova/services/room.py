@@ -384,10 +384,10 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if moves would take away room for restarts: before the moves, all servers of a
-    host could restart elsewhere after the loss of the host, but not after the moves.
+    """Raise an error if moves would take away room that is needed for restarts. Room is needed for
+    a host if, without the moves, all servers of the host could restart elsewhere after its loss.
 
-    :raises RequestRefused: after the moves, the servers of such a host could not all restart
+    :raises RequestRefused: after the moves, the servers of such a host could no longer all restart
     """
     from kronos_nova import policies  # imported late, as above
     from kronos_nova.cycle import loss_rule
