@@ -12,17 +12,17 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """A handler of the errors of a service's parts. An error in one part does not prevent the calls
-    of the other parts. Errors that an operator has to fix, and errors of the database, are logged.
-    Other errors are raised."""
+    """A handler of errors in the parts of a service. Exceptions of Kronos, of oslo.config and of
+    the database are logged and suppressed, so that the service still runs its other parts. Other
+    exceptions are raised."""
 
     def __init__(self):
         self._said = {}
         self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``, which is one part of the service. A problem of the part is logged when it
-        begins and when it ends, but not at each call.
+        """Call ``work``, which is one part of the service. A problem of the part is logged when the
+        problem begins and when it ends, but not at each call.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.

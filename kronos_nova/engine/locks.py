@@ -55,7 +55,7 @@ class AggregateLocks:
         of them.
 
         :returns: whether the aggregates are locked; False if another process holds the lock of one
-            of them
+            of them, or if the lock back end fails
         """
         taken = []
         for aggregate in aggregates:

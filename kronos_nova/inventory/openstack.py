@@ -198,8 +198,8 @@ class OpenStackInventory:
                     'page')
 
     def _migrations_under_way(self) -> Iterator[dict]:
-        """Yield the migrations in progress. One query is sent for each status, because Nova can
-        filter by only one status at a time."""
+        """Yield the migrations in progress whose destination is known. One query is sent for each
+        status, because Nova can filter by only one status at a time."""
         for status in migration_status.LEAVING:
             path = f'/os-migrations?status={urllib.parse.quote(status)}'
             for migration in self._pages(path, 'migrations'):
@@ -218,7 +218,8 @@ class OpenStackInventory:
 
 @contextlib.contextmanager
 def _answered():
-    """Convert every error that is raised in the block to InventoryError.
+    """Convert errors of the block to InventoryError: errors of requests, and errors that a response
+    with an unexpected form causes.
     :mod:`kronos_nova.executor.outages` counts an InventoryError as an outage."""
     try:
         yield

@@ -52,7 +52,8 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     """Return the number of new servers that fit into the cloud, for each flavor separately.
 
     :raises NotInScope: there is no such aggregate
-    :raises RequestRefused: there is no such flavor
+    :raises HostNotFound: a hypothetical change names an unknown host
+    :raises RequestRefused: there is no such flavor, or a change or the policies file cannot be read
     """
     # Imported late: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.room import failover
@@ -105,6 +106,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a host does not exist, or is not in the aggregate
+    :raises RequestRefused: a change or the policies file cannot be read
     """
     from kronos_nova.room import failover  # imported late, as above
     asked = _cloud(context, request)
@@ -124,7 +126,8 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     """Return whether there is room for new servers, and the moves that would make room for them.
 
     :raises NotInScope: there is no such aggregate
-    :raises RequestRefused: there is no such flavor
+    :raises HostNotFound: a hypothetical change names an unknown host
+    :raises RequestRefused: there is no such flavor, or a change or the policies file cannot be read
     """
     room, _shape, _asked = _checked(context, request)
     return room
@@ -150,7 +153,8 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
     flavor fit. The result also has the numbers of servers that fit before and after these moves.
 
     :raises NotInScope: there is no such aggregate
-    :raises RequestRefused: there is no such flavor
+    :raises HostNotFound: a hypothetical change names an unknown host
+    :raises RequestRefused: there is no such flavor, or a change or the policies file cannot be read
     """
     from kronos_nova.room import defragmenting  # imported late, as above
     asked, shape, rules = _wanted(context, request)
@@ -212,7 +216,8 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
     rules for moves that make room.
 
     :raises NotInScope: there is no such aggregate
-    :raises RequestRefused: there is no such flavor
+    :raises HostNotFound: a hypothetical change names an unknown host
+    :raises RequestRefused: there is no such flavor, or a change or the policies file cannot be read
     """
     from kronos_nova.room import shapes  # imported late, as above
     asked = _cloud(context, request)
@@ -349,7 +354,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
     :raises NotInScope: the aggregate does not exist, or Kronos does not plan for it
     :raises RequestRefused: there is no such flavor; or no aggregate is named and several are in
-        scope; or some servers could no longer restart elsewhere after the loss of a host
+        scope; or the room could not be kept; or some servers could no longer restart elsewhere
+        after the loss of a host; or the policies file cannot be read
     """
     from kronos_nova.cycle import aggregates  # imported late, as above
     from kronos_nova.room import keeping
