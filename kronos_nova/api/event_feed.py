@@ -189,10 +189,10 @@ class Feed:
             self.changed.notify_all()
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
-        """Return (number of the next event for a listener, events that the listener gets first).
-        The list of events is empty if the listener connects again and all events that it missed are
-        still stored. Otherwise the events describe the whole present state. The caller has to hold
-        the lock of ``changed``."""
+        """Return (number of the next event for a listener, list of the events that the listener
+        gets before this event). The list is empty if the listener connects again and all events
+        that it missed are still stored. Otherwise the events in the list describe the whole present
+        state. The caller has to hold the lock of ``changed``."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []
@@ -204,9 +204,9 @@ class Feed:
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
-        """Return (number of the event after the returned events, the events from ``number`` on). If
-        not all of these events are still stored, the events describe the whole present state
-        instead. The caller has to hold the lock of ``changed``."""
+        """Return (number of the event after the returned events, list of the events from ``number``
+        on). If not all of these events are still stored, the events describe the whole present
+        state instead. The caller has to hold the lock of ``changed``."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)

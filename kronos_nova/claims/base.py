@@ -36,9 +36,10 @@ class ClaimStore(Protocol):
 
     def write(self, put: list[Claim], drop: list[tuple]) -> dict[tuple, int]:
         """Insert or overwrite the claims ``put``, and remove the claims whose keys are in ``drop``.
-        Both are done in one transaction. A key in ``drop`` that has no claim is no error.
+        Both are done in one transaction. A key is (node, uuid of the instance, ``resize_target``).
+        A key in ``drop`` that has no claim is no error.
 
-        :returns: {key: id} of ``put``
+        :returns: {key of a claim: id of the claim}, for the claims ``put``
         """
 
     def close(self) -> None:

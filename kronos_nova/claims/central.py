@@ -1,5 +1,5 @@
-"""The claim store ``central``. It keeps claims in the control database, which only nova-conductor
-reaches."""
+"""The claim store ``central``, which keeps claims in the control database. Only nova-conductor
+reaches this database."""
 
 from oslo_log import log as logging
 
@@ -15,7 +15,8 @@ LOG = logging.getLogger(__name__)
 
 
 class CentralStore:
-    """The claim store ``central`` as nova-compute uses it. Its methods call nova-conductor."""
+    """The part of the claim store ``central`` that runs in nova-compute. Its methods call
+    nova-conductor."""
 
     def __init__(self, conf, host, call):
         if call is None:
@@ -52,8 +53,8 @@ class CentralStore:
 
 
 class CentralTable:
-    """The claim store ``central`` as nova-conductor runs it for all compute hosts. Its methods take
-    and return values that a message can carry.
+    """The part of the claim store ``central`` that runs in nova-conductor, for all compute hosts.
+    Its methods take and return values that a message can carry.
 
     :param database: kronos_nova.db.engine.Database of the control database
     :raises DatabaseVersionError: the database is not at the revision of this code

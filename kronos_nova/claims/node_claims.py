@@ -16,9 +16,9 @@ from kronos_nova.objects.claim import Claim
 
 
 def keys_of(node, uuid):
-    """Return the two keys that claims of an instance on a node can have. The first key is for
-    resources that the instance has already. The second key is for resources that the instance gets
-    by a move."""
+    """Return the two keys (node, uuid of the instance, ``resize_target``) that claims of an
+    instance on a node can have. The first key is for resources that the instance has already. The
+    second key is for resources that the instance gets by a move."""
     return (node, uuid, False), (node, uuid, True)
 
 
@@ -138,7 +138,7 @@ class NodeClaims:
         return {*self._holdings, *(claim.instance_uuid for claim in self.untracked.values())}
 
     def claims(self, uuid, now=None):
-        """Return ``{key: Claim}`` of an instance.
+        """Return {key: Claim} of an instance. For the keys, see :func:`keys_of`.
 
         :param now: creation time of the claims that Nova's tracker counts; an untracked claim keeps
             its own creation time

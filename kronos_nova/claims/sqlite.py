@@ -113,8 +113,8 @@ class SqliteStore:
         return revisions
 
     def _check_kind(self):
-        """Check that the file is not a directory, a pipe or a device, because opening one may wait
-        for ever.
+        """Check that the file is not a directory, a pipe or a device. To open a pipe or a device
+        may take for ever.
 
         :raises _Corrupt: the file is not a regular file
         """
@@ -124,8 +124,8 @@ class SqliteStore:
                 raise _Corrupt(problem=f'{path} is not a regular file')
 
     def _check(self):
-        """Read all claims of the file, and compare each claim with its checksum. An error is raised
-        if the content of the file is wrong."""
+        """Read all claims of the file, and compare each claim with its checksum. Raise an error if
+        the content of the file is wrong."""
         # quick_check does not suffice: it does not check indexes, which writes use.
         verdict = self._connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
         if verdict != 'ok':
@@ -222,7 +222,7 @@ class _Corrupt(exception.ClaimError):
 
 def _bound(connection, deadline):
     """Limit the time and the memory that SQLite uses for a connection. A damaged file could
-    otherwise take any amount of both.
+    otherwise take any amount of time and memory.
 
     :param deadline: time of the monotonic clock at which SQLite stops working
     """

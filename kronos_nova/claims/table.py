@@ -1,5 +1,5 @@
-"""The SQL statements that read and write claims as rows of a table. They work with a connection to
-any database."""
+"""The SQL statements that read and write claims as rows of a table. The statements work with a
+connection to any database."""
 
 import json
 import types
@@ -64,7 +64,7 @@ class ClaimTable:
     def write(self, connection, host, put, drop):
         """Insert or overwrite the claims ``put``, and remove the claims with the keys ``drop``.
 
-        :returns: {key: id} of ``put``
+        :returns: {key of a claim: id of the claim}, for the claims ``put``
         """
         if drop:
             connection.execute(self._delete, [_key(host, key) for key in drop])

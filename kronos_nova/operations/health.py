@@ -18,11 +18,11 @@ DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
 """Maximum points that each kind of problem takes from the health score of an aggregate. The kinds
-are imbalance (``IMBALANCE``), hot hosts (``HOT``), hosts that cannot be emptied (``DRAINS``),
-violated server groups (``GROUPS``) and policies without data (``DATA``). The sum is :data:`BEST`,
-so that an aggregate with all problems has a score of 0. If one constant is raised, its kind of
-problem has more influence on the score; lowered, the other kinds have more influence. Not
-measured."""
+are imbalance (``IMBALANCE``), hot hosts, whose score is above 0.9 in some policy (``HOT``), hosts
+that cannot be emptied (``DRAINS``), violated server groups (``GROUPS``) and policies without data
+(``DATA``). The sum is :data:`BEST`, so that an aggregate with all problems has a score of 0. If one
+constant is raised, its kind of problem has more influence on the score; lowered, the other kinds
+have more influence. Not measured."""
 
 MANY = 0.25
 """Share of hot hosts in an aggregate at which all points for hot hosts are taken from the health

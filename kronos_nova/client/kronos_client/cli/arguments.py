@@ -93,8 +93,8 @@ def pause(text: str) -> float:
 def past(text: str) -> datetime.datetime:
     """Parse an argument that is a time in the past (see :data:`PAST`), and return it in UTC.
 
-    A time of day without a date is read as its last occurrence: today, or yesterday if it has not
-    passed today.
+    A time of day without a date is read as its last occurrence: today, or yesterday if the time of
+    day has not passed today.
     """
     now = datetime.datetime.now(datetime.UTC)
     try:

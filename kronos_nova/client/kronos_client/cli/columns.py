@@ -98,7 +98,7 @@ def count(number: int, noun: str) -> str:
 
 
 def server(uuid: str, name: str | None) -> str:
-    """Format a server as ``name (uuid)``, or as its uuid where the name is not known."""
+    """Format a server as ``name (uuid)``, or as its uuid if the name is not known."""
     return f'{name} ({uuid})' if name else uuid
 
 

@@ -134,7 +134,7 @@ def _full_in(slots):
 
 
 class Failover(_AboutRoom):
-    """Show for each host whether all of its servers can restart on other hosts if it fails.
+    """Show for each host whether all of its servers can restart on other hosts if the host fails.
 
     Each failure is assumed alone, while all other hosts work. Masakari, and "openstack server
     evacuate" without a destination, let Nova's scheduler choose a host for one server after the

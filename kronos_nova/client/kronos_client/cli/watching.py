@@ -14,7 +14,7 @@ from cliff.formatters import table as cliff_table
 from kronos_client.contract import errors
 
 CLEAR = '\x1b[H\x1b[J'
-"""Moves the cursor of a terminal to the top left and clears the rest."""
+"""Characters that move the cursor of a terminal to the top left, and clear the screen."""
 
 WIDE = argparse.Namespace(max_width=0, fit_width=False, print_empty=True)
 """Arguments of cliff for a table of any width."""

@@ -33,8 +33,8 @@ class Operation:
         operation without a command
     request : type of the request; fields that ``path`` names are sent in the path
     response : type of the response; None for an operation without a response
-    refusals : HTTP statuses of its errors, in addition to the statuses that every operation can
-        have
+    refusals : HTTP statuses of the operation's errors, in addition to the statuses that every
+        operation can have
     is_slow : whether the operation takes seconds; kronos-api runs only few such operations at the
         same time
     """
