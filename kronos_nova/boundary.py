@@ -140,9 +140,10 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
     """Parse a JSON document, and return its value.
 
     Values in lists and objects are counted before the document is parsed, so that a refused
-    document takes no memory. Python's own limit of recursion bounds the depth.
+    document takes no memory. Python's own limit of recursion bounds the levels of nesting.
 
-    :raises OutOfBounds: the document is no JSON, too deep, or has more than ``most_items`` values
+    :raises OutOfBounds: the document is no JSON, has too many levels of nesting, or may have more
+        than ``most_items`` values
     """
     content = body.encode() if isinstance(body, str) else body
     if _has_more(content, most_items):

@@ -1,4 +1,5 @@
-"""The types that describe an operation of the API, its dependencies and its input."""
+"""Types that describe an operation of the API, the dependencies of operations, and a request to an
+operation."""
 
 import dataclasses
 import datetime
@@ -115,10 +116,10 @@ class Operation:
         open for reading
     is_slow : true if the operation takes seconds; kronos-api runs only a few slow operations at a
         time
-    refusals : HTTP statuses with which the operation may be refused, in addition to those of every
-        operation
-    contract : the operation of the contract that this operation serves; None if there is none. If
-        it is set, the Call has ``request``, and ``query`` and ``body`` are not used
+    refusals : HTTP statuses with which the operation may be refused, in addition to the statuses
+        that every operation can have
+    contract : the operation of the contract that this operation serves; None if there is none. With
+        a contract, the Call has ``request``, and ``query`` and ``body`` are not used
     """
 
     method: str

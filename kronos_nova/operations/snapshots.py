@@ -78,7 +78,7 @@ class Change:
     recorded input.
 
     policies : content of a policies file
-    spread_planner, pack_planner : names of the planners for the two modes
+    spread_planner, pack_planner : names of the planners for the modes spread and pack
     budget : maximum number of moves
     """
 
@@ -93,8 +93,8 @@ class SnapshotFolder:
 
     :param folder: folder that contains the folders of snapshots, which kronos-record writes; None
         if there are no snapshots
-    :param seconds: time limit of a replay
-    :param memory: MiB that a replay may use
+    :param seconds: time limit of a replay, in seconds
+    :param memory: maximum memory of a replay, in MiB
     :param program: module with the function ``main`` of ``kronos-replay``
     """
 

@@ -114,8 +114,8 @@ class Stop(Scope):
 
 
 class Stopped(Response):
-    """The result of a stop. ``abandoned`` is the number of moves that will not be made; they had
-    not begun. ``under_way`` is the number of moves in progress."""
+    """The result of a stop. ``abandoned`` is the number of moves that had not begun, and will not
+    be made. ``under_way`` is the number of moves in progress."""
 
     abandoned: int
     under_way: int

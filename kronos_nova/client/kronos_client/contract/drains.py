@@ -101,9 +101,10 @@ class BeginDrains(Request):
     """A request to empty the hosts of ``hosts`` and the hosts of the failure domain ``domain``,
     such as ``rack=r3``. Either all drains begin or none. With ``check``, the hosts are only checked
     and nothing is changed. With ``force``, a host is drained even if none of its servers can leave,
-    or if its aggregate would have no enabled host left. ``unmovable`` is the treatment of running
-    servers that Nova cannot migrate live: ``leave`` them, migrate them ``cold``, or ``stop`` them
-    until the host is released."""
+    if its aggregate would have no enabled host left, or if the servers of another host could no
+    longer all restart after a failure. ``unmovable`` is the treatment of running servers that Nova
+    cannot migrate live: ``leave`` them, migrate them ``cold``, or ``stop`` them until the host is
+    released."""
 
     hosts: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
     domain: Name | None = None

@@ -52,7 +52,8 @@ class StopPending(Exception):  # noqa: N818 - named as what happened
 
 def from_answer(error: Error) -> Exception:
     """Return the exception that a client raises for an error of kronos-api. For a status of 500 or
-    more, its text has the request id, which identifies the cause in the log of kronos-api."""
+    more, the text of the exception has the request id, by which the cause can be found in the log
+    of kronos-api."""
     if error.status < SERVER_ERROR:
         # For an address that belongs to no operation, kronos-api answers without a detail.
         text = error.detail or f'kronos-api answers {error.status}: {error.title}.'

@@ -71,7 +71,7 @@ class Point(Response):
 
 class History(Response):
     """The imbalance of an aggregate over time. ``points`` are sorted by time, the oldest first. If
-    there are many evaluations, each point stands for several successive evaluations; it is the
+    there are many evaluations, each point stands for several successive evaluations, and shows the
     evaluation whose imbalance is farthest above the threshold. ``thresholds`` are the thresholds at
     the latest evaluation. ``oldest`` is the time of the first recorded evaluation of the aggregate;
     null if no evaluation is recorded."""

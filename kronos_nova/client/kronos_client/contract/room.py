@@ -64,8 +64,8 @@ class FlavorSlots(Response):
     flavor : name of the flavor, or the size in the request
     now : number of servers that fit without any move
     after_loss : number of servers that still fit after the failure of any one host, once the
-        servers of the failed host have restarted; null if the request does not ask for it, or if
-        some server cannot restart after the failure of some host
+        servers of the failed host have restarted; null if the request does not ask for losses, or
+        if some server cannot restart after the failure of some host
     hosts : {name of a host with room for at least one more server: number of servers that fit
         there}
     unusable : {resource class: amount that is free, but too small for one more server}, on the
@@ -102,10 +102,10 @@ class Capacity(Response):
 
 class ShowCapacity(Changes):
     """A request for the number of further servers that fit. ``flavors`` are names of flavors, or
-    sizes such as 4:8192:40 (VCPUs, MiB, GiB); if it is empty, all flavors are counted. With
-    ``loss``, servers are also counted after the loss of any one host. With ``moves``, servers are
-    also counted after moves that make room, for each flavor separately; ``moves`` is the maximum
-    number of these moves."""
+    sizes such as 4:8192:40 (VCPUs, MiB, GiB); if ``flavors`` is empty, all flavors are counted.
+    With ``loss``, servers are also counted after the loss of any one host. With ``moves``, servers
+    are also counted after moves that make room, for each flavor separately; ``moves`` is the
+    maximum number of these moves."""
 
     flavors: Names = []
     aggregate: Name | None = None

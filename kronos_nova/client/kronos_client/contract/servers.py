@@ -15,8 +15,8 @@ from kronos_client.contract.plans import PlannedMove
 
 class ExplainedMove(Move):
     """A move, with the combined imbalance before and after its plan, and with the best alternative
-    to the move. The imbalances and the alternative are null if the report of the plan is no longer
-    kept."""
+    to the move. An imbalance is null if it is unknown. The alternative is null if there is none, or
+    if the report of the plan is no longer kept."""
 
     plan_imbalance_before: float | None
     plan_imbalance_after: float | None
