@@ -90,7 +90,7 @@ class WrongPasswords:
 
     def seconds_left(self, user: str, address: str) -> float:
         """Return the seconds for which logins of a user from an address are still refused; 0 if
-        they are accepted."""
+        such logins are accepted."""
         with self._lock:
             return max((self._left(key) for key, most in self._limits(user, address)
                         if self._count(key) >= most), default=0.0)

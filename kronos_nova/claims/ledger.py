@@ -85,8 +85,8 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Write the changed claims of one instance to the store, or of all instances of a node if
-        ``uuid`` is None.
+        """Write changed claims to the store: the claims of the instance ``uuid``, or of all
+        instances of the node if ``uuid`` is None.
 
         If the store has failed, it is used again only when all instances of a node are saved, at an
         audit of Nova.

@@ -79,8 +79,8 @@ class AggregateLocks:
         return True
 
     def heartbeat(self):
-        """Renew the locks that this process holds. This is necessary only if the locks of the back
-        end expire."""
+        """Renew the locks that this process holds. The renewal is necessary only if the locks of
+        the back end expire."""
         if self._held:
             try:
                 self._coordinator.heartbeat()

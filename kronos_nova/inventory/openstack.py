@@ -1,7 +1,8 @@
 """Reading of the cloud through the public APIs of Nova and placement.
 
 Responses are read as JSON through openstacksdk's adapters. The SDK's resource classes are not used.
-They need about 3 ms for each server, which is one and a half minutes in a cloud of 30,000 servers.
+These classes need about 3 ms for each server, which is one and a half minutes in a cloud of 30,000
+servers.
 """
 
 import collections
@@ -207,7 +208,8 @@ class OpenStackInventory:
                     yield migration
 
     def _server_groups(self) -> Iterator[dict]:
-        """Yield the server groups. They are read page by page, by offset, until a page is empty."""
+        """Yield the server groups. The groups are read page by page, by offset, until a page is
+        empty."""
         offset = 0
         while page := self._compute(
                 f'/os-server-groups?all_projects=True&limit={PAGE}&offset={offset}',

@@ -1,5 +1,5 @@
-"""The commands ``openstack allocation``. They replace the allocations of several consumers at once,
-and show the allocations of a server and of its migrations."""
+"""The commands ``openstack allocation``. The commands replace the allocations of several consumers
+at once, and show the allocations of a server and of its migrations."""
 
 import dataclasses
 import json

@@ -1,5 +1,5 @@
-"""Operations on levels, pauses and stops. They show and set levels and pauses, show the history of
-changes, and end pauses and stops."""
+"""Operations on levels, pauses and stops: show and set levels, pause and stop moves, end pauses and
+stops, and show the history of changes."""
 
 from kronos_client.contract import automation as contract
 from kronos_client.contract.base import Request

@@ -1,5 +1,5 @@
-"""Dispatch of requests from the API and from commands. Each request is checked, and then the
-operation that it asks for is run."""
+"""Dispatch of requests from the API and from commands. Each request is checked, and then its
+operation is run."""
 
 import datetime
 import importlib

@@ -41,8 +41,8 @@ def show(context: Context, request: OneHost) -> contract.Host:
 
 def _found(context):
     """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score. The
-    inner dict has only aggregates for which Kronos plans; it is empty if the host is in none of
-    them."""
+    inner dict has only aggregates for which Kronos plans; the inner dict is empty if the host is in
+    none of these aggregates."""
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
     for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():

@@ -51,7 +51,7 @@ def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
 
 
 def abort(context: Context, request: contract.OneMove) -> None:
-    """Request that a move be aborted. Its worker aborts it later.
+    """Request that a move be aborted. The worker of the move aborts the move later.
 
     :raises MoveNotFound: there is no such move
     :raises MoveEnded: the move has ended

@@ -1,4 +1,4 @@
-"""Operations on room for new servers. They count the servers that fit, evaluate losses of hosts and
+"""Operations on room for new servers: count the servers that fit, evaluate losses of hosts and
 other hypothetical changes, and request or release room."""
 
 import collections
@@ -230,7 +230,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
     of this call.
 
     :param parts: number of plans that the caller makes one after the other; the time limit of one
-        plan is divided among them
+        plan is divided among these plans
     """
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.planners.base import Limits

@@ -1,8 +1,8 @@
 """The base of commands that call one operation of the contract.
 
 A command turns its arguments into a request and the response into rows. The application that runs
-it provides the client that calls the operation: in the same process in ``kronos-manage``, over HTTP
-in ``openstack``.
+the command provides the client that calls the operation. In ``kronos-manage``, the client calls the
+operation in the same process; in ``openstack``, over HTTP.
 """
 
 import msgspec

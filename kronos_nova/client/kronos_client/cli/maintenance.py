@@ -1,5 +1,5 @@
 """Commands on the maintenance in progress. The commands that carry out a maintenance are in
-``kronos-manage`` only, because they run its hooks, which are programs on the machine of the
+``kronos-manage`` only, because these commands run hooks, which are programs on the machine of the
 operator."""
 
 from kronos_client.cli import columns

@@ -331,9 +331,9 @@ class RoomWhatIf(_AboutRoom):
 class RoomMake(command.Lister):
     """Make room for new servers by moving other servers, and keep the room for them.
 
-    The command shows the moves that are needed. They begin after "room approve", or at once with
-    --approve. Once the room is free, it is kept for servers of the flavor, and of the project if
-    one is named, until the new servers use it, "room release" gives it up, or --hold has passed.
+    The command shows the moves that are needed. The moves begin after "room approve", or at once
+    with --approve. Once the room is free, it is kept for servers of the flavor, and of the project
+    if one is named, until the new servers use it, "room release" gives it up, or --hold has passed.
     The room is kept by KronosFilter where every nova-scheduler has that filter enabled, and
     otherwise by allocations in placement.
 

@@ -60,8 +60,8 @@ class Sums(Response):
 class LoadOfTime(Response):
     """The loads from the day ``since`` to the day ``until`` (UTC), both included. ``hot_minutes``
     are the minutes for which a host has a score above 0.9, summed over hosts. ``contended_minutes``
-    are the minutes for which a server is on a full host, summed over servers. Both are means per
-    day and aggregate."""
+    are the minutes for which a server is on a full host, summed over servers. ``hot_minutes`` and
+    ``contended_minutes`` are means per day and aggregate."""
 
     since: datetime.date
     until: datetime.date
