@@ -22,7 +22,7 @@ def aware(time: datetime.datetime) -> datetime.datetime:
 def naive(time: datetime.datetime) -> datetime.datetime:
     """Convert a time to UTC and return it without a zone, as databases store it.
 
-    :raises ValueError: the time has no zone, so it is ambiguous
+    :raises ValueError: the time has no zone, and is therefore ambiguous
     """
     if time.tzinfo is None:
         raise ValueError(f'{time!r} has no time zone')

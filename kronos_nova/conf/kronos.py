@@ -1,5 +1,5 @@
-"""``[kronos]``: the hosts that Kronos balances, the times at which it plans, and the changes that
-it may make without approval."""
+"""``[kronos]``: the hosts that Kronos balances, the times at which Kronos plans, and the changes
+that Kronos may make without approval."""
 
 from collections.abc import Sequence
 

@@ -3,8 +3,9 @@ them in a child process.
 
 A cycle reads the cloud and plans, which takes seconds of pure Python in a large cloud. In the
 conductor's own process, this work would delay every RPC, in any concurrency mode. A child process
-has its own interpreter, returns its memory when it ends, and does not affect the conductor if it
-dies. After a cycle, the child stays idle for a while, so that it can also plan the next cycle.
+has its own interpreter, and returns its memory when it ends. If the child process dies, the
+conductor is not affected. After a cycle, the child stays idle for a while, so that it can also plan
+the next cycle.
 """
 
 import dataclasses
@@ -41,9 +42,9 @@ aggregate does not wait for the usual interval. Raised, an approved plan begins 
 attempt fails; lowered, a plan that cannot begin uses more processor time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which an aggregate that is due is reserved for the process that evaluated it last,
-because this process still has the data of the aggregate in memory. Raised, the aggregate is
-evaluated later if this process has died; lowered, another process evaluates the aggregate more
+"""Seconds for which an aggregate that is due is reserved for the process that last evaluated the
+aggregate, because this process still has the data of the aggregate in memory. Raised, the aggregate
+is evaluated later if this process has died; lowered, another process evaluates the aggregate more
 often, and has to read all data again. Not measured."""
 
 TAKING_PATIENCE = 60

@@ -64,8 +64,8 @@ class Capacity(_AboutRoom):
 
     The column Now has the number of servers that fit. The column Hosts has the number of hosts with
     room for at least one server. Short is the resource that runs out first. Unusable is the free
-    capacity that no server of the flavor can use, because the host has too little of it for a whole
-    server.
+    capacity that no server of the flavor can use, because too little is free on each host for one
+    more server.
 
     With --loss, the column "After loss" has the number that still fits after any one host has
     failed and its servers have restarted on the other hosts. The column is empty where the servers
@@ -333,9 +333,9 @@ class RoomMake(command.Lister):
 
     The command shows the moves that are needed. The moves begin after "room approve", or at once
     with --approve. Once the room is free, it is kept for servers of the flavor, and of the project
-    if one is named, until the new servers use it, "room release" gives it up, or --hold has passed.
-    The room is kept by KronosFilter where every nova-scheduler has that filter enabled, and
-    otherwise by allocations in placement.
+    if one is named. The room is kept until the new servers use it, "room release" releases it, or
+    --hold has passed. If every nova-scheduler has KronosFilter enabled, this filter keeps the room;
+    otherwise allocations in placement keep it.
 
     Exit codes: 0 the request is recorded; 1 the request was refused; 4 there is no room for all
     servers, and nothing was recorded.

@@ -8,7 +8,8 @@ from kronos_client.contract import servers as contract
 
 class Explain(command.ShowOne):
     """Explain why a server was moved or is not moved: its moves with their reasons, the reason why
-    it stays on its host, and each restriction that prevents a move, with its end.
+    it stays on its host, and each restriction that prevents a move, with the end of the
+    restriction.
 
     Moves are shown with the newest first. With --at, only moves that had begun by that time are
     shown.
