@@ -45,13 +45,12 @@ class OutOfBounds(exception.KronosException):
 
 
 def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the value if it is a text that is valid for :func:`printable` and that every database
-    accepts in a query. A text with characters of four bytes (in UTF-8) is refused. Tables of
-    MariaDB, such as Nova's, may have an encoding without these characters, and MariaDB then refuses
-    the query.
+    """Return the value if it is a text that :func:`printable` accepts and that has no characters of
+    four bytes (in UTF-8). Tables of MariaDB, such as Nova's, may have an encoding without these
+    characters. MariaDB then refuses a query with such a text.
 
-    :raises OutOfBounds: the text has characters of four bytes, or is not valid for
-        :func:`printable`
+    :raises OutOfBounds: the text has characters of four bytes, or :func:`printable` refuses the
+        value
     """
     if sanitize.BEYOND.search(printable(value, what, most)):
         raise OutOfBounds(what=what, problem='has characters that no name in Nova may have')

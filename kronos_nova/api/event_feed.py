@@ -123,8 +123,8 @@ class Feed:
         self._begin()
 
     def _begin(self):
-        """Drop all stored events, and give the feed a new name. Each id of an event contains the
-        name, so that ids from before this call are not valid any more."""
+        """Drop all stored events, and give the feed a new name. The id of an event contains the
+        name of the feed, so that ids of dropped events are no longer valid."""
         self._name = secrets.token_hex(4)
         self._looked_at = self._error = None
         self._is_stale = False

@@ -123,8 +123,9 @@ class WrongPasswords:
 
 
 def _plain(user):
-    """Return the name of a user, in lower case and without accents and trailing blanks. Such names
-    are compared because MySQL, as the database of keystone, ignores the same differences."""
+    """Return the name of a user in lower case, without accents and without trailing blanks. If the
+    database of keystone is MySQL, names that differ only in these points belong to the same
+    user."""
     letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
                if not unicodedata.combining(each))
     return BLANKS.sub('', ''.join(letters))

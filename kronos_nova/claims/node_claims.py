@@ -56,7 +56,7 @@ class NodeClaims:
 
     ``untracked`` is {key: Claim} of the claims whose usage Nova itself does not count.
     ``is_audited`` is true while Nova's audit counts all usage again. During the audit, ``waiting``
-    has the claims that were untracked before.
+    has the claims that were untracked before the audit.
     """
 
     def __init__(self, host, node):

@@ -175,8 +175,8 @@ class CycleScheduler:
         :data:`TAKING`. The worker may then continue without the lock.
 
         Another worker holds this lock while it chooses aggregates. A worker that holds the lock for
-        so long is stopped or hangs. The aggregates that this other worker has locked stay locked,
-        and all other aggregates can be planned.
+        :data:`TAKING_PATIENCE` seconds is stopped or hangs. The aggregates that the other worker
+        has locked stay locked, and all other aggregates can be planned.
         """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:

@@ -18,8 +18,8 @@ class InventorySource(Protocol):
 
         The snapshot has the hosts in scope and the instances on them. If an instance moves between
         one of these hosts and another host, the snapshot has the other host as well. The snapshot
-        has all aggregates of the cloud, but each aggregate lists only those of its hosts that are
-        in the snapshot.
+        has all aggregates of the cloud. Each aggregate in the snapshot lists only hosts that are in
+        the snapshot.
 
         :param scopes: names of aggregates, and UNASSIGNED for the hosts in no aggregate; None for
             the whole cloud

@@ -71,10 +71,10 @@ class ProviderCache:
     generation is the same.
 
     A generation changes with a provider's inventories and with a new allocation, but not when an
-    allocation is removed. So a provider is read again, in addition, if one of its consumers is not
-    an instance on its host. Such a consumer may be a migration that has ended, or an instance that
-    was deleted or has moved, and its allocation may have been removed. After every
-    ``read_all_every`` readings, all providers are read again.
+    allocation is removed. So a provider is also read again if one of its consumers is not an
+    instance on its host. Such a consumer may be a migration that has ended, or an instance that was
+    deleted or has moved, and its allocation may have been removed. After every ``read_all_every``
+    readings, all providers are read again.
 
     Traits rarely change, so the traits of a provider are read again only if its inventories have
     changed.

@@ -33,7 +33,7 @@ class HostScope:
     @property
     def names(self) -> frozenset[str] | None:
         """The names of the hosts in the set. None if the set includes every host, or the hosts in
-        no aggregate: the names of these hosts are known only after all hosts of the cloud are
+        no aggregate. The names of such hosts are known only after all hosts of the cloud are
         listed."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None

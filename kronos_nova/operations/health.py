@@ -33,7 +33,7 @@ the hosts is hot."""
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
-    """Return the health score of an aggregate, from 0 to 100. None if there was no evaluation, or
+    """Return the health score of an aggregate, from 0 to 100; None if there was no evaluation, or
     if the last evaluation failed.
 
     The score is 100 minus the points for five kinds of problems:

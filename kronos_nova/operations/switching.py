@@ -89,8 +89,8 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
         operator who resumes
     :param everyone: whether to end the pauses and stops of all operators; otherwise only those of
         the operator in ``who``
-    :param is_done: whether the caller has already ended a stop that was not in the database yet.
-        Then no error is raised, even if the database has no pause or stop to end
+    :param is_done: whether the caller has already ended a stop that was not in the database yet. If
+        true, no error is raised if the database has no pause or stop to end
     :returns: the Switches that ended
     :raises NotInScope: there was no pause or stop to end, and Kronos does not plan for this
         aggregate

@@ -35,13 +35,13 @@ PATIENCE_SECONDS = 30
 """Seconds after which a command that waits for an empty host stops waiting, if the host is blocked
 or down for all of this time. Raised, a drain that stays blocked is reported later; lowered, the
 command ends because a server cannot move for a moment, for example during a reboot. Chosen as three
-intervals of the process that plans drains."""
+times the 10 seconds between two evaluations of an aggregate with a drain."""
 
 RELEASE_SECONDS = 60
 """Maximum seconds for which the command ``host release`` waits until the host is enabled again. A
 process of Kronos enables the host. Raised, the command takes longer if no such process runs;
-lowered, the command ends before a busy process has enabled the host. Chosen as several intervals of
-these processes."""
+lowered, the command ends before a busy process has enabled the host. Chosen as several times the
+interval at which these processes read the requests to release hosts."""
 
 
 def add_drain_arguments(parser):

@@ -67,8 +67,8 @@ class End(command.Command):
 
 
 class Done(command.Command):
-    """Report that a host was serviced, in a maintenance that runs without --hook. The maintenance
-    then releases the host and continues."""
+    """Report that a host was serviced: in a maintenance that runs without --hook, or after the hook
+    of the host has failed. The maintenance then releases the host and continues."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

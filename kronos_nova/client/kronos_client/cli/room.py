@@ -334,8 +334,9 @@ class RoomMake(command.Lister):
     The command shows the moves that are needed. The moves begin after "room approve", or at once
     with --approve. Once the room is free, it is kept for servers of the flavor, and of the project
     if one is named. The room is kept until the new servers use it, "room release" releases it, or
-    --hold has passed. If every nova-scheduler has KronosFilter enabled, this filter keeps the room;
-    otherwise allocations in placement keep it.
+    --hold has passed. KronosFilter keeps the room if every nova-scheduler has this filter enabled,
+    and the flavor has no resources other than VCPUs, memory and disk. Otherwise allocations in
+    placement keep the room.
 
     Exit codes: 0 the request is recorded; 1 the request was refused; 4 there is no room for all
     servers, and nothing was recorded.
