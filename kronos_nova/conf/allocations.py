@@ -28,7 +28,7 @@ Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
 Maximum number of seconds that a check of allocations looks back. A check usually considers the
 migrations that changed since shortly before the previous check. The first check, and a check after
-a long outage, consider all migrations that changed within the maximum.
+a long outage, consider all migrations that changed within ``reconcile_window`` seconds.
 
 By default, a day. Older migrations are not checked.
 

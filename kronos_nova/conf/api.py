@@ -130,9 +130,9 @@ Raise it where many people use the page through one proxy that does not report c
 Related options: ``login_lockout``, ``password_login``.
 """),
     cfg.IntOpt('login_lockout', default=300, min=1, help="""
-Seconds for which ``kronos-api`` refuses logins after ``login_tries`` wrong passwords, counted from
-the last wrong password. If there are fewer wrong passwords, the count begins at 0 again after the
-same time without another wrong password.
+Seconds for which ``kronos-api`` refuses logins after ``login_tries`` wrong passwords. The seconds
+run from the last wrong password. The number of wrong passwords is reset to 0 if no further wrong
+password is tried within as many seconds.
 
 By default, five minutes.
 

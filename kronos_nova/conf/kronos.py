@@ -513,19 +513,21 @@ Related options: ``cooldown``.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
 Reluctance to move instances in order to spread load (no unit). With 0, a plan spreads the present
-load as evenly as the planner can. With a higher value, a plan spreads the load that is expected in
-the next half hour. The expected load of each instance is predicted from its load in the last day.
+load as evenly as the planner can. With 1, a plan spreads the load that is expected in the next half
+hour; with 2, in the next hour. The expected load of each instance is predicted from its load in the
+last day.
 
 By default, 1. A plan is then made only if the imbalance of the expected load is above the threshold
 of a policy by more than random variation explains. The plan copies only as much memory as is needed
-to bring the imbalance below the threshold. Other moves to spread load are optional: they make it
-less likely that a host gets a load above 0.9, and are made only if they save more core-hours than
-copying the instance costs. No instance returns within a day to a host that it left. Compared with
-0, far fewer moves are made, and fewer hosts become full.
+to bring the imbalance below the threshold. No instance returns within a day to a host that it left.
+Compared with 0, far fewer moves are made, and fewer hosts become full.
 
-Raise it where migrations are expensive. The prediction then looks further ahead, and an optional
-move has to save more core-hours. With 2, for example, an optional move has to save twice as many
-core-hours as with 1. Lower it to 0 where only an even load matters, such as in tests.
+Other moves to spread load are optional. An optional move makes it less likely that servers lose
+core-hours on a host with a load above 0.9. An optional move is made only if it saves more
+core-hours than copying the instance costs.
+
+Raise it where migrations are expensive. With 2, for example, an optional move has to save twice as
+many core-hours as with 1. Lower it to 0 where only an even load matters, such as in tests.
 
 The option has its full effect some hours after the first start of Kronos, when enough loads of
 instances are known. A replay uses the load statistics in its snapshot.
@@ -535,7 +537,8 @@ Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 Smallest gain (0 to 1) for which a move is made to spread load. The gain of a move is the decrease
-of the combined imbalance. With ``restraint`` above 0, the gain is the amount by which the move
+of the combined imbalance, which is the sum of the imbalances of all policies, each multiplied by
+the weight of its policy. With ``restraint`` above 0, the gain is the amount by which the move
 brings its two hosts closer to the load that the plan aims at. The planner ``spread`` checks the
 gain of each move. From plans of other planners, Kronos removes the last moves until the remaining
 moves have this gain on average.
@@ -559,9 +562,9 @@ Related options: ``min_gain``.
 """),
     cfg.FloatOpt('min_gain_per_minute', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 Amount that is added to ``min_gain`` for each minute of the expected duration of a move. The
-duration is predicted from earlier moves of the same instance. If there are none, it is predicted
-from the time that moves of other instances took for each GiB. Earlier moves between the same two
-hosts are considered in addition.
+duration is predicted from earlier moves of the same instance. Without such moves, the duration is
+predicted from the time that other instances needed for each GiB of memory. If earlier moves between
+the same two hosts took longer than other moves, the predicted duration is longer.
 
 By default, 0: the duration of a move does not matter.
 
@@ -595,9 +598,9 @@ moves_retention_days``.
 """),
     cfg.FloatOpt('soft_group_cost', min=0.0, max=1.0, help="""
 Cost (0 to 1) of a move that violates the policy of a ``soft-affinity`` or ``soft-anti-affinity``
-server group. The cost is an amount of combined imbalance. A plan that spreads load has to gain at
-least this cost for each group member that is moved against the policy of the group. Moves at the
-end of a plan that gain less are removed from the plan.
+server group. The cost is an amount of combined imbalance (see ``min_gain``). A plan that spreads
+load has to gain at least this cost for each group member that is moved against the policy of the
+group. Moves at the end of a plan that gain less are removed from the plan.
 
 By default, no cost is set. The policies of soft groups are then as strict as the policies of hard
 groups. Only "kronos-manage host drain" violates the policies of soft groups, if a host could not be
@@ -757,12 +760,13 @@ Related options: ``failover_check_percent``, which must not be 0; ``[kronos_data
 evaluations_retention_days``, for how long past numbers are kept.
 """),
     cfg.IntOpt('refused_room_hold', mutable=True, default=0, min=0, max=604800, help="""
-Seconds for which room is kept free after Kronos has made it for servers without a host. If Nova
-finds no host for new servers ("No valid host was found"), nova-conductor records their flavor,
-their project and their number. Evaluations then search for moves that make room for the same number
-of servers of the same flavor and project. The moves are made in the first aggregate in which enough
-room can be made. At level ``auto``, the moves begin without approval. At the levels ``observe`` and
-``approve``, the moves begin only after an operator runs "kronos-manage room approve".
+Seconds for which Kronos keeps room free for new servers that Nova could not place. The seconds run
+from the end of the moves that make the room. If Nova finds no host for new servers ("No valid host
+was found"), nova-conductor records their flavor, their project and their number. Evaluations then
+search for moves that make room for the same number of servers of the same flavor and project. The
+moves are made in the first aggregate in which enough room can be made. At level ``auto``, the moves
+begin without approval. At the levels ``observe`` and ``approve``, the moves begin only after an
+operator runs "kronos-manage room approve".
 
 By default, 0: no room is made.
 
@@ -812,8 +816,8 @@ the last check.
 
 By default, 5. With 0, there is no check.
 
-Raise it where the metric ``kronos_failover_hosts`` has hosts that were not judged, or where
-``kronos_failover_judged_timestamp_seconds`` is old. Lower it where controllers are busy.
+Raise it where the metric ``kronos_failover_hosts`` counts hosts with the verdict ``not_judged``, or
+where ``kronos_failover_judged_timestamp_seconds`` is old. Lower it where controllers are busy.
 
 Related options: ``failure_domain_key``, ``evaluation_interval``, ``slot_flavors``.
 """),

@@ -7,9 +7,9 @@ OPTS = [
     cfg.StrOpt('state_path', help="""
 Directory of Nova's state, as in Nova itself. Kronos stores its SQLite files in it.
 
-By default, the directory that Nova uses by default.
+By default, not set, because a program outside Nova cannot know the default of Nova.
 
-Change it where it is changed for Nova.
+Set it to the same directory as in the nova.conf of Nova.
 """),
 ]
 
