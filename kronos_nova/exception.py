@@ -219,8 +219,8 @@ class MetricsLimitExceeded(MetricsQueryRefused):
 
 class MetricsPartial(MetricsError):
     msg_fmt = ('%(source)s: the answer is incomplete: %(problem)s. Repair the named part of the '
-               'metrics storage, or set [kronos] accept_partial_metrics = true if it holds nothing '
-               'that the policies need.')
+               'metrics storage. If that part has no data that the policies need, set [kronos] '
+               'accept_partial_metrics = true.')
     code = 'kronos.metrics_partial'
 
 

@@ -61,7 +61,7 @@ def translate(request, _response, error, _params):
     status = status_of(error)
     if status >= 500:
         # Errors of databases and of Nova may contain addresses and statements.
-        LOG.exception('The request %(method)s %(path)s failed by an error of the server',
+        LOG.exception('The request %(method)s %(path)s failed because of an error of kronos-api',
                       {'method': request.method,
                        'path': boundary.shown(protocol.with_slashes(request.path))})
     raise falcon.HTTPError(

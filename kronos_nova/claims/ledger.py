@@ -175,7 +175,7 @@ class Ledger:
         UNSAVED.set(1)
         if self.is_saved:
             LOG.error('The claims of this host cannot be saved. nova-compute continues with the '
-                      'claims in its memory, which are lost if it is restarted before this is '
-                      'fixed: %s', error,
+                      'claims in its memory. A restart of nova-compute loses the claims that were '
+                      'not saved: %s', error,
                       exc_info=None if isinstance(error, KNOWN) else error)
         self.is_saved = False

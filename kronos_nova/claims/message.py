@@ -103,7 +103,7 @@ def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     :raises OutOfBounds: a key is invalid, or there are too many
     """
     if not isinstance(keys, list | tuple):
-        raise boundary.OutOfBounds(what='the keys', problem='must be a list')
+        raise boundary.OutOfBounds(what='the list of keys', problem='must be a list')
     boundary.sized(keys, 'the list of keys', MOST_ROWS)
     for key in keys:
         if not isinstance(key, list | tuple) or len(key) != _KEY_PARTS:

@@ -211,7 +211,7 @@ class SqliteStore:
             except OSError as error:
                 if error.errno != errno.ENOENT:
                     raise exception.ClaimError(
-                        problem=f'{self.path} is damaged and cannot be set aside: {error}'
+                        problem=f'{self.path} is damaged and cannot be renamed: {error}'
                     ) from error
         return aside
 

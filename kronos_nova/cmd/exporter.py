@@ -37,7 +37,7 @@ def serve(conf):
     except OSError as error:
         raise exception.ConfigurationError(
             what='[kronos_exporter] port', problem=f'{group.address} port {group.port}: {error}',
-            remedy='Set address to one of this host, and port to one that is free.') from error
+            remedy='Set address to an address of this host, and port to a free port.') from error
 
 
 def main(argv=None):

@@ -295,8 +295,8 @@ class DrainService:
         if _is_ours(given):
             self.hosts.enable(drain.host)
         elif self.drains.get(drain.uuid).is_ours and given.startswith(tuple(self.ha_reasons())):
-            LOG.info('Host %s is enabled, although its disabled reason is now "%s" instead of that '
-                     'of the drain: the reason is one of [kronos_executor] ha_disabled_reasons',
+            LOG.info('Host %s is enabled. The disabled reason "%s" is not that of the drain, but '
+                     'begins with an entry of [kronos_executor] ha_disabled_reasons.',
                      drain.host, given)
             self.hosts.enable(drain.host)
 

@@ -315,7 +315,7 @@ class CycleScheduler:
             self._mind_the_time()
             return
         LOG.error('The planning process for aggregates %s ended unexpectedly, with status %d. '
-                  'Each of these aggregates is tried again later, and alone.',
+                  'Each of these aggregates is planned again later, in a cycle of its own.',
                   ', '.join(self._scopes), status)
         self._fail()
 
@@ -328,8 +328,8 @@ class CycleScheduler:
         LOG.error('The planning process for aggregates %s is killed: after %d s it has not '
                   'finished, and [kronos] cycle_timeout allows %d s. For %d s the process waited '
                   'for a processor; if that is most of the time, lower planner_niceness. Each of '
-                  'these aggregates is tried again later, and alone.', ', '.join(self._scopes),
-                  taken, limit, self._process.waited())
+                  'these aggregates is planned again later, in a cycle of its own.',
+                  ', '.join(self._scopes), taken, limit, self._process.waited())
         self._kill()
         self._fail()
 

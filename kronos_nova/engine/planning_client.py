@@ -142,8 +142,8 @@ def _as_far_as_it_may():
     try:
         yield
     except OSError as error:
-        LOG.info('The priority of a planning process cannot be set, so that the process takes more '
-                 'of the processors than [kronos] planner_niceness allows: %s', error)
+        LOG.info('The priority of a planning process cannot be set to [kronos] planner_niceness. '
+                 'The process continues, and may delay other services of this host: %s', error)
 
 
 def configuration(conf):

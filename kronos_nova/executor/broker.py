@@ -188,8 +188,9 @@ class StopEndpoint:
         try:
             change(*what)
         except OSError as error:
-            LOG.error('The file %s, which keeps stops of moves over restarts, cannot be changed. '
-                      'The change is in force, but is lost if this process is restarted: %s',
+            LOG.error('The file %s, which stores stops of moves, cannot be changed. A new stop has '
+                      'effect until this process is restarted. A stop in the file has effect until '
+                      'the file is removed: %s',
                       self._stops.path, error)
 
 
@@ -212,8 +213,8 @@ class ResultEndpoint:
             return
         version = payload.get('version')
         if not messages.is_understood(version):
-            LOG.error('A message with the result of a move, of version %s from %s, is ignored: '
-                      'this release of Kronos is too old for it. Upgrade this service.',
+            LOG.error('A message of version %s from %s with the result of a move is ignored: this '
+                      'release of Kronos is too old for that version. Upgrade this service.',
                       boundary.shown(version), publisher)
             return
         LOG.debug('Received notification %s of move %s from %s', boundary.shown(event_type),

@@ -55,8 +55,8 @@ class Executor:
         if move is not None:
             self.pool.submit(self._step, move_uuid, lambda _uuid: move)
             return
-        LOG.debug('Move %s is not accepted: another worker has it, or it may not start now',
-                  move_uuid)
+        LOG.debug('Move %s is not accepted: another worker has the move, or the move may '
+                  'not start now', move_uuid)
         self._release(move_uuid)
 
     def tick(self, adopts=True):
@@ -139,7 +139,7 @@ class Executor:
             LOG.warning('Move %s waits, because the control database does not answer: %s',
                         move_uuid, db_engine.first_line(e))
         except Exception:
-            LOG.exception('A step of move %s failed by an unexpected error; the step is repeated '
-                          'soon', move_uuid)
+            LOG.exception('A step of move %s failed because of an unexpected error; the step is '
+                          'repeated soon', move_uuid)
         finally:
             self._release(move_uuid)

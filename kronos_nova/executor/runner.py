@@ -106,8 +106,8 @@ class Runner:
         except (db_exc.DBError, exception.JournalError):
             raise
         except Exception as e:
-            LOG.exception('Move %s of instance %s failed by an unexpected error', move.uuid,
-                          move.instance_uuid)
+            LOG.exception('Move %s of instance %s failed because of an unexpected error',
+                          move.uuid, move.instance_uuid)
             self._fail(move.uuid, e.__class__.__name__, db_engine.first_line(e))
 
     def _check(self, move):
@@ -145,8 +145,8 @@ class Runner:
             # Nova may have accepted the request although its answer was lost: watching shows it.
             self._clock(move).is_unanswered = isinstance(e, exception.NovaUnavailable)
             LOG.warning('Nova did not answer the request to move instance %s, and may have begun '
-                        'the migration nevertheless; Kronos looks for it: %s', move.instance_uuid,
-                        e)
+                        'the migration nevertheless. Kronos looks for the migration: %s',
+                        move.instance_uuid, e)
 
     def _begin(self, move):
         """Record that a move begins, if it is permitted to start now.
@@ -389,7 +389,7 @@ class Runner:
             # instance.
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
-                reason='Nova gave up its migration before it began, and reports no reason')
+                reason='Nova gave up its migration before the start, and reports no reason')
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):

@@ -233,8 +233,8 @@ def _is_of_a_plan(context):
         return journal.Journal(_impatient_database(), worker.name(CONF.host)).knows(move_uuid)
     except (db_exc.DBError, exception.KronosException) as e:
         LOG.warning('Request %s for a live migration is treated as a request of a user, because '
-                    'the control database cannot be read to find out whether it is of a plan: %s',
-                    context.global_request_id, db_engine.first_line(e))
+                    'the control database cannot be read to find out whether a plan contains '
+                    'the move: %s', context.global_request_id, db_engine.first_line(e))
         return False
 
 

@@ -56,8 +56,8 @@ def _note(store, request_spec, hold_seconds, now):
         expires_at=now + datetime.timedelta(seconds=hold.CHOICE_SECONDS))
     store.request(wanted)
     LOG.info('Nova found no host for %d servers of flavor %s of project %s; the next evaluations '
-             'look for moves that make room for as many (room %s)', wanted.count, shape.name,
-             project, wanted.uuid)
+             'look for moves that make room for the same number of servers (room %s)',
+             wanted.count, shape.name, project, wanted.uuid)
 
 
 def _names_host(request_spec):

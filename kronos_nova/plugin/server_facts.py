@@ -160,7 +160,7 @@ def _parsed(uuid, text, what):
         return json.loads(text or 'null')
     except ValueError as error:
         LOG.warning('Instance %s: Nova\'s record of its %s cannot be read; Kronos treats the '
-                    'instance as one without: %r', uuid, what, error)
+                    'instance as if it had none: %r', uuid, what, error)
         return None
 
 

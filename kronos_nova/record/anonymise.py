@@ -117,8 +117,9 @@ def _check(anonymised, names):
                    if names.is_original(word)})
     if left:
         raise exception.SnapshotError(
-            path='--anonymise', problems=f'{len(left)} original names would be left, such as '
-            f'"{boundary.shown(left[0], 80)}". Nothing was written; please report this.')
+            path='--anonymise', problems=f'the snapshot would still contain {len(left)} original '
+            f'names, such as "{boundary.shown(left[0], 80)}". Nothing was written. Please report '
+            'this as a bug.')
 
 
 _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'taken_at', 'rules',

@@ -296,8 +296,8 @@ class SettlesBrokenMigrations:
         try:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
         except Exception:  # after any error, Nova's own verdict holds
-            LOG.exception('The broken live migration could not be settled by the state of the '
-                          'guest; Nova\'s own handling of the failure applies.',
+            LOG.exception('The fix broken_migrations could neither complete nor roll back the live '
+                          'migration. Nova handles the failure as it would without the fix.',
                           instance=attempt.instance)
             attempt.status = attempt.status or migration_status.ERROR
 

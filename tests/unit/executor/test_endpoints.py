@@ -40,7 +40,7 @@ class EndpointsTest(testtools.TestCase):
     def test_a_result_of_a_version_to_come(self):
         self.results.info({}, 'one', 'migration.completed',
                           {'version': '2.0', 'move_uuid': 'a', 'final': True}, {})
-        self.assert_one_line('is too old for it')
+        self.assert_one_line('is too old for that version')
 
     def test_a_result_of_a_move_that_there_is_not(self):
         def settle(uuid):
