@@ -396,7 +396,7 @@ class ServerAmbiguous(ServerNotFound):
 
 class TaskLost(JournalError):
     msg_fmt = ('The live migration of instance %(instance)s cannot continue: this conductor worker '
-               'gave no sign of life for too long, and another one has ended the migration.')
+               'gave no sign of life for too long, and another worker has ended the migration.')
     code = 'kronos.task_lost'
 
 

@@ -103,12 +103,13 @@ def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     :raises OutOfBounds: a key is invalid, or there are too many
     """
     if not isinstance(keys, list | tuple):
-        raise boundary.OutOfBounds(what='the list of keys', problem='must be a list')
-    boundary.sized(keys, 'the list of keys', MOST_ROWS)
+        raise boundary.OutOfBounds(what='the list of claim keys', problem='must be a list')
+    boundary.sized(keys, 'the list of claim keys', MOST_ROWS)
     for key in keys:
         if not isinstance(key, list | tuple) or len(key) != _KEY_PARTS:
             raise boundary.OutOfBounds(
-                what='a key', problem='must have three parts: node, instance and resize_target')
+                what='a claim key',
+                problem='must have three parts: node, instance and resize_target')
         boundary.printable(key[0], 'node')
         boundary.printable(key[1], 'instance_uuid', 36)
     return [(node, uuid, bool(target)) for node, uuid, target in keys]

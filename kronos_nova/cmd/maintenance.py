@@ -235,8 +235,8 @@ class Run(_Running):
         host_commands.add_domain_argument(parser)
         parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
                             help='Maximum number of hosts that are serviced at the same time; '
-                                 'default: 1. Fewer hosts are serviced if the other hosts do not '
-                                 'have room for the servers of that many.')
+                                 'default: 1. The number is lower while the remaining hosts have '
+                                 'no room for the servers of N hosts.')
         parser.add_argument('--hook', metavar='CMD',
                             help='Shell command that services a host once it is empty; the '
                                  'variable KRONOS_HOST has the name of the host. Without --hook, '
@@ -244,10 +244,10 @@ class Run(_Running):
                                  'HOST" reports that it was serviced.')
         host_commands.add_drain_arguments(parser)
         parser.add_argument('--force', action='store_true',
-                            help='Drain hosts even if the servers of another host, or of a failure '
-                                 'domain, could then no longer all restart if it failed. Without '
-                                 'this argument [kronos] failover_hosts and failover_domains '
-                                 'forbid such drains.')
+                            help='Drain hosts even if the servers of another host or failure '
+                                 'domain could then no longer all restart elsewhere if that host '
+                                 'or domain failed. Without this argument, [kronos] '
+                                 'failover_hosts and failover_domains forbid such drains.')
         return parser
 
     def take_action(self, parsed_args):
@@ -330,8 +330,9 @@ class Resume(_Running):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--serviced', action='store_true',
-                            help='Count the hosts whose hook failed as serviced, because they were '
-                                 'serviced by hand, instead of running the hook again.')
+                            help='Count the hosts whose hook failed as serviced, instead of '
+                                 'running the hook again. Use it after these hosts were serviced '
+                                 'by hand.')
         return parser
 
     def take_action(self, parsed_args):

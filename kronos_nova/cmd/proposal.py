@@ -130,7 +130,7 @@ def _check(found):
         raise exception.ConfigurationError(
             what='Prometheus', problem=f'has no series {exporters.MEMORY} of node_exporter',
             remedy='Let Prometheus scrape node_exporter on every compute host, or set '
-                   '[kronos_prometheus] url to the Prometheus that does.')
+                   '[kronos_prometheus] url to a Prometheus that scrapes node_exporter.')
     if not any(found.exporter(kind) for kind in exporters.GUESTS):
         raise exception.ConfigurationError(
             what='Prometheus', problem='has no series of servers, neither of a libvirt exporter '

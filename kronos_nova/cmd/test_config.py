@@ -40,15 +40,15 @@ class TestConfig(program.Report):
                                  'nova-conductor and nova-scheduler, with nova-compute, or with '
                                  'the daemons of Kronos; default: the role that fits nova.conf.')
         parser.add_argument('--propose', metavar='FILE',
-                            help='Find out which exporters Prometheus has and how they name hosts, '
-                                 'write a policies file that fits them to FILE, and check that '
-                                 'file. FILE must not exist.')
+                            help='Find out which exporters Prometheus scrapes and how the '
+                                 'exporters name hosts. Write a policies file for these exporters '
+                                 'to FILE, which must not exist, and check the file.')
         parser.add_argument('--recipe', metavar='NAME', default=proposal.DEFAULT_RECIPE,
                             help='Recipe for --propose: the name of a file in '
                                  'share/kronos/policies, without .yaml; default: cpu-memory.')
         parser.add_argument('--match', metavar='LABEL=VALUE', default='',
                             help='Use only series with this label for --propose. Needed where one '
-                                 'Prometheus has several clouds.')
+                                 'Prometheus has the series of several clouds.')
         return parser
 
     def take_action(self, parsed_args):

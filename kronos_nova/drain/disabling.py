@@ -261,8 +261,8 @@ class DrainService:
                 drains.OVERDUE if is_begun else drains.RELEASED, now, WHO, finished_at=now):
             return
         if not is_begun:
-            LOG.warning('The drain of host %s is given up: its deadline passed before it '
-                        'began. The host was not disabled.', drain.host)
+            LOG.warning('The drain of host %s is given up: its deadline passed before the '
+                        'drain began. The host was not disabled.', drain.host)
         else:
             LOG.warning('The drain of host %s is given up: its deadline has passed%s. The '
                         'host stays disabled.', drain.host,

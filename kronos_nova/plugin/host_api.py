@@ -78,7 +78,8 @@ class InProcessHostApi:
                 getattr(api.API(), action)(context, instance)
             except nova_exception.InstanceInvalidState as e:
                 # Another worker or the server's owner has done it already.
-                LOG.info('Server %s needs no request to %s it any more: %s', server, action, e)
+                LOG.info('Server %s: a request to %s the server is not needed any more: %s', server,
+                         action, e)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise

@@ -140,8 +140,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         """
         if self._registration.is_handed_over:
             LOG.warning('Host %s did not confirm the request for live migration %s, and may have '
-                        'begun it. The allocations of the migration are kept until the outcome is '
-                        'known.', self.source, self.migration.uuid)
+                        'begun the migration. The allocations of the migration are kept until the '
+                        'outcome is known.', self.source, self.migration.uuid)
             return
         try:
             if self._claim is not None:

@@ -85,7 +85,7 @@ class Pages(_Strict):
 def _sizes(pages: dict[str, Pages]) -> dict[str, Pages]:
     for size in pages:
         if not size.isdigit() or not int(size):
-            raise ValueError(f'{size} is no size of pages in KiB')
+            raise ValueError(f'{size} is not a size of memory pages in KiB')
     return pages
 
 

@@ -104,7 +104,7 @@ class InvalidTest(testtools.TestCase):
         self.edit('meta.json', lambda tree: tree.update(format=3))
         self.edit(INVENTORY, spoil)
         found = self.found()
-        self.assertIn('hosts[1].cells[0].pages: 2M is no size of pages in KiB', found)
+        self.assertIn('hosts[1].cells[0].pages: 2M is not a size of memory pages in KiB', found)
         self.assertIn('instances[1].devices[0].policy: ', found)
 
         def mend(tree):

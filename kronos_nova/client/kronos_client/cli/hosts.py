@@ -59,9 +59,8 @@ def add_drain_arguments(parser):
                         help='Maximum number of moves that leave a host at the same time; '
                              'default: [kronos_executor] max_concurrent_per_source.')
     parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='<n>',
-                        help='Number of hosts whose failure the rest must have room for: as much '
-                             'as <n> of the largest hosts can take stays free on the other hosts; '
-                             'default: 0.')
+                        help='Number of hosts that may fail: the remaining hosts keep as much room '
+                             'free as the <n> largest of them have in total; default: 0.')
     parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
                         help='Reason for the drain, which is recorded, and which Nova shows as '
                              'the reason why the host is disabled.')
@@ -150,7 +149,8 @@ class Drain(_OfHosts):
                             help='Only show whether and where the servers fit, and change '
                                  'nothing.')
         parser.add_argument('--force', action='store_true',
-                            help='Begin a drain that is refused without this argument.')
+                            help='Drain the hosts even if a check refuses the drain (exit code '
+                                 '4).')
         add_drain_arguments(parser)
         parser.add_argument('--deadline', metavar='<time>', type=arguments.later,
                             help='Time at which a drain that is not finished is given up, in '

@@ -47,7 +47,7 @@ class List(command.Lister):
                             choices=(*contract.LIVE, *contract.ENDED),
                             help='List only moves in this state; may be repeated.')
         parser.add_argument('--since', metavar='<time>', type=arguments.past,
-                            help='List only moves that had not ended before this time: '
+                            help='List only moves that ended after this time, or have not ended: '
                                  f'{arguments.PAST}.')
         parser.add_argument('--until', metavar='<time>', type=arguments.past,
                             help='List only moves that were planned before this time: '

@@ -26,8 +26,8 @@ def add_change_arguments(parser):
                             'repeated.')
     group.add_argument('--lose', metavar='<host>', action='append', default=[],
                        help='Assume that this host fails, or all hosts of a failure domain such as '
-                            'rack=r3. With several, they fail together. Their servers restart on '
-                            'the other hosts.')
+                            'rack=r3. May be repeated: all these hosts then fail at the same time. '
+                            'The servers of these hosts restart on the other hosts.')
     group.add_argument('--boot', metavar='<n>:<flavor>', action='append', default=[],
                        help='Assume <n> new servers of a flavor; may be repeated.')
 
@@ -155,8 +155,8 @@ class Failover(_AboutRoom):
                             help='Assume only failures of hosts of this aggregate, whose servers '
                                  'restart only within the aggregate.')
         parser.add_argument('--all', action='store_true',
-                            help="Show also the hosts whose servers all restart, also in Nova's "
-                                 'order.')
+                            help='Show all hosts. By default, hosts whose servers all restart at '
+                                 'destinations that Nova chooses are left out.')
         return parser
 
     def take_action(self, parsed_args):
@@ -363,10 +363,10 @@ class RoomMake(command.Lister):
         parser.add_argument('--approve', action='store_true',
                             help='Begin the moves at once, without "room approve".')
         parser.add_argument('--force', action='store_true',
-                            help='Accept moves after which the servers of some host, or of some '
-                                 'failure domain, could no longer all restart if it failed. '
-                                 'Without this argument [kronos] failover_hosts and '
-                                 'failover_domains forbid such moves.')
+                            help='Accept moves after which the servers of some host or failure '
+                                 'domain could no longer all restart elsewhere if that host or '
+                                 'domain failed. Without this argument, [kronos] failover_hosts '
+                                 'and failover_domains forbid such moves.')
         return parser
 
     def take_action(self, parsed_args):
