@@ -57,11 +57,10 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Largest request body that the server reads completely, as a multiple of
-``max_request_body_size``. For a body between ``max_request_body_size`` and this limit, the client
-gets an error that names the option. A larger body is cut off while it arrives. Raised, clients
-without a token can use more memory; lowered, more clients are cut off without an explanation. Not
-measured."""
+"""Factor from ``max_request_body_size`` to the largest request body that the server reads wholly.
+For a body between these two sizes, the client gets an error that names the option. A larger body is
+cut off while it arrives. Raised, clients without a token can use more memory; lowered, more clients
+are cut off without an explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and then to answer each query.
