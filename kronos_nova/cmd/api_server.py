@@ -22,8 +22,8 @@ clients with slow network connections are cut off. Chosen because the headers ar
 TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. In addition, the seconds
-after which the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`).
+"""Seconds in which a whole HTTP request, with its body, has to arrive. As many seconds pass before
+the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`).
 Raised, slow clients hold their connections for longer; lowered, a client with a slow network
 connection cannot send a snapshot of many MiB. Not measured."""
 

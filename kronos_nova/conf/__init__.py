@@ -61,7 +61,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
         raise cfg.ConfigFileParseError(error.filename, str(error.strerror)) from error
     except UnicodeDecodeError as error:
         raise cfg.ConfigFileParseError(
-            'a configuration file', f'a file is not UTF-8: {error.reason} after '
+            'a configuration file', f'it is not UTF-8: {error.reason}, in the text that follows '
             f'"{_before(error)}"') from error
 
 

@@ -513,21 +513,22 @@ Related options: ``cooldown``.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
 Reluctance to move instances in order to spread load (no unit). With 0, a plan spreads the present
-load as evenly as the planner can. With 1, a plan spreads the load that is expected in the next half
-hour; with 2, in the next hour. The expected load of each instance is predicted from its load in the
-last day.
+load as evenly as the planner can. With a higher value, fewer moves are made, of two kinds:
 
-By default, 1. A plan is then made only if the imbalance of the expected load is above the threshold
-of a policy by more than random variation explains. The plan copies only as much memory as is needed
-to bring the imbalance below the threshold. No instance returns within a day to a host that it left.
-Compared with 0, far fewer moves are made, and fewer hosts become full.
+Required moves are made if a policy's imbalance is above its threshold, by more than random
+variation explains. They are the moves that bring the imbalance below the threshold with the least
+memory to copy. The imbalance is that of the load that is expected in the next half hour with 1, and
+in the next hour with 2. This load is predicted from the loads of the instances in the last day.
 
-Other moves to spread load are optional. An optional move makes it less likely that servers lose
-core-hours on a host with a load above 0.9. An optional move is made only if it saves more
-core-hours than copying the instance costs.
+Optional moves are made at any imbalance. They make it less likely that a host's load exceeds 0.9,
+where its servers lose processor time. With 1, an optional move has to save more core-hours than
+copying the instance costs; with 2, twice as many.
 
-Raise it where migrations are expensive. With 2, for example, an optional move has to save twice as
-many core-hours as with 1. Lower it to 0 where only an even load matters, such as in tests.
+By default, 1. Compared with 0, far fewer moves are made, and fewer hosts become full. No instance
+returns within a day to a host that it left.
+
+Raise it where migrations are expensive. Lower it to 0 where only an even load matters, such as in
+tests.
 
 The option has its full effect some hours after the first start of Kronos, when enough loads of
 instances are known. A replay uses the load statistics in its snapshot.
@@ -600,12 +601,12 @@ moves_retention_days``.
 Cost (0 to 1) of a move that violates the policy of a ``soft-affinity`` or ``soft-anti-affinity``
 server group. The cost is an amount of combined imbalance (see ``min_gain``). A plan that spreads
 load has to gain at least this cost for each group member that is moved against the policy of the
-group. Moves at the end of a plan that gain less are removed from the plan.
+group. Moves at the end of a plan that gain less than their cost are removed from the plan.
 
 By default, no cost is set. The policies of soft groups are then as strict as the policies of hard
-groups. Only "kronos-manage host drain" violates the policies of soft groups, if a host could not be
-emptied otherwise. Once a cost is set, packing and the emptying of disabled hosts may violate the
-policies of soft groups as well.
+groups, with one exception: "kronos-manage host drain" violates them if a host cannot be emptied
+otherwise. If a cost is set, packing and the emptying of disabled hosts may violate the policies of
+soft groups as well.
 
 Set it where soft groups prevent hosts from being relieved or emptied; an initial value is 0.02.
 Raise it where the policies of soft groups are more important than an even load.

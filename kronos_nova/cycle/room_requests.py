@@ -241,7 +241,7 @@ class RoomRequests:
                 plans.EXECUTING, now, now + datetime.timedelta(days=1),
                 purpose=automation.MAKE_ROOM, uuid=uuid)
         except exception.PlanPending as error:
-            LOG.info('%s Room %s waits for the end of that plan.', error, hold.uuid)
+            LOG.info('Room %s waits for the end of another plan: %s', hold.uuid, error)
             holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid,
                        plans=hold.plans)
             return

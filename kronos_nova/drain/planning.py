@@ -465,5 +465,5 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
             return scope
     raise exception.NotInScope(
         what=f'Host {host}', problem='is in no aggregate in scope',
-        remedy='In scope by [kronos] aggregates and include_unassigned_hosts: '
+        remedy='The options [kronos] aggregates and include_unassigned_hosts select: '
                f'{", ".join(scopes) or "none"}.')

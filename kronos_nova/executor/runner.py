@@ -426,8 +426,8 @@ class Runner:
         elif instance.host != move.destination:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
-                reason='Nova reports its migration as completed, but the instance is on '
-                       f'{instance.host}')
+                reason='Nova reports the migration as completed, but the instance is on '
+                       f'{instance.host} and not on {move.destination}')
         elif instance.status not in ('ACTIVE', *STATUSES[move.kind]):
             raise exception.MigrationFailed(instance=move.instance_uuid,
                                             reason='it arrived at the destination, but its status '

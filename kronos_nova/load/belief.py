@@ -270,12 +270,12 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
                rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
-    If the policy has a fallback, single servers may have no series. The result is then True only if
-    none of the host's servers has a series, and at least the fraction ``least_known`` of the
-    servers on other hosts has one.
+    If the policy has a fallback for servers without a series, a few such servers are normal. The
+    result is then True only if no server of the host has a series, and at least the fraction
+    ``least_known`` of the servers on other hosts has one.
 
-    :param seen: float64 (H,), number of servers that must have a series and have one
-    :param expected: float64 (H,), number of servers that must have a series
+    :param seen: float64 (H,), number of the ``expected`` servers that have a series
+    :param expected: float64 (H,), number of servers that should have a series
     """
     if not expected[host]:
         return False

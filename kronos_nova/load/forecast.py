@@ -28,9 +28,8 @@ ORIGINS = 24
 load. Raised, a change in the daily course of loads is noticed later; lowered, some hours of the day
 are never compared. Fixed by the hours of a day."""
 DAYS = 2 * ORIGINS + 1
-"""Number of past hours whose mean loads are read for forecasts from the previous day. The number is
-the sum of the 24 hours of :data:`ORIGINS`, the 24 hours before, and one hour. Fixed by
-:data:`ORIGINS`."""
+"""Number of hours of the last two days, and one hour more: the hours whose mean loads are read for
+forecasts from the previous day. The last hour is the present value. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
 """Number of hours before the current hour at which the loads for forecasts from the previous week
 begin. The number is the sum of the hours of a week, the 24 hours of :data:`ORIGINS`, and one hour.

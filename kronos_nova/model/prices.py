@@ -86,8 +86,8 @@ class Prices:
         return np.where(sources == destinations, 0.0, price)
 
     def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64, broadcasts to (...): the price of moving each instance from its source to
-        its destination, without the costs of preferences."""
+        """Return the price of moving each instance from its source to its destination, without the
+        costs of preferences: float64, of the shape to which the three arguments broadcast."""
         price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 

@@ -20,11 +20,16 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Lowest versions (no unit) of the oldest nova-compute service in a cell with which Nova migrates
-some kinds of servers. Live migrations of servers with NUMA cells need ``NUMA_SERVICE``, with
-persistent memory ``VPMEM_SERVICE``, with vDPA ports ``VDPA_SERVICE``, and with vTPMs
-``VTPM_SERVICE``. Cold migrations of servers with shares need ``COLD_WITH_SHARES_SERVICE``. Fixed by
-``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
+"""Service versions (no unit) of nova-compute. Nova migrates some kinds of servers only if every
+nova-compute of the cell has at least the version for this kind:
+
+* ``NUMA_SERVICE``: live migration of servers with NUMA cells
+* ``VPMEM_SERVICE``: live migration of servers with persistent memory
+* ``VDPA_SERVICE``: live migration of servers with vDPA ports
+* ``VTPM_SERVICE``: live migration of servers with vTPMs
+* ``COLD_WITH_SHARES_SERVICE``: cold migration of servers with shares
+
+Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
 """Lowest version of QEMU (no unit) for live migrations of servers with mediated devices. Nova

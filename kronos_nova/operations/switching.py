@@ -30,7 +30,7 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     if not is_every and aggregate not in known:
         raise exception.NotInScope(
             what=f'Aggregate {aggregate}', problem='is not in scope',
-            remedy='In scope by [kronos] aggregates and include_unassigned_hosts: '
+            remedy='The options [kronos] aggregates and include_unassigned_hosts select: '
                    f'{", ".join(known) or "none"}.')
 
 

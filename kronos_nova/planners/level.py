@@ -66,14 +66,15 @@ that the cheapest solution copies. A solution is a set of moves that brings the 
 into their target ranges. Raised, more memory is copied to save a plan; lowered, target ranges are
 more often reached one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
-"""Number of moves that a search may always find, even if one plan may have far fewer. Several plans
-make these moves, one after the other. Raised, plans for thousands of hosts take longer; lowered,
-the number and cost of the later plans' moves are known less exactly. Not measured."""
+"""Maximum number of moves that a search finds, unless :data:`REACH` times the moves of one plan is
+more. The plan takes the first of these moves, and later plans take the rest. Raised, plans for
+thousands of hosts take longer; lowered, the number and the cost of the later plans' moves are known
+less exactly. Not measured."""
 REACH = 2
 """Ratio (no unit) of the number of moves that a search may find to the number that one plan may
-have. Later plans make the moves beyond the first plan. A search may find :data:`MOST_MOVES` moves
-even if this ratio permits fewer. Raised, plans with many moves take longer; lowered, the moves that
-are left to later plans are worse. Not measured."""
+have. Later plans make the moves beyond the first plan. If the ratio gives fewer moves than
+:data:`MOST_MOVES`, a search may find :data:`MOST_MOVES` moves. Raised, plans with many moves take
+longer; lowered, the moves that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
 copy. Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of
@@ -117,9 +118,9 @@ TAKEN_BACK = 8
 cheaper moves instead. Raised, a step takes longer and rarely reduces the memory to copy; lowered,
 the search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves of any hosts that one search step undoes in addition to
-:data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the
-search hardly changes its moves. Not measured."""
+"""Maximum number of moves that one search step undoes in addition to the :data:`TAKEN_BACK` moves
+of two hosts. These further moves may be from and to any hosts. Raised, a step takes longer and
+rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
 """Largest difference of cost between a solution and the best solution, as a multiple of the mean
 cost of a move. The search continues from a solution if the difference is at most this value, or if
@@ -135,12 +136,11 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution with one plan less may use. The moves of a solution
-bring the scores of all hosts into their target ranges, and are made in one or more plans. If the
-cheapest solution needs several plans, a solution that needs one plan less is searched. The other
-permitted moves are kept for instances that have to wait on a third host until their destination has
-room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
-measured."""
+"""Share (0 to 1) of a plan's permitted moves that are used if a plan less is made. The moves that
+bring all hosts into their target ranges are made in one or more plans. If the cheapest moves need
+several plans, other moves are searched that need one plan less. The rest of the permitted moves is
+kept for instances that have to wait on a third host until their destination has room. Raised, no
+moves are left for waiting instances; lowered, a plan is saved less often. Not measured."""
 BEYOND = 4.0
 """Additional cost of each move beyond the wanted number of plans, in units of an instance's mean
 memory. The wanted number of plans is one less than the cheapest solution needs. A solution is a set

@@ -273,9 +273,9 @@ class Emptying:
         """Put an instance on a host that has room for the instance. Return True if the instance was
         put on a host; False if no host has room.
 
-        The original host of the instance is preferred, then the host on which the least usable room
-        is lost. The usable room of a host is its free room of the resource that is scarcest for the
-        instances to be placed. Of equal hosts, the fullest host is chosen.
+        The original host of the instance is preferred, then the host on which the instance leaves
+        the least room unusable for the other instances to be placed. This room is measured in the
+        resource that is scarcest for these instances. Of equal hosts, the fullest host is chosen.
         """
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))

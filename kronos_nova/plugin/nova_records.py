@@ -358,7 +358,7 @@ def _is_left_over(context, migration):
 
 
 def _end_left_over(migration):
-    LOG.warning('Live migration %s of instance %s: set the status to error (the instance is '
+    LOG.warning('Live migration %s of instance %s: status was set to error (the instance is '
                 'deleted, or is neither on the source %s nor on the destination %s).',
                 migration.uuid, migration.instance_uuid, migration.source_compute,
                 migration.dest_compute)
@@ -368,7 +368,7 @@ def _end_left_over(migration):
 
 
 def _end(migration):
-    LOG.warning('Live migration %s: set the status to error (the conductor worker that prepared '
+    LOG.warning('Live migration %s: status was set to error (the conductor worker that prepared '
                 'the migration has died).', migration.uuid)
     migration.status = migration_status.ERROR
     migration.save()

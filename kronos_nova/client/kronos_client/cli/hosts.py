@@ -157,8 +157,8 @@ class Drain(_OfHosts):
                                  'minutes from now, or as a local time such as 2026-11-22T18:00. '
                                  'The host stays disabled then.')
         parser.add_argument('--wait', action='store_true',
-                            help='Show the progress, and return when every host is empty, or '
-                                 'when its remaining servers cannot leave.')
+                            help='Show the progress, and return when each host is either '
+                                 'empty or has only servers left that cannot leave.')
         return parser
 
     def take_action(self, parsed_args):
@@ -236,8 +236,8 @@ class Status(_OfHosts):
                             help='Name of a host to show; may be repeated; default: all drained '
                                  'hosts.')
         parser.add_argument('--wait', action='store_true',
-                            help='Show the progress, and return when every host is empty, or '
-                                 'when its remaining servers cannot leave.')
+                            help='Show the progress, and return when each host is either '
+                                 'empty or has only servers left that cannot leave.')
         columns.add_text_or_json(parser)
         return parser
 

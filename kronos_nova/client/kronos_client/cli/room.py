@@ -155,8 +155,9 @@ class Failover(_AboutRoom):
                             help='Assume only failures of hosts of this aggregate, whose servers '
                                  'restart only within the aggregate.')
         parser.add_argument('--all', action='store_true',
-                            help='Show all hosts. By default, hosts whose servers all restart at '
-                                 'destinations that Nova chooses are left out.')
+                            help='Show all hosts. By default, only hosts are shown of which some '
+                                 'server would not restart, or only at a destination that an '
+                                 'operator gives.')
         return parser
 
     def take_action(self, parsed_args):
