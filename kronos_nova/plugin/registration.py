@@ -48,7 +48,8 @@ class Registration:
         except Exception as error:  # no error of the record is a reason not to migrate
             LOG.warning('The live migration of instance %s cannot be recorded in the control '
                         'database. If this conductor worker dies before it has sent the request to '
-                        'the source, Kronos ends the migration only after an hour: %s', self._instance_uuid, first_line(error))
+                        'the source, Kronos ends the migration only after an hour: %s',
+                        self._instance_uuid, first_line(error))
         else:
             self._tasks = tasks
         return self
