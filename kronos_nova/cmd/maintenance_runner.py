@@ -30,9 +30,9 @@ class Dependencies:
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : function (hosts, hosts that are serviced later). It returns as many hosts from the
-        beginning of the list as can be empty at the same time, if no server moves to the later
-        hosts
+    fits : function (hosts, hosts that are serviced later) that returns the hosts that can be empty
+        at the same time, as many as possible from the beginning of the first list. No server moves
+        to the hosts that are serviced later
     drain : function (host, hosts to avoid as destinations) that returns the Drain of the host
     say : function that prints a line
     run_hook : function (hook, host) that starts the hook, and returns the hook's process

@@ -212,8 +212,9 @@ def _hosts(seen, hosts, reports):
 
 
 def _losses(reports):
-    """Yield metrics of losses: for each verdict, the number of hosts and of failure domains. The
-    verdict says whether all servers of a lost host or failure domain could restart elsewhere."""
+    """Yield metrics of the loss of hosts and failure domains: for each verdict, the number of hosts
+    and the number of failure domains. A verdict says whether all servers of a lost host or failure
+    domain could restart elsewhere."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
     yield _gauge('kronos_failover_hosts', 'Hosts by the result of judging their loss: whether '

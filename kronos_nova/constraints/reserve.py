@@ -1,5 +1,5 @@
-"""The rule that keeps room free on the hosts in use. The room is the total room of the largest
-hosts, whose number is the option ``reserve_hosts``."""
+"""The rule that keeps room free on the hosts in use. The room is as much as the largest hosts have
+in total; the option ``reserve_hosts`` is the number of these hosts."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
-    """A constraint that keeps room free on the hosts in use. The room is the total room of the
-    largest hosts, whose number is the option ``reserve_hosts``. Free room on empty hosts does not
-    count, because empty hosts may be switched off."""
+    """A constraint that keeps room free on the hosts in use. The room is as much as the largest
+    hosts have in total; the option ``reserve_hosts`` is the number of these hosts. Free room on
+    empty hosts does not count, because empty hosts may be switched off."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

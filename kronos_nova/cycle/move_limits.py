@@ -34,8 +34,8 @@ class MoveLimits:
     per_project_and_day : moves of a project's instances in a day
     per_instance_and_week : moves of one instance in a week
     per_instance_and_day : moves of one instance in a day
-    per_cause_and_day : moves that one instance causes in a day: moves of other instances off the
-        host of this instance, because of its load
+    per_cause_and_day : moves in a day that the load of one instance causes. These are moves of
+        other instances off the host of this instance
     """
 
     per_project: int = 0
@@ -46,9 +46,9 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Return True if the moves of the last day are needed to check a limit. These moves are
-        needed for limits on moves of a project's instances, and for limits on moves because of one
-        instance's load. Return False if there is no such limit."""
+        """Return True if a limit can only be checked with the moves of the last day. Such a limit
+        is on the moves of a project's instances in a day, or on the moves that one instance's load
+        causes in a day."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 
@@ -102,8 +102,8 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the numbers (``order``) of the moves that exceed a limit. Each limit that these
-        moves exceed counts as used up from then on."""
+        """Return the numbers (``order``) of the moves that exceed a limit. The exceeded limits are
+        recorded as used up for further planning."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()

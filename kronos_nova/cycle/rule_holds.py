@@ -21,8 +21,9 @@ class RuleHold:
 
 def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: float,
                moved_today: Mapping[str, int]) -> dict[str, RuleHold]:
-    """Return {uuid of an instance: the rule that keeps the instance from being moved}. If several
-    rules keep an instance, a rule that applies even while its host is emptied is preferred.
+    """Return {uuid of an instance: the RuleHold of the rule that keeps the instance from being
+    moved}. If several rules keep an instance, a rule that applies even while its host is emptied is
+    preferred.
 
     :param uuids: uuids of the aggregate's instances
     :param now: Unix seconds
@@ -43,8 +44,8 @@ def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: flo
 
 def _hold(rule: OperatorRule, aggregate: str, now: float) -> RuleHold | None:
     """Return the RuleHold by which a rule keeps its servers from being moved now; None if the rule
-    permits their moves. If a rule limits the number of moves, the caller checks whether the number
-    is used up."""
+    permits their moves. For a rule that limits the number of moves, a RuleHold is always returned,
+    and the caller checks whether the number is used up."""
     if rule.never_move:
         return RuleHold(rule.yields, f'rule {rule.name} never moves it')
     if rule.max_moves is not None:

@@ -37,7 +37,7 @@ def step(session, uuids, states, now, detail, has_failed):
     without an event type.
 
     :param states: (old state, new state)
-    :param has_failed: whether the cause of the change is that an attempt at the moves failed
+    :param has_failed: whether the state changed because an attempt at the moves failed
     """
     event_type = event_of(*states, has_failed)
     if event_type is None or not is_announced(session):

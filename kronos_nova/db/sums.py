@@ -250,8 +250,8 @@ class Sums:
 
 
 def _columns(row, name, time):
-    """Return the columns of a table by which a query has to group rows, to get a sum for each value
-    of a key. The columns of the key ``month`` are the year and the number of the month.
+    """Return the columns by which a query groups rows, so that the query returns one sum for each
+    value of a key. The key ``month`` has two columns: the year and the number of the month.
 
     :param row: model of the table
     :param name: the key, one of :data:`BY`

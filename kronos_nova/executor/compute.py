@@ -87,8 +87,8 @@ class RequestedMigrations:
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
         """Return the migration that was requested for the move; None if there is none. If several
-        migrations come into question, return the oldest: Nova runs one migration of an instance at
-        a time, so the others were requested after the end of the oldest.
+        migrations match, return the oldest. Nova runs one migration of an instance at a time, so
+        the other migrations were requested later.
 
         :param listed: all migrations of the instance that are of the move's kind
         """

@@ -375,9 +375,9 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if Kronos may have asked Nova to abort the migration of a move. This is so if
-        this process has asked. This is also so after the time limit of the migration, because
-        another worker that had the move may have asked."""
+        """Return True if Kronos may have asked Nova to abort the migration of a move. After the
+        time limit of the migration, the result is always True, because another worker may have
+        asked."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -393,8 +393,9 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """Raise an error if the clock of a controller is wrong. Nova may then have refused the move
-        only because it regards running services as down. So the refusal counts as an outage.
+        """Raise an error if the clock of a controller is wrong. With a wrong clock, Nova may regard
+        running services as down, and refuse a move only for this reason. The refusal then counts as
+        an outage.
 
         :raises NovaUnavailable: a controller has a wrong clock
         """
@@ -503,9 +504,9 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Return True if a try of a move has lasted so long that it is given up. The limit includes
-        the time that aborting or forcing the migration may take. Without this limit, a move would
-        never end if the nova-compute of its migration died or a message was lost."""
+        """Return True if a try of a move has lasted so long that the executor gives up the try. The
+        limit includes the time that aborting or forcing the migration may take. Without this limit,
+        a move would never end if the nova-compute of its migration died or a message was lost."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
@@ -523,12 +524,12 @@ class Runner:
         return known
 
     def _start_clock(self, move):
-        """Return a _Stopwatch for a try. The time that the try has lasted is computed from its
-        beginning in the journal.
+        """Return a _Stopwatch for a try. The duration of the try so far is computed from the
+        beginning of the try in the journal.
 
-        If another worker began the try, the computed time may exceed the maximum that any worker
-        permits. Then a clock is wrong or no worker ran for a while, and the try gets its full time
-        again.
+        If another worker began the try, the computed duration may be longer than any worker
+        permits. In this case a clock is wrong, or no worker ran for a while. The try then gets its
+        full time again.
         """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace

@@ -16,8 +16,8 @@ class Authorization(auth.AuthBase):
         self.endpoint = endpoint
 
     def renew(self):
-        """Drop a refused token. Return true if a new token can be requested. Return false if the
-        credentials are not keystone's, so that there is no new token."""
+        """Drop a refused token. Return true if keystone can issue a new token; false if the
+        credentials are not keystone's."""
         if self.endpoint.keystone is None:
             return False
         self.endpoint.keystone.renew()

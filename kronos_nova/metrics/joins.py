@@ -28,9 +28,8 @@ ADDRESS_PATTERN = '(.+?)(:[0-9]+)?'
 class Join:
     """A join that gives the series of a query the names of hosts.
 
-    key : label of the query's series that has the address
-    names : Proposal with the label of ``node_uname_info`` that has the name, and the rewrite of the
-        label
+    key : label that has the address of the host in the query's series
+    names : Proposal that derives the name of a host from a label of ``node_uname_info``
     """
 
     key: str
@@ -49,10 +48,11 @@ class Join:
 
 def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_label: str,
             hosts: Iterable[str], matches: int) -> str | None:
-    """Return a join of a query with ``node_uname_info``, as PromQL. Return None unless a test shows
-    that the join has series for more hosts than the query alone.
+    """Return a join of a query with ``node_uname_info``, as PromQL. In the result, the word
+    ``QUERY`` stands for ``promql``.
 
-    In the result, the word ``QUERY`` stands for ``promql``.
+    The join is sent as a test. Return None if the test fails, or if the join does not have series
+    for more hosts than the query alone.
 
     :param instant: function that sends an instant query
     :param promql: the query
@@ -80,8 +80,9 @@ def _join(machines, samples, host_label, hosts):
 
 
 def _names(by_address: Mapping[str, Sample], hosts):
-    """Return a Proposal for the label of ``node_uname_info`` that has the names of the most hosts;
-    None if no label has the name of a host."""
+    """Return a Proposal that finds the names of hosts in a label of ``node_uname_info``. Of several
+    labels, the label with the names of the most hosts is used. Return None if no label has the name
+    of a host."""
     found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
     if found.proposal is not None:
         return found.proposal

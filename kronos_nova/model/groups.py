@@ -45,8 +45,9 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the place (host or failure domain) of each host, as the group at the
-        same position defines places. The place is -1 for host -1, which stands for no host."""
+        """Return intp (n,): the place of each host for the group at the same position. The places
+        of a group are either hosts or failure domains. Host -1 stands for no host, and its place is
+        -1."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
@@ -172,20 +173,19 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true if ``_last`` of the group falls by 1 when one member leaves the
-        host. (``_last`` is the number of members in the last place that a group may use; see
-        :meth:`_summarise`.)
+        """Return bool (n,): true where ``_last`` of the group falls by 1 when one member leaves the
+        host at the same position. For ``_last`` and ``_next``, see :meth:`_summarise`.
 
-        ``_last`` falls if the place of the host has ``_last`` members, and the place after the last
-        place that the group may use has fewer members.
+        ``_last`` falls if the place of the host has ``_last`` members, and ``_next`` is lower than
+        ``_last``.
         """
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): for each group whose members are kept together, the lowest number of
-        other members that a place must have, so that a member may move to the place from the host
-        at the same position.
+        """Return intp (n,): the lowest number of other members in a place to which a member of the
+        group may move. The member leaves the host at the same position. The members of the groups
+        are kept together.
 
         The lowest number is the number of members in the last place that the group may use, after
         the member has left its host.

@@ -294,9 +294,12 @@ class CellUse:
                 sign * need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
-        """Return bool (n, H): true where a host has room for an instance of a kind. Each cell of
-        the instance's NUMA topology needs a separate cell of the host. The result is true for hosts
-        that do not report their cells."""
+        """Return bool (n, H): for each of n kinds of instances, true where a host has room for one
+        instance. Each cell of the instance's NUMA topology needs a separate cell of the host. The
+        result is true for hosts that do not report their cells.
+
+        :param kinds: intp (n,), kinds of instances
+        """
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -375,8 +378,8 @@ class CellUse:
 
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
-        """Return bool (h, C, S): true for page sizes of which a cell has enough pages for the
-        memory of a part.
+        """Return bool (h, C, S): true for page sizes that fit the memory of a part. A page size
+        fits if the cell has enough pages of this size, and the memory is a whole number of pages.
 
         :param need: the part, a cell of a server's NUMA topology
         :param only_free: whether only free pages count
@@ -413,11 +416,9 @@ class CellUse:
 
         The result is the same as Nova's, even where Nova overlooks places. Nova tries the
         permutations of the host's cells. For each pair of a part's number and a cell, Nova
-        remembers whether the part fits. Nova replaces the number of a part by the number of the
-        last cell that the part fitted into, or in which Nova had pinned the CPUs of the part. Two
-        unequal parts can therefore get the same number. Nova then takes what it remembers about one
-        part for the other part, and may find no places although there are some. Nova also keeps the
-        page size that an earlier permutation found for a part.
+        remembers whether the part fits. Nova changes the numbers of parts during the search, so
+        that two unequal parts can get the same number. Nova then uses the result of one part for
+        the other part. Nova also keeps the page size that an earlier permutation found for a part.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -467,10 +468,12 @@ class CellUse:
         return other
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
-        """Return the ways in which an instance of a kind (equal NUMA topologies) can be placed in
-        the cells of a host. A way is a tuple with the Place of each part. A part is one cell of the
-        instance's NUMA topology. Of ways that differ only in the order of equal parts, one is
-        returned."""
+        """Return the ways in which an instance can be placed in the cells of a host. A way is a
+        tuple with the Place of each part. A part is one cell of the instance's NUMA topology. If
+        several ways differ only in the order of equal parts, only one of them is returned.
+
+        :param kind: kind of the instance; instances of one kind have equal NUMA topologies
+        """
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -516,9 +519,9 @@ class CellUse:
         return float((cells.has.pages - cells.reserved - used.pages)[host, cell, page])
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of further instances of a kind (equal NUMA topologies)
-        for which the NUMA cells of each host have room. The number is inf if the cells of the host
-        are not known."""
+        """Return float64 (h,): the number of further instances of a kind that fit into the NUMA
+        cells of each host; inf for hosts whose cells are not known. Instances of one kind have
+        equal NUMA topologies."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])
@@ -527,12 +530,13 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return a list of arrays bool (H, C), one for each part of an instance of the kind
-        ``kind``. A part is one cell of an instance's NUMA topology.
+        """Return the host cells in which each part of an instance takes room from instances of
+        another kind. A part is one cell of an instance's NUMA topology.
 
-        The array of a part is true for host cells in which the part takes room from instances of
-        the kind ``slot``. With the part, such a cell can hold fewer parts that are equal to the
-        first part of ``slot``.
+        :param kind: kind of the instance
+        :param slot: the other kind
+        :returns: for each part, bool (H, C): true for cells that can hold fewer parts of ``slot``
+            once the part is there. Only the first part of ``slot`` is compared
         """
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
@@ -588,8 +592,8 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the free room, the total room and the needs of instances as sums over all cells of
-        a host.
+        """Return the free room and the total room of hosts, and the needs of instances, as sums
+        over NUMA cells.
 
         The columns are CPUs to pin, shared CPUs, and pages of each size. Hosts whose cells are not
         known get room for all instances.

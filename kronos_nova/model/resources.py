@@ -198,8 +198,8 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
     """Return a copy of a group whose members must be in different failure domains. The copy is
-    relaxed if a host cannot be emptied otherwise, even if ``hard`` is true. The reason is that
-    owners of servers request the copy, not operators.
+    relaxed if a host cannot be emptied otherwise, even if ``hard`` is true, because owners of
+    servers request the copy, and not operators.
 
     :param level: kind of failure domain, such as racks
     :param hard: whether the copy must hold

@@ -154,9 +154,9 @@ class _Floor:
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
         """Return float64 (hosts,): a lower bound of the seconds that each host needs for the moves
-        in ``some``. The slots and the link of the host give the bound.
+        in ``some``. The bound follows from the slots and the link of the host.
 
-        :param some: bool (n,), True for the moves that count; the value True stands for all moves
+        :param some: bool (n,), true for the moves that count; or True for all moves
         :param side: 0 for moves off the host, 1 for moves to the host
         """
         slots = np.minimum(self.slots[side], np.maximum(self._on(side), 1))
@@ -239,8 +239,8 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the seconds from begin to end that copying takes in each of the moves
-        ``going``. The present number of moves on the links is assumed for the whole time.
+        """Return float64: the total seconds of copying of each of the moves ``going``, as if the
+        present number of moves used the links for the whole time.
 
         :param going: positions of the moves that copy
         :param under_way: bool (n,), True for the moves that copy
@@ -264,9 +264,9 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the overload that each move that may begin would cause, as a fraction of
-        a link's bandwidth; 0 for no overload. The busier one of the move's two links counts. The
-        traffic of a move is its mean rate while no other moves are in progress.
+        """Return float64: the fraction by which each move that may begin would overload a link; 0
+        if the links have enough bandwidth. Of the links of a move's two hosts, the more overloaded
+        one counts. Each move is assumed to use its mean rate while no other moves are in progress.
 
         :param may: positions of the moves that may begin
         :param under_way: bool (n,), True for the moves in progress

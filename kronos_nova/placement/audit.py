@@ -47,8 +47,8 @@ class Finding:
     instance : uuid of the instance, or of a consumer that is no instance
     wanted : {consumer: allocations that the consumer should have; {} if it should have none}; None
         if only an operator can repair the allocation
-    needs_candidate : uuid of an instance whose repair first needs an allocation candidate on the
-        instance's host; None if there is no such instance
+    needs_candidate : uuid of the instance if its repair first needs an allocation candidate on its
+        host; otherwise None
     differing : resource classes whose allocated amount differs from the requested amount; empty
         unless the allocation is on the right host
     is_room : true if the consumer keeps room for a future server
@@ -70,9 +70,10 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """True if the finding may be repaired without an operator, because Nova's records alone
-        determine the right amounts. False for a wrong amount of a resource class outside
-        EVERY_SERVER, because a service other than Nova may have requested this class."""
+        """True if the finding may be repaired without an operator. Wrong amounts may be repaired
+        without an operator only if all of their resource classes are in EVERY_SERVER, because a
+        service other than Nova may have requested other classes. In addition, the repair must not
+        need an allocation candidate."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -213,12 +214,12 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Return the finding of a case, by the exact amounts that the instance requests; None if there
-    is no finding.
+    """Return the finding of a case, based on the exact amounts that the instance requests; None if
+    there is no finding.
 
-    :func:`judge` uses only the amounts in Nova's records. If its finding depends on amounts, the
-    requested amounts are read from Nova and Neutron, which takes a few requests. If the amounts
-    cannot be read, the finding says so, and no error is raised.
+    Nova's records may not have the exact amounts. If the finding of :func:`judge` depends on
+    amounts, the requested amounts are read from Nova and Neutron, which takes a few requests. If
+    the amounts cannot be read, no error is raised, and the finding names the problem.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)

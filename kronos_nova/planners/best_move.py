@@ -45,8 +45,8 @@ class BestMove:
         all moves may be chosen
     is_forced : whether a move may be chosen that a policy does not accept. A policy does not accept
         a move that raises its imbalance to a value above its threshold
-    model : the model whose rules apply. None stands for the model of the state, and if
-        ``is_forced`` is true, for this model without the rules that may be relaxed
+    model : the model whose rules apply; None for the model of the state. If ``is_forced`` is true,
+        None stands for the state's model without the rules that may be relaxed
     best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
     """
 

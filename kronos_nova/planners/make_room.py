@@ -135,7 +135,7 @@ class RoomMaker:
         """Return the moves to the cheapest end state, and {instance: parts of its destination}.
         Parts of a host are, for example, its NUMA cells; the integer program chooses the parts for
         each instance. Moves of existing servers come before the moves of new servers. Return None
-        if some new server finds no host.
+        if no end state is found in which every new server has a host.
 
         :param rounds: number of stages of moves in the integer program
         """
@@ -152,10 +152,10 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves with other destinations for the instances that make room. Each of these
-    instances goes to the least loaded possible host, because the memory to copy is the same for all
-    destinations. Hosts that any instance leaves, and hosts that get new servers, are not used as
-    destinations."""
+    """Return the moves with other destinations for the existing servers that make room. Each of
+    these servers goes to the least loaded possible host, because the memory to copy is the same for
+    all destinations. A host that loses any server, or gets a new server, is not used as a
+    destination."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

@@ -291,9 +291,9 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, i
 
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
-    """Return a plan that is as good as ``plan``, without needless moves, and with no more memory to
-    copy. A move is needless if the plan is as good without the move. In scheduling, this step is
-    called the compaction of a solution.
+    """Remove needless moves from a plan, and replace moves by moves of instances with less memory.
+    The new plan has no higher cost than ``plan``, and no imbalance above ``worst``. A move is
+    needless if the plan meets both conditions without the move.
 
     :param state: the state before the plan
     :param plan: (instance, destination), each instance once

@@ -63,12 +63,12 @@ class Reconciling:
         self._beaten = timeutils.now()
 
     def tick(self):
-        """Record a heartbeat of this worker, and reconcile recent migrations if this is due and no
+        """Record a heartbeat of this worker. Reconcile recent migrations if this is due and no
         other worker reconciles.
 
-        If the previous heartbeat of this worker is older than :data:`SILENCE_SECONDS`, the other
-        workers were probably delayed as well, and would count as dead. The next run then starts
-        only after ``task_timeout``, so that the other workers record a heartbeat before.
+        If this worker was silent for more than :data:`SILENCE_SECONDS`, the other workers were
+        probably delayed as well, and would count as dead. The next run then starts only after
+        ``task_timeout``, so that the other workers can record a heartbeat first.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
             same time again

@@ -270,8 +270,8 @@ class KronosWeigher(weights.BaseHostWeigher):
     """A weigher of nova-scheduler that prefers hosts whose measured load is low. If Kronos packs
     load on few hosts, the weigher prefers hosts whose load is high.
 
-    The costs of preferences of operators that the server would violate on a host are subtracted
-    from the weight of the host.
+    The weight of a host is lowered if the server would violate preferences of operators on the
+    host. The amount is the sum of the costs of these preferences.
     """
 
     def weight_multiplier(self, host_state):

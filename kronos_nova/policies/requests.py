@@ -82,8 +82,8 @@ class RequestRules:
                 } if rules else set()
 
     def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
-        """Return the cost of the server on each host, in the order of ``hosts``. The cost of a host
-        is the sum of the costs of the rules that prefer other hosts for the server, as an amount of
+        """Return the cost of the server on each host, in the order of ``hosts``. The cost is the
+        sum of the costs of the rules that prefer other hosts for the server. Costs are amounts of
         combined imbalance."""
         rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
         return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]

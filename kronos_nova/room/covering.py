@@ -25,7 +25,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
     no such moves are found. The moves copy as little memory as possible. The moves can be made in
     the order of the result.
 
-    No room is made for servers that no host takes, and for servers that Nova does not restart. So
+    The moves do not help servers that no host can take, and servers that Nova does not restart. So
     the caller has to check whether all servers of the lost hosts could restart after the moves.
 
     :param snapshot: a cloud with the lost hosts, and the hosts whose servers may move to make room

@@ -67,9 +67,9 @@ class RoomPlan:
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '',
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan:
-    """Return a plan that makes room for new servers in one Nova cell. The chosen cell is the cell
-    in which most of the new servers find room. Among equal cells, the cell with the least memory to
-    copy is chosen.
+    """Return a plan that makes room for new servers in one Nova cell. The cell is the one in which
+    most of the new servers find room. Of equal cells, the cell with the least memory to copy is
+    chosen.
 
     :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move
@@ -126,8 +126,8 @@ def moves_of(problem: Problem, steps: Iterable[Step],
     """Return the moves of existing servers in a plan. Steps of imaginary servers, which only take
     room, are left out.
 
-    :param only_thought_of: uuids of existing servers whose moves are not made, and are left out as
-        well
+    :param only_thought_of: uuids of existing servers whose moves are left out as well, because
+        these moves are not made
     """
     steps = tuple(steps)
     real = [number for number, step in enumerate(steps)
