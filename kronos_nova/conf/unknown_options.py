@@ -69,8 +69,8 @@ def lacks_driver(conf: cfg.ConfigOpts) -> bool:
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
-    """Return the names of the options of the authentication plugin that a group of options names in
-    ``auth_type``. keystoneauth registers these options only when it loads the plugin. Return an
+    """Return the names of the options of an authentication plugin, which keystoneauth registers
+    only when it loads the plugin. The option ``auth_type`` of the group names the plugin. Return an
     empty set if the group names no plugin. Return None if the plugin does not exist; the error is
     reported when the plugin is loaded."""
     is_login = group in (kronos_conf.nova.GROUP.name,

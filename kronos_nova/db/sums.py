@@ -151,7 +151,7 @@ class Sums:
         ``until``, both included. The day of a move is the day of its end.
 
         :param by: keys of :data:`BY` by which the sums are grouped
-        :param wanted: {column: value that it must have}; None permits any value
+        :param wanted: {column: required value of the column}; None permits any value
         """
         return [MoveSum(
             month=key.get(MONTH), project=key.get(PROJECT) or None, aggregate=key.get(AGGREGATE),
@@ -162,12 +162,12 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Return [(sums of moves, number of different servers with completed moves)] for the moves
-        that ended between two times, one pair for each group. Only moves that are still in the
-        journal are included.
+        """Return sums of the moves that ended between two times and are still in the journal.
 
         :param by: keys of :data:`BY` by which the moves are grouped
-        :param wanted: {column: value that it must have}; None permits any value
+        :param wanted: {column: required value of the column}; None permits any value
+        :returns: for each group, (sum of its moves, number of different servers with completed
+            moves)
         """
         move = models.MoveRow
         keys = [column for name in BY if name in by

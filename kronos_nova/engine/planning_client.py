@@ -1,5 +1,5 @@
-"""The client of a planning process. The client starts the process as a child, and sends it one
-order after the other.
+"""The client of a planning process. The client starts the process as a child, and sends the process
+one order after the other.
 
 One process plans several cycles, because loading Nova takes seconds of CPU time, and because data
 from placement can be reused. Each order is a line of JSON on the standard input of the process.

@@ -107,7 +107,7 @@ class RequestedMigrations:
 
 
 class ComputeApi(Protocol):
-    """The protocol of Nova as the executor uses it, in-process or by the public API. Every method
+    """The protocol by which the executor uses Nova, in-process or by the public API. Every method
     raises NovaClientError if Nova does not answer."""
 
     def instance(self, uuid: str) -> InstanceState | None:

@@ -22,8 +22,8 @@ class ServerOnHost:
 
 
 class HostApi(Protocol):
-    """The protocol of Nova for compute hosts, in-process or by the public API. Every method raises
-    NovaClientError if Nova does not answer."""
+    """The protocol by which Kronos reads and changes compute hosts in Nova, in-process or by the
+    public API. Every method raises NovaClientError if Nova does not answer."""
 
     def service(self, host: str) -> Service | None:
         """Return the nova-compute service of a host; None if the host has no such service."""

@@ -11,8 +11,8 @@ failed for good by PreFlightError      see below
 failed for good by any other error     quarantine of the instance
 =====================================  =======================================
 
-After a PreFlightError nothing is written here: the next cycles read the refusal from the journal,
-see :class:`kronos_nova.cycle.precheck.Precheck`.
+After a PreFlightError, this module writes nothing. The next cycles read the refusal from the
+journal; see :class:`kronos_nova.cycle.precheck.Precheck`.
 """
 
 from oslo_log import log as logging

@@ -48,10 +48,11 @@ DELETING = 'deleting', 'soft-deleting'
 
 @dataclasses.dataclass
 class _Stopwatch:
-    """The time at which a try of a move began, in seconds of this process's clock. ``requested_at``
-    identifies the try. ``forced_at`` is the time at which the migration was forced to complete;
-    None before this. ``is_unanswered`` is true if Nova did not answer the request for the
-    migration, so that Nova may not have received the request."""
+    """The times of one try of a move. ``requested_at`` is the beginning of the try in the journal,
+    and identifies the try. ``began_at`` is the beginning in seconds of this process's clock.
+    ``forced_at`` is the time of this clock at which the migration was forced to complete; None
+    before this. ``is_unanswered`` is true if Nova did not answer the request for the migration, so
+    that Nova may not have received the request."""
 
     requested_at: datetime.datetime
     began_at: float
@@ -194,8 +195,8 @@ class Runner:
     def _service(self, move, host):
         """Return the nova-compute service of a host.
 
-        :raises NovaUnavailable: the nova-compute of the host does not report; this says nothing
-            about the instance
+        :raises NovaUnavailable: the nova-compute of the host does not report; the instance is not
+            the cause
         """
         service = self.compute.service(host)
         # is_silent does not cover disabled hosts, but a host that is emptied has to report too.

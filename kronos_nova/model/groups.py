@@ -123,9 +123,9 @@ class GroupCounts:
 
         The places of a group are sorted by their number of members, the largest first. A group
         whose members are kept together may use the first ``most_places`` places. ``_last`` is the
-        number of members in the last place that the group may use. ``_next`` is the number of
-        members in the place after it. ``misplaced`` is the number of members that violate the
-        policy of the group.
+        number of members in the last of these places. ``_next`` is the number of members in the
+        following place. ``misplaced`` is the number of members that violate the policy of the
+        group.
 
         :param of: intp, the group of each entry of ``counts``, sorted
         :param counts: intp, number of members in each place

@@ -111,8 +111,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
     NUMA topology, or no host reports its cells.
 
     :param vm_host: intp (V,), host of each instance
-    :param arrived: instances that planned moves bring to their hosts. The used amounts that these
-        hosts report do not include the instances
+    :param arrived: instances that planned moves bring to their hosts. The hosts' reported amounts
+        in use do not include these instances yet
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -254,9 +254,9 @@ class CellUse:
 
     def add(self, vm: int, host: int, sign: int) -> None:
         """Add an instance to the use of a host's cells, or remove the instance. An added instance
-        uses the cells that Nova would choose. On the host that an instance had before any move, the
-        instance uses the same cells as then, if these cells are free. An instance that does not fit
-        uses no cells.
+        uses the cells that Nova would choose. If ``host`` is the host of the instance before any
+        move, the instance uses its cells of that time, if these cells are free. An instance that
+        does not fit uses no cells.
 
         :param sign: 1 to add the instance, -1 to remove it
         """

@@ -140,9 +140,10 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
-    """Return intp (H, C): the row of the provider of each resource class for each host. The result
-    is the host's own row if the host provides the class itself, or if the host shares no provider
-    of the class. Otherwise the result is the row of the shared provider."""
+    """Return intp (H, C): for each host and resource class, the row of the provider of the class.
+    The rows are the hosts, followed by the shared providers. The result is the host's own row if
+    the host provides the class itself, or if the host shares no provider of the class. Otherwise
+    the result is the row of the shared provider."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
     return np.array([[number.get(pools.get(name, ''), host) for name in classes]
                      for host, pools in enumerate(pools_of(hosts, shared).values())],
@@ -182,9 +183,9 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
 
 
 def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
-    """Return {uuid of an instance: (level, whether the level is required)}. The metadata of the
-    instance requests that the instance is kept apart from other members of its group by failure
-    domains of this level."""
+    """Return {uuid of an instance: (level of failure domains, whether the level is required)}. The
+    metadata of these instances requests that other members of the group are kept in other failure
+    domains of the level."""
     levels = {level for host in snapshot.hosts for level in host.domains}
     found = {}
     for instance in snapshot.instances if levels else ():

@@ -266,7 +266,8 @@ class _Floor:
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
         """Return float64: the fraction by which each move that may begin would overload a link; 0
         if the links have enough bandwidth. Of the links of a move's two hosts, the more overloaded
-        one counts. Each move is assumed to use its mean rate while no other moves are in progress.
+        one counts. The bandwidth that a move uses is assumed to be its mean rate without other
+        moves.
 
         :param may: positions of the moves that may begin
         :param under_way: bool (n,), True for the moves in progress

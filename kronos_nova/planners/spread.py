@@ -212,7 +212,7 @@ def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
 
 def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int = 1) -> float:
     """Compute the best end state by an integer program, and add this end state to ``found``.
-    Nothing is added if the cluster is too large.
+    Nothing is added if the cluster is too large, or if the program finds no end state.
 
     :param rounds: number of stages of moves. With 1, the moves to the end state may have no
         possible order; with more, the moves have a possible order

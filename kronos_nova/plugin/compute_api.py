@@ -262,7 +262,7 @@ def answered(what):
     """Convert errors of Nova in the ``with`` block to errors of Kronos.
 
     :param what: uuid of the instance, or name of the host, that the block asks about
-    :raises NovaUnavailable: a service did not answer, which says nothing about the instance
+    :raises NovaUnavailable: a service did not answer; the instance is not the cause
     :raises NovaClientError: the message broker or keystone refused
     """
     try:

@@ -80,9 +80,9 @@ class MoveDetail(Move):
 
 class ListMoves(Page):
     """A request to list moves that meet all conditions. ``server`` is a name or a uuid. ``host`` is
-    the source or the destination. ``since`` leaves out the moves that had ended before that time,
-    and ``until`` the moves that were planned after that time. ``instance`` is the former name of
-    the field ``server``."""
+    the source or the destination. With ``since``, moves that had ended before that time are left
+    out. With ``until``, moves that were planned after that time are left out. ``instance`` is the
+    former name of the field ``server``."""
 
     plan: Uuid | None = None
     server: Name | None = None
