@@ -117,9 +117,9 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
 
 
 def _of_migration(source, query, cloud, queries):
-    """Return the finding on a query by which durations of moves are predicted. Such a query belongs
-    to no policy. Missing series cause only a warning, because durations are then predicted from
-    past moves."""
+    """Return the finding on a query for the prediction of moves' durations. Such a query belongs to
+    no policy. Missing series cause only a warning, because durations are then predicted from past
+    moves."""
     expected = (cloud.expected_hosts(queries.host_label) if query.kind == metrics.LINK
                 else cloud.expected_instances(queries.label, 'uuid'))
     if not expected.names:
@@ -185,8 +185,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding. If no value of the policy's label matches a server, the finding gets a
-    proposal of another label, whose values match servers."""
+    """Return the finding. If no value of the policy's label matches a server, a label whose values
+    match servers is proposed in the finding."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)
@@ -202,10 +202,9 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding. A finding without a proposal gets a text if a join with
-    ``node_uname_info`` inside the query would give more hosts a series. The text names the command
-    that writes a policies file with such joins.
-
+    """Return the finding, with a warning if a join with ``node_uname_info`` inside the query would
+    give more hosts a series. The warning names the command that writes a policies file with such
+    joins. A finding with a proposal is not changed.
     :param found: a Found with the exporters; None if the exporters are not known
     """
     node = found and found.exporter(exporters.NODE)
@@ -246,10 +245,11 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding. If hosts have no series, and the finding has no proposal, its proposal
-    becomes a join of the query with ``node_uname_info``, or None if the join does not help. A
-    proposal of a label is replaced in the same way if the answer to one of ``others`` lacks the
-    label.
+    """Return the finding. If some hosts have no series, a join of the query with
+    ``node_uname_info`` is proposed in the finding; no proposal is made if the join does not help.
+
+    A finding that proposes something else is not changed. One exception is the proposal of a label:
+    the join replaces the label if the label is missing in the answer to one of ``others``.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -274,9 +274,9 @@ def _plain_label(proposal):
 
 
 def _doubled(source):
-    """Yield (kinds, matcher, sentence, remedy) for each kind of exporter that is scraped several
-    times on one machine: a tuple with only this kind; the label matcher that leaves out the extra
-    series; a sentence about the fault; the remedy."""
+    """Yield (kinds, matcher, sentence, remedy) for each kind of exporter that Prometheus scrapes
+    several times on one machine. ``kinds`` is a tuple of this one kind. ``matcher`` is a label
+    matcher that leaves out the extra series. ``sentence`` describes the fault."""
     for kind, (how, selector) in exporters.doubled(source.instant).items():
         yield ((kind,), selector, f'{kind} is scraped {how}, and the query counts each',
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
@@ -292,16 +292,16 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield one tuple (kinds of exporters, matcher, sentence, remedy), as :func:`_doubled` does, if
-    there are series of another cloud."""
+    """Yield one tuple (kinds, matcher, sentence, remedy), as of :func:`_doubled`, if Prometheus has
+    series of another cloud. ``kinds`` are all kinds of exporters."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
 
 
 def _with_extra(source, query, expected, finding, extra):
-    """Return the finding, with a warning if values change when extra series are left out.
-
+    """Return the finding, with a warning if extra series change the answer. Extra series are series
+    of another cloud, and series of an exporter that is scraped several times.
     :param extra: tuples of :func:`_doubled` and :func:`_foreign`
     """
     for kinds, selector, sentence, remedy in extra:

@@ -108,9 +108,9 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return a sentence about the hosts and failure domains whose servers could all restart
-        elsewhere after a failure now, but no longer after the drains.
-
+        """Return a sentence about the hosts and failure domains that are protected at present, but
+        not after the drains. A host or domain is protected if all of its servers could restart
+        elsewhere after its failure.
         The sentence is '' if there is no such host or domain, or if ``failover_hosts`` and
         ``failover_domains`` are not set. If there is a sentence, the drains need ``force``.
 

@@ -86,9 +86,7 @@ WORDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """The request to a planner to empty some hosts and no other hosts. The hosts may be enabled or
-    disabled.
-
+    """A request to a planner to empty some hosts, which may be enabled or disabled.
     sources : names of the hosts to empty
     include_stopped : names of the hosts in ``sources`` whose stopped servers are moved as well
     avoid : names of hosts outside ``sources`` that take no server
@@ -236,12 +234,12 @@ class _Case:
             to_stop=dict(to_stop), interrupted=dict(interrupted))
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
-        """Return {uuid of a server: reason why Nova does not migrate the server live} of the
-        running servers that the drain may interrupt.
+        """Return the running servers that the drain may interrupt, as {uuid: reason why Nova does
+        not migrate the server live}.
 
         To interrupt a server is to migrate it cold or to stop it. An operator permits this by an
-        option of the drain, or by a rule. Locked servers, and servers that a rule keeps on their
-        hosts, are left out. Outside maintenance windows the result is empty.
+        option of the drain, or by a rule. Locked servers, busy servers, and servers that a rule
+        keeps on their hosts are left out. Outside maintenance windows the result is empty.
         """
         if not options.windows.is_open(self.aggregate, now):
             return {}
@@ -294,9 +292,12 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """Return a clause that says why the drain does not interrupt a server that Nova cannot
-        migrate live. Return '' if no interruption was requested. To interrupt a server is to
-        migrate it cold or to stop it."""
+        """Return a clause with the reason why the drain does not interrupt a server that Nova
+        cannot migrate live. To interrupt a server is to migrate it cold or to stop it.
+
+        Return '' if the drain's option leaves such servers, or if a cold migration was requested
+        and Nova cannot migrate the server cold either.
+        """
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''

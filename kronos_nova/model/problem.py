@@ -33,9 +33,9 @@ class Group:
     anti : True if members are kept apart; False if members are kept together
     hard : False for the two soft policies
     max_per_host : maximum number of members of an ``anti`` group in one place
-    arriving : intp (n_arriving,), a host for each member that counts although it is not in
-        ``members``. For a member that is migrating, the host is its destination. For a member
-        outside of the problem, the host is any host in the place of the member
+    arriving : intp (n_arriving,), one host for each further member, which counts but cannot be
+        moved. The host of a member that is migrating is its destination. The host of a member
+        outside of the problem is any host of the problem in the same place
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
         None if every host is a separate place
     most_places : maximum number of places of a group whose members are kept together

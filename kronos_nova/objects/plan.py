@@ -174,8 +174,8 @@ class Immovable:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
     """An instance that has to leave its host, and for which no destination was found. ``is_proven``
-    is True if it is proven that no plan can move all instances that have to leave their hosts. It
-    is False if a search found no such plan, without a proof."""
+    is True if it is proven that no plan can move all instances that have to leave their hosts.
+    ``is_proven`` is False if a search found no such plan, but such a plan may exist."""
 
     instance_uuid: str
     why: str
@@ -216,9 +216,9 @@ class ForecastReport:
     used; '' if it is used.
 
     ``error`` is the mean error of the forecast scores of hosts during the last day.
-    ``present_error`` is the mean error of the assumption that scores do not change, in the same
-    time. Both are None if unknown. ``imbalance`` is the highest imbalance in the hours to come if
-    no move is made; None if the forecast is not used.
+    ``present_error`` is the mean error that a forecast of unchanged scores would have had during
+    the last day. Both errors are None if unknown. ``imbalance`` is the highest imbalance that is
+    forecast for the hours to come, without any moves; None if the forecast is not used.
     """
 
     state: str
@@ -341,7 +341,7 @@ class AggregateReport:
     unbelieved : hosts with metrics that failed a plausibility check
     immovable : instances that Nova cannot migrate live
     without_moves : estimate of the contention (numbers of hot hosts, and of servers on full hosts)
-        if Kronos had made no moves for load in the last weeks; None if unknown
+        if Kronos had not balanced load by moves in the last weeks; None if unknown
     purpose : purpose of the plan: ``balance``, or ``repair`` for a plan that only repairs violated
         rules
     domains : (level, number of failure domains that contain hosts of the aggregate), the largest
@@ -376,14 +376,16 @@ class AggregateReport:
     slots: tuple[SlotReport, ...] = ()
 
     def to_json(self) -> str:
-        """Return the report as JSON for the record of the last evaluation. The JSON has no scores
-        of hosts, but the number of hosts (``hosts``) and of hot hosts (``hot_hosts``)."""
+        """Return the report as JSON for the record of the last evaluation. In place of the scores
+        of hosts, the JSON has two counts: ``hosts``, the number of hosts with scores, and
+        ``hot_hosts``, the number of hot hosts."""
         kept = dataclasses.asdict(dataclasses.replace(self, host_scores=(), without_moves=None))
         return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
     def to_summary_json(self) -> str:
-        """Return the report as JSON for the record of its plan. The JSON has no scores of hosts,
-        and for each reason only the number of instances that stayed."""
+        """Return the report as JSON for the record of its plan. The JSON has no scores of hosts.
+        The instances that stayed on their hosts are not named; the JSON only has their number for
+        each reason."""
         short = dataclasses.asdict(dataclasses.replace(
             self, host_scores=(), not_moved=(), immovable=(), without_moves=None))
         counted = [{'reason': skip.reason, 'count': skip.count}

@@ -166,8 +166,7 @@ MOVES_LIVE = Movability(can=LIVE)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """The requirements of a server on its host, except room.
-
+    """The requirements of a server on its host, in addition to amounts of resources.
     ``traits`` are the required traits, and ``forbidden`` the forbidden traits; both are sorted.
     ``member_of`` are sets of aggregate uuids; the host has to be in at least one aggregate of each
     set. ``image`` are the image properties that Nova compares with hosts. ``cpu_model`` is the
@@ -301,9 +300,9 @@ class Snapshot:
 
         A move is left out if its instance already has a move or is not on the source, or if the
         destination is the source or is not in the snapshot. Nothing is added for an instance
-        without allocations on the provider tree of its source. In placement, such an instance is
-        already the consumer on the destination's tree, and its migration is the consumer on the
-        source's tree.
+        without allocations on the provider tree of its source. Nova has already given the
+        allocations on this tree to the migration, and has allocated the destination's resources to
+        the instance.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
@@ -347,8 +346,9 @@ class Snapshot:
 
 def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
-    """Return {host: {resource class: uuid of the sharing provider}}. For each resource class that
-    the host itself does not provide, this is the provider that instances on the host use."""
+    """Return {host: {resource class: uuid of a sharing provider}}. The inner dict has the resource
+    classes that the host gets from a sharing provider, because the host itself does not provide
+    them."""
     found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):
@@ -364,8 +364,8 @@ def _more(instance: Instance, before: Mapping[str, str],
     addition to its present allocations. An allocation on a sharing provider is needed only if the
     source and the destination use different providers for the class.
 
-    :param before, after: sharing providers of the source and of the destination, from the result of
-        :func:`pools_of`
+    :param before, after: sharing providers of the source and of the destination, each as
+        {resource class: uuid of the provider}
     """
     yield from instance.resources.items()
     if instance.resources:

@@ -48,7 +48,7 @@ class Changes(Request):
 class Outcome(Response):
     """The outcome of hypothetical changes. All fields are empty if the request has no changes.
 
-    left : {uuid of a server of a lost host that cannot restart: reason}
+    left : {uuid of a server that was on a lost host and cannot restart: reason}
     names : {uuid of a server in ``left``: its name}
     not_booted : {flavor: number of its new servers for which there is no room}
     """
@@ -91,9 +91,9 @@ class FlavorSlots(Response):
 
 
 class Capacity(Response):
-    """The number of further servers that fit, by flavor. ``not_restarting`` are the hosts whose
-    servers cannot all restart elsewhere after the loss of the host, and the hosts for which the
-    answer is unknown; empty if the request does not ask for losses."""
+    """The number of further servers that fit, by flavor. ``not_restarting`` are the hosts after
+    whose loss some servers cannot restart, and the hosts for which this is unknown. The list is
+    empty if the request does not ask for losses."""
 
     slots: list[FlavorSlots]
     not_restarting: list[str]
@@ -118,8 +118,8 @@ class HostLoss(Response):
     """The servers of a host that fails, and whether they can restart elsewhere.
 
     verdict : one of :data:`VERDICTS`
-    in_novas_order : whether all servers find a host if Nova's scheduler chooses a host for one
-        server after the other
+    in_novas_order : whether all servers restart even if Nova's scheduler chooses their hosts one
+        after the other
     servers : number of servers on the host
     left : {uuid of a server that cannot restart: reason}
     names : {uuid of a server in ``left``: its name}
@@ -264,10 +264,9 @@ class MakeRoom(Request, kw_only=True):
     Once the room is free, it is kept for these servers for ``hold_seconds``. If servers have to
     move, an operator first has to approve the moves; with ``approve``, the moves begin at once.
 
-    The moves may take away room that the servers of a failed host need for their restart. The
-    request is refused if the servers of some host could all restart elsewhere without the moves,
-    and could no longer all restart after the moves. With ``force``, the request is not refused for
-    this reason.
+    The moves may take away room in which the servers of a failed host could restart. The request is
+    refused if too little room would be left for the restart of some host's servers, and there was
+    enough before the moves. With ``force``, the request is not refused for this reason.
     """
 
     flavor: Name
