@@ -120,13 +120,13 @@ def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str,
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
                 load_stats: Mapping[str, LoadStats]) -> CopyPrices:
-    """Return a function that gives the prices of optional moves, one for each given instance. A
-    price is the amount by which a move has to lower the expected number of full hosts.
+    """Return a function of instances, which returns the price of an optional move of each instance.
+    A price is the amount by which a move has to lower the expected number of full hosts.
 
-    The price of a move is proportional to the cost of copying the instance. A copy keeps one CPU
-    core busy on each of two hosts. While a host is full, its servers lose :data:`FULL_HOST`
-    core-hours. The price is higher for an instance whose load is known for a short time only,
-    because a few samples may mislead.
+    The price of a move is the CPU time of its live migration, divided by the CPU time that the
+    servers of one full host are expected to lose (:data:`FULL_HOST` core-hours). The price is
+    higher for an instance whose load is known for a short time only, because a few samples may
+    mislead.
 
     :param amount: factor on all prices
     :param load_stats: {policy: statistics of the instances' loads}
@@ -180,14 +180,14 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 class Gain:
     """The gain of the moves that lead from one state to another.
 
-    The gain is the sum of two parts. One is the decrease of the combined imbalance. The other is
-    the decrease of the expected number of full hosts.
+    The gain is the sum of two decreases: the decrease of the combined imbalance, and the decrease
+    of the expected number of full hosts.
 
-    With restraint, a plan may be the first of several plans, and may not lower the combined
-    imbalance yet. If the plan lowers the hosts' excess by a larger amount than the combined
-    imbalance, the decrease of the excess is the first part of the gain. The excess is the load of
-    hosts outside the target range of loads (:mod:`kronos_nova.planners.level`). The gain is minus
-    infinity if the excess increases.
+    With restraint, the first of several plans may not lower the combined imbalance yet, but may
+    lower the excess. The excess is the load of hosts outside the target range of loads
+    (:mod:`kronos_nova.planners.level`). So the first part of the gain is then the larger of two
+    decreases: of the combined imbalance, or of the excess. If the excess increases, the gain is
+    minus infinity, because later plans would undo the moves.
     """
 
     def __init__(self, before: State):

@@ -220,9 +220,9 @@ class OpenStackInventory:
 
 @contextlib.contextmanager
 def _answered():
-    """Convert errors of the block to InventoryError: errors of requests, and errors that a response
-    with an unexpected form causes.
-    :mod:`kronos_nova.executor.outages` counts an InventoryError as an outage."""
+    """Convert errors in the ``with`` block to InventoryError: errors of requests, and errors due to
+    a response with an unexpected form. :mod:`kronos_nova.executor.outages` counts an InventoryError
+    as an outage."""
     try:
         yield
     except (openstack.exceptions.SDKException, exceptions.ClientException,

@@ -89,8 +89,9 @@ class _Round:
         return gaps
 
     def _classes(self) -> list[tuple[float, Callable[[int], None], int]]:
-        """Return a list of (upper bound of the gain, function that adds the moves as candidate
-        moves, host), one for each class of moves, the largest bound first."""
+        """Return a list of (upper bound of the gain, function, host), one for each class of moves,
+        the largest bound first. ``function(host)`` adds the moves of the class as candidate moves.
+        """
         lift = max(self.bottoms.values(), default=0.0)
         classes: list[tuple[float, Callable[[int], None], int]] = [
             (gap + lift, self._leaving, host) for host, gap in self.tops.items()]

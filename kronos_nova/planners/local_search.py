@@ -133,15 +133,14 @@ lowered, the best possible plan is found for fewer clusters. Not measured."""
 class Tuning:
     """Parameters of a search that depend on the size of the cluster and on the budget of moves.
 
-    times : factor by which the effort is multiplied. The effort is the estimated time of a search:
-        :data:`EFFORT` with its additions for moves and items
-    least : lower bound of the effort, in estimated nanoseconds
+    times : factor on the effort. The effort is the time that a search may take, in estimated
+        nanoseconds: :data:`EFFORT` with its additions for moves and items
+    least : lower bound of the effort, in estimated nanoseconds; used if the search is repeated
     longest : largest factor by which the effort may be prolonged
     temperatures : temperatures at which values of assignments are computed, as fractions of the
-        mean combined imbalance of the assignments. The next temperature is used after as many
-        restarts as the search has assignments. Each temperature is divided by the number of hosts
-        to the power of ``cooling``
-    cooling : exponent of the number of hosts, see ``temperatures``
+        mean combined imbalance of the assignments. They are used in turn, each for as many restarts
+        as the search has assignments
+    cooling : exponent of the number of hosts. Temperatures are divided by the resulting power
     skips : whether the search leaves out swaps of two instances that are both on their original
         hosts
     """
@@ -184,12 +183,12 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 
 
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
-    """Search a space repeatedly, add the found end states to ``found``, and yield after each
-    search.
+    """Search a space once or several times, add the found end states to ``found``, and yield after
+    each search.
 
-    Each search starts from those known end states that have no more moves than the budget. In large
-    clusters, one search is made. In small clusters, the repetition ends when :data:`ALIKE` searches
-    have found equally good plans, or :data:`ENOUGH` time is used.
+    Each search starts from those known end states that have no more moves than the budget. The
+    search is repeated only in small clusters, with a budget in :data:`CHANCY`. The repetition ends
+    when :data:`ALIKE` searches have found equally good plans, or :data:`ENOUGH` time is used.
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -288,8 +287,8 @@ class LocalSearch:
 
     def _kicked(self, plan: Plan) -> Plan:
         """Return a plan with one more random move (a kick). Return the plan itself if the random
-        move is not allowed. A kick seldom improves a plan alone, but the room that the kick frees
-        may make a better move possible."""
+        move is not allowed. A kick alone seldom improves a plan, but may free room for a better
+        move."""
         vm, host = self.chance.integers((len(self.space.vms), len(self.space.hosts))).tolist()
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home

@@ -6,12 +6,13 @@ uses the likely load ``μ`` of each host and the variance ``V`` of this load. Bo
 instances of the host. Whatever the distribution of the load, the load is above a limit ``m`` for at
 most the fraction ``V / (V + (m - μ)²)`` of the time (Cantelli's inequality). Real loads reach the
 limit less often than this bound. The planner uses the square of the bound as the probability that a
-host is full. In loads measured on PlanetLab, a research network, the square is right to a factor of
-two.
+host is full. For loads measured on PlanetLab, a research network, this probability differs from the
+real frequency by at most a factor of two.
 
-If ``μ`` is above the limit, the planner uses 1 plus the excess instead. So less load is better
-above the limit as well. No move makes its destination both full and fuller than its source. Without
-this rule, a plan for hosts that are all nearly full would leave a few very full hosts.
+If ``μ`` is above the limit, the planner uses 1 plus the excess in place of the probability, so that
+less load is better above the limit as well. No move makes its destination both full and fuller than
+its source. Without this rule, a plan for hosts that are all nearly full would leave a few very full
+hosts.
 """
 
 from collections.abc import Callable
@@ -180,17 +181,19 @@ class _Round:
         """Return float64 (...): the price of each move, in expected full hosts, without penalties
         for soft server groups.
 
-        :param rows, columns: positions of the instances and of the destinations
+        :param rows: positions of the instances in ``vms``
+        :param columns: positions of the destinations in ``destinations``
         """
         vms, hosts = self.vms[rows], self.destinations[columns]
         return np.maximum(self.model.prices.of_moves(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])
 
     def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the probability that each host is full after an instance has
-        arrived or left.
+        """Return float64 (..., P): the probability that a host is full after an instance has
+        arrived or left, for each pair of an instance and a host.
 
-        :param sign: 1 if the instance arrives, -1 if the instance leaves
+        :param vms, hosts: intp, broadcast to (...)
+        :param sign: 1 if the instances arrive, -1 if the instances leave
         """
         scale = self.problem.host_scale[hosts]
         return chance(
@@ -198,10 +201,11 @@ class _Round:
             self.variances[hosts] + sign * self.vm_variances[vms] * scale ** 2)
 
     def _loads(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the likely load of each host after an instance has arrived or
-        left.
+        """Return float64 (..., P): the likely load of a host after an instance has arrived or left,
+        for each pair of an instance and a host.
 
-        :param sign: 1 if the instance arrives, -1 if the instance leaves
+        :param vms, hosts: intp, broadcast to (...)
+        :param sign: 1 if the instances arrive, -1 if the instances leave
         """
         return (self.state.scores[hosts]
                 + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])
