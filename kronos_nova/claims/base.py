@@ -1,7 +1,7 @@
 """The interface of claim stores. A claim is an amount of resources that a compute host reserves for
 an instance.
 
-Drivers of stores are entry points of ``kronos_nova.claim_stores``.
+Each store has a driver, which is an entry point of ``kronos_nova.claim_stores``.
 """
 
 from typing import Protocol
@@ -17,10 +17,11 @@ class ClaimStore(Protocol):
     """A store of the claims of one compute host. The store is not thread safe: the caller has to
     hold a lock.
 
-    A driver is called with ``conf`` (the configuration), ``host`` (the compute host's name) and
-    ``call``. ``call(method, **kwargs)`` calls the conductor and returns its answer, or raises
-    ClaimError. ``call`` is None if there is no conductor. A method of the store that fails raises
-    ClaimError and changes nothing.
+    A driver is the class of a store. Its constructor gets ``conf`` (the configuration), ``host``
+    (the compute host's name) and ``call``. ``call(method, **kwargs)`` calls the conductor and
+    returns its answer, or raises ClaimError. ``call`` is None if there is no conductor.
+
+    If a method of the store fails, the method raises ClaimError, and no claim is changed.
     """
 
     def open(self) -> bool:

@@ -54,8 +54,8 @@ class QueryFinding:
     :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
     :ivar matched: number of expected hosts (for a vm_profile: instances) that have a series
-    :ivar expected: number of hosts or instances that should have a series; None, like ``matched``,
-        where nothing can be compared
+    :ivar expected: number of hosts or instances that should have a series. ``matched`` and
+        ``expected`` are None if nothing can be compared
     :ivar missing: names without a series
     :ivar unknown: names in the answer that belong to no host or instance
     :ivar repeated: names with several series
@@ -430,8 +430,8 @@ def _finding(policy, kind, expected, found, options):
 
 def _state(policy, kind, expected, found, out_of_range, options):
     """Return the state of a query: ``ok``, ``warning`` or ``failed``. A query has failed if values
-    are out of range, or if its policy can cause no move with this answer. A query for forecasts
-    gets at most a warning, because plans can use the present load."""
+    are out of range, or if plans cannot use its policy with this answer. An incomplete answer about
+    forecasts causes only a warning, because plans can use the present load."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

@@ -52,9 +52,10 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """One aggregate, or the pool of unassigned hosts, in one evaluation. A Scope has the hosts
-    (sorted by name), the instances (sorted by uuid) and the request to plan for. An instance that
-    an earlier plan of this cycle moves is listed on the destination of its move."""
+    """One aggregate, or the pool of unassigned hosts, in one evaluation. Hosts are sorted by name,
+    and instances by uuid. An instance that an earlier plan of this cycle moves is listed on the
+    destination of its move. ``request`` decides which hosts may take instances, and which hosts the
+    plan empties."""
 
     name: str
     hosts: tuple[Host, ...]

@@ -194,8 +194,8 @@ class _Loads:
     names : value of the history's label for each load; None if several instances have the same
         value
     now : float64 (N,), present load in the unit of the history, NaN = not known
-    unit : float64 (N,), weight that a sample of 1 gives to each instance, or score that it gives to
-        each host
+    unit : float64 (N,), factor from a sample of the history to the weight of the instance, or to
+        the score of the host
     """
 
     names: Sequence[str | None]

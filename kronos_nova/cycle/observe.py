@@ -128,8 +128,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
 def homes(cycle_ports: CyclePorts, seen: Observation,
           now: datetime.datetime) -> without_moves.Homes:
-    """Return {uuid of a server: (its present host, its host without the moves that Kronos made for
-    load in the last weeks)} for servers whose two hosts differ."""
+    """Return the servers that would be on another host if Kronos had not balanced load by moves in
+    the last weeks, as {uuid of a server: (its present host, the other host)}."""
     past = cycle_ports.journal.completed_since(now - plans.REPLAYED, seen.scopes)
     return without_moves.homes(
         (without_moves.CompletedMove(**row._mapping) for row in past),
@@ -150,6 +150,6 @@ def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[Past
 
 def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """Return {aggregate: seconds of its remaining cooldown}. An aggregate has the longest of its
-    own cooldown and the cooldowns of the aggregates that share hosts with it."""
+    """Return {aggregate: seconds of its remaining cooldown}. Aggregates that share hosts form a
+    unit. All aggregates of a unit have the longest cooldown in the unit."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

@@ -88,9 +88,10 @@ class ExpectedDurations(Protocol):
 def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
            pace: ExpectedDurations, soft_group_cost: float | None = None,
            preferences: Preferences | None = None) -> Prices:
-    """Return the prices of moves. The price of an instance depends on its size, expected duration
-    and past failures. The price of a pair of hosts depends on the additional duration and the past
-    failures of moves between the two hosts."""
+    """Return the prices of moves. One part of a price depends on the instance: on its size, on the
+    expected duration of its move, and on its past failures. Another part depends on the pair of
+    hosts: on the past failures of moves between these hosts, and on the time by which such moves
+    are slower than usual."""
     failures = _failures(tries)
     seconds = np.array([pace.seconds(uuid) if min_gain.per_minute else 0.0 for uuid in problem.vms])
     vms = min_gain.of_sizes(problem.memory_mb) + (

@@ -141,10 +141,10 @@ class Retention:
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """Yield (table, function, days) for each table whose old rows are deleted. ``days`` is the
-        retention of the table. The argument of the function is a time; the result is a query of the
-        rows that are older than this time. A table that refers to another table comes before that
-        table."""
+        """Yield (table, select, days) for each table whose old rows are deleted. ``days`` is the
+        retention of the table. ``select(time)`` returns the model of the table, and a query of the
+        primary keys of the rows that are older than this time. A table that refers to another table
+        comes before that table."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 

@@ -122,7 +122,7 @@ class DrainRequest:
 class DrainPlan:
     """The present plan for all drains of an aggregate.
 
-    report : the moves, as a report without policies
+    report : report with the moves; ``policies`` is empty
     kinds : {uuid of a server that is migrated cold: kind of its move (COLD or RESTART)}
     left : {host: number of its servers}, without servers that the drain has stopped
     blocked : {host: {uuid of a server that stays: reason}}
@@ -362,7 +362,7 @@ class _Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Treatment:
-    """The treatment of a server in a drain, as a rule of an operator demands.
+    """The treatment that a rule of an operator demands for a server in a drain.
 
     what : one of :data:`~kronos_nova.drain.states.UNMOVABLE`
     rule : name of the rule

@@ -36,7 +36,7 @@ the broker is down. Not measured."""
 
 class Deliverer:
     """A sender of the notifications that wait in the control database. Each worker may have a
-    Deliverer; only the worker with the lease sends notifications.
+    Deliverer, but only the worker that holds the lease of this work sends notifications.
 
     :param send: function that sends a Notification, and raises an error if the broker does not
         accept the notification

@@ -31,7 +31,7 @@ class Group:
 
     members : intp (n_members,), instances of this problem; other members are ignored
     anti : True if members are kept apart; False if members are kept together
-    hard : False for the two soft policies
+    hard : False for soft affinity and soft anti-affinity
     max_per_host : maximum number of members of an ``anti`` group in one place
     arriving : intp (n_arriving,), one host for each further member, which counts but cannot be
         moved. The host of a member that is migrating is its destination. The host of a member
@@ -62,8 +62,7 @@ class Problem:
     policies, C resource classes, and S providers that hosts share.
 
     Hosts are sorted by name and instances by uuid, so that arrays do not depend on the order in
-    which the cloud is read. The values were checked before. NaN occurs only in the fields that
-    mention NaN.
+    which the cloud is read. NaN occurs only in the fields that mention NaN.
 
     hosts, vms, policies, resource_classes : names
     policy_weights, thresholds : float64 (P,), weight and threshold of each policy

@@ -403,9 +403,10 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """Return {key: count} of a report that :meth:`AggregateReport.to_json` wrote. The five keys are
-    ``hosts``, ``hot_hosts``, ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A
-    count is 0 if another release wrote the report without this count."""
+    """Return five counts from a report that :meth:`AggregateReport.to_json` wrote. The keys are
+    ``hosts``, ``hot_hosts``, ``broken_groups``, ``unbelieved`` (hosts with rejected metrics) and
+    ``immovable`` (instances). A count is 0 if another release wrote the report without this count.
+    """
     raw = json.loads(text)
     counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
     return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())}),

@@ -111,8 +111,9 @@ class PlacementClient:
     def post(self, allocations: AllocationSet) -> None:
         """Send one ``POST /allocations``, which changes all consumers or none.
 
-        Placement refuses a second request with the same body (:class:`ConsumerChanged`), because
-        the generations have changed.
+        The request can be repeated safely. If the first request has changed the consumers,
+        placement refuses the second one (:class:`ConsumerChanged`), because the generations of the
+        consumers have changed.
 
         :raises InvalidAllocations, InsufficientInventory, ConcurrentUpdate: nothing was changed
         :raises PlacementUnavailable: it is unknown whether the allocations were changed

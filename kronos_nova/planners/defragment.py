@@ -3,9 +3,9 @@
 
 Free room is counted in slots. A slot is the room that one new server needs. The new servers are
 modelled as instances that have to leave an imaginary host. There are more of these instances than
-could fit on the real hosts. An integer program (:mod:`kronos_nova.model.assignment`) finds the end
-state in which most of these instances fit on the real hosts. A possible order of the moves is found
-afterwards (:mod:`.order`).
+could fit on the real hosts, so that their number does not limit the plan. An integer program
+(:mod:`kronos_nova.model.assignment`) finds the end state in which most of these instances fit on
+the real hosts. A possible order of the moves is found afterwards (:mod:`.order`).
 """
 
 import numpy as np

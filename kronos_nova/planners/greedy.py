@@ -109,8 +109,8 @@ class _Round:
         candidate moves.
 
         Of moves with equal gains, the move of the instance with the least memory is chosen. So the
-        method adds the smallest instances first, and returns once a gain reaches the upper bound. A
-        later instance could not be chosen any more.
+        method adds the smallest instances first, and returns once a gain reaches the upper bound.
+        No larger instance could then be chosen.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

@@ -89,12 +89,11 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 class LowerRisk:
     """A planner that lowers the risk by one move after the other. The *risk* is the expected number
     of full hosts. The *price* of a move is the least decrease of the risk for which the move is
-    made.
+    made. The *gain* of a move is the decrease of the risk minus the price.
 
-    Each step makes the move with the largest ratio of gain to price. So the few moves that gain far
-    more than their price come first. If two instances relieve a host about equally, the smaller
-    instance is moved. Each instance is moved at most once. The plan ends when no move lowers the
-    risk by more than the price of the move.
+    Each step makes the move with the largest ratio of gain to price. If two instances relieve a
+    host about equally, the smaller instance is moved. Each instance is moved at most once. The plan
+    ends when no move has a gain above 0.
 
     :param copy_prices: function of instances (n,) that returns float64 (n,), the price of moving
         each instance. If the model has a higher price for a move, the price of the model is used

@@ -73,8 +73,8 @@ class Registration:
             self._tasks.leave(*self._uuids)
 
     def fail(self, error: Exception) -> None:
-        """Note the error with which Nova's task ends. Nova has saved the failure of the migration
-        if the ``with`` block ends with the same error, or with a MigrationError of Nova."""
+        """Note the error with which Nova's task ends. If the ``with`` block ends with this error,
+        Nova has saved the failure of the migration. The same holds for any MigrationError."""
         self._error = error
 
     def _is_written_down(self, error):

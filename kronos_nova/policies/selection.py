@@ -80,12 +80,11 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return the rules that select each instance, as two lists (numbers, sets). The last result
-        is cached.
+        """Return the rules in ``placing`` that select each instance, as two lists (numbers, sets).
+        The rules that select the instance ``uuids[i]`` are ``sets[numbers[i]]``.
 
-        ``sets`` has each set of rules that selects an instance once. A set is a tuple of positions
-        in ``placing``. The first set is empty. ``numbers`` has one number for each of ``uuids``:
-        ``sets[number]`` are the rules that select the instance.
+        A set is a tuple of positions in ``placing``. Each set occurs once in ``sets``, and the
+        first set is empty. The last result is cached.
         """
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}

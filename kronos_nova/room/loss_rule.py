@@ -27,8 +27,8 @@ from kronos_nova.room.losses import LossMemory
 
 
 class LossRule:
-    """A checker of which losses of hosts are covered after given moves. A loss is covered if all
-    servers of the lost hosts could restart elsewhere.
+    """The check which losses of hosts are covered after moves. A loss is covered if all servers of
+    the lost hosts could restart elsewhere.
 
     :param snapshot: the cloud before any move
     :param rules: rules for servers that restart elsewhere
@@ -105,7 +105,7 @@ class LossRule:
     def _unchanged(self, moves: Iterable[PlannedMove]) -> dict[Loss, JudgedLoss]:
         """Return the covered losses that certainly stay covered after moves. These are losses for
         which no move begins or ends on a lost host, and no move ends on a host on which lost
-        servers restart."""
+        servers restart. The result is empty if a move may affect further losses."""
         judge, reached = self._judge, {move.destination for move in moves}
         if judge is None or not all(judge.is_local(move.instance_uuid) for move in moves):
             return {}

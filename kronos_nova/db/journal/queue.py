@@ -207,7 +207,7 @@ class Queue:
     @retried
     def skewed_workers(self, since, most):
         """Return [(name, seconds by which its clock is ahead of the database)] of workers with
-        wrong clocks.
+        wrong clocks. The seconds are negative if the clock is behind.
 
         :param since: only workers that have given a sign of life since this time
         :param most: maximum difference between a correct clock and the database's clock, in seconds

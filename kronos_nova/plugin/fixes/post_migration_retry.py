@@ -25,8 +25,8 @@ EXPECTED = {
 
 
 class Unanswered(Exception):
-    """The error that the destination does not answer. The last steps of the migration are then not
-    done at the destination."""
+    """The error that is raised if the destination does not answer. The last steps of the migration
+    are then not done at the destination."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):

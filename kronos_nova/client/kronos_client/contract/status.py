@@ -39,7 +39,7 @@ class Policy(Response):
 
 
 class OpenPlan(Response):
-    """The plan of an aggregate that waits or runs. ``states`` maps each state to the number of the
+    """A plan that waits or runs in an aggregate. ``states`` maps each state to the number of the
     plan's moves in this state. ``remaining_seconds`` is null if past moves permit no prediction."""
 
     uuid: str
@@ -65,8 +65,8 @@ class Losses(Response):
     ``fits`` only means that there is a host for each server if the hosts are chosen well. Nova's
     scheduler chooses a host for one server after the other, and may use up the room that another
     server needs. ``in_order`` is the number of losses in ``fits`` after which all servers restart
-    also in this way. ``not_in_order`` is the number of losses in ``fits`` after which some servers
-    do not restart in this way.
+    even if Nova chooses their hosts. ``not_in_order`` is the number of losses in ``fits`` after
+    which some servers do not restart if Nova chooses their hosts.
 
     ``level`` is the level of the failure domains; null for hosts. ``worst`` is the host or domain
     after whose loss the largest number of servers cannot restart, and ``why`` is the reason; both
