@@ -80,8 +80,8 @@ class QueryFinding:
 
 def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             options: EngineOptions, now: float) -> Iterator[QueryFinding]:
-    """Send the queries of all policies, and yield a finding for each.
-
+    """Send the queries of all policies and the queries about moves, and yield a finding for each
+    query.
     :param snapshot: the cloud to compare answers with; None if Nova could not be read
     :param now: Unix seconds
     """

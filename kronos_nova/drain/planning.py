@@ -5,8 +5,8 @@ Quarantines are respected, and a move that Nova refused is not planned again. A 
 drained host for the same reasons as on a disabled host. If a host cannot be emptied otherwise,
 servers of other hosts are moved to make room.
 
-An additional policy scores each host by its allocated fraction. So destinations can be chosen even
-where load is not known.
+An additional policy scores each host by the fraction of its resources that is allocated. So
+destinations can be chosen even where load is not known.
 
 Moves respect the room of hosts, hard server groups, zones, isolation and Nova's filters. Moves may
 violate soft server groups, because Nova treats these as preferences as well.

@@ -149,9 +149,10 @@ def _selection(rule: OperatorRule, index: '_Index') -> Selection:
 
 
 def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, ...]:
-    """Return sets of servers; the rule applies to each set separately. There is a set for each
-    project if owners decide which servers the rule selects, and otherwise one set of all servers.
-    The result is empty for a rule about single servers."""
+    """Return sets of servers; the rule applies to each set separately. If the rule selects servers
+    by values that their owners set, such as tags, there is a set for each project, so that no owner
+    affects another project. Otherwise there is one set of all servers. The result is empty for a
+    rule about single servers."""
     if not is_joint(rule):
         return ()
     if not rule.servers.is_of_owners:

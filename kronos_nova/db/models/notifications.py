@@ -10,7 +10,7 @@ from kronos_nova.db.models.base import Base
 class NotificationRow(Base):
     """A notification that is to be sent, or was sent at ``sent_at``; see
     :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. ``sequence`` is the
-    number in the order of sending. It is null until a worker is about to send the notification."""
+    position in the order of sending; null until a worker is about to send the notification."""
 
     __tablename__ = 'notifications'
 
