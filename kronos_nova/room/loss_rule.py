@@ -27,7 +27,7 @@ from kronos_nova.room.losses import LossMemory
 
 
 class LossRule:
-    """The check which losses of hosts are covered after moves. A loss is covered if all servers of
+    """A check of which losses of hosts are covered after moves. A loss is covered if all servers of
     the lost hosts could restart elsewhere.
 
     :param snapshot: the cloud before any move
