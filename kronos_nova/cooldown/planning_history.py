@@ -9,8 +9,9 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Value, in place of the seconds left of a quarantine, for a quarantine without an end. A server in
-quarantine is not moved. Fixed: the seconds left of other quarantines are never negative."""
+"""Value (no unit) that stands in place of the seconds left of a quarantine that has no end. A
+server in quarantine is not moved. Fixed: the seconds left of other quarantines are never
+negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

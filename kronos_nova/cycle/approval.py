@@ -166,12 +166,13 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share (0 to 1) of a new plan's gain. The gain is the amount by which the new plan lowers the
-combined imbalance. The new plan replaces a plan that waits for approval if the waiting plan would
-end at a combined imbalance that is higher by more than this share of the gain. Raised, plans that
-are far from the best continue to wait for approval; lowered, waiting plans are replaced after small
-changes of load. Chosen so that a plan is replaced when an empty host returns to service, and is
-kept when the imbalance changes by about a threshold; not measured."""
+"""Largest share (0 to 1) of a new plan's gain by which a plan that waits for approval may be worse
+than the new plan. The gain is the amount by which the new plan lowers the combined imbalance. The
+waiting plan is worse by the difference of the combined imbalances at the ends of the two plans. A
+waiting plan that is worse by more than this share is replaced by the new plan. Raised, plans that
+are much worse than a new plan continue to wait for approval; lowered, small changes of load replace
+waiting plans. Chosen so that a waiting plan is replaced when an empty host returns to service, and
+is kept when the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring

@@ -24,10 +24,11 @@ from kronos_nova.room.loss_rule import LossRule
 from kronos_nova.room.losses import Loss
 
 TRIED = 3
-"""Maximum number of losses for which one evaluation searches moves in an aggregate. A loss is the
-failure of a host or of a failure domain. The moves make room in which all servers of the lost hosts
-could restart. Raised, evaluations of full clouds take longer; lowered, such moves are found some
-evaluations later. Not measured: the limit bounds the time that evaluations of full clouds take."""
+"""Maximum number of losses in an aggregate for which one evaluation searches moves. A loss is the
+failure of a host or of a failure domain. The moves make room on other hosts, in which all servers
+of the lost hosts could restart. Raised, evaluations of full clouds take longer; lowered, the moves
+for some losses are found only in later evaluations. Not measured: the limit bounds the time that
+evaluations of full clouds take."""
 
 
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,

@@ -35,29 +35,31 @@ out for each host whether its servers would restart elsewhere. Raised, the first
 longer; lowered, more hosts of large clouds are left for the next evaluations. Chosen as twice the
 2.4 seconds that 1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds that one evaluation may use to check losses of hosts. Each evaluation adds a
-share of its duration to a time budget. The next check uses the time budget, which never exceeds
-this maximum. Raised, a single evaluation may take longer; lowered, more clouds are too large to be
-checked in one evaluation, and are checked in parts. Chosen as four times :data:`FIRST_SECONDS`."""
+"""Maximum seconds that one evaluation may use to check losses of hosts. The check finds out for
+each host whether its servers would restart elsewhere. Each evaluation adds a share of its duration
+to a time budget. A check may use the whole time budget, which never exceeds this maximum. Raised, a
+single evaluation may take longer; lowered, one evaluation checks only a part of the hosts in more
+clouds. Chosen as four times :data:`FIRST_SECONDS`, the time for the first check."""
 LEAST_SECONDS = 0.05
 """Minimum seconds that each evaluation adds to the time budget of the next check of losses of
 hosts. Raised, small clouds are checked more often, and their evaluations take longer; lowered,
 small clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes
 this time."""
 SAVED = 1.25
-"""Multiple (no unit) of the duration of the last check of losses of hosts. The next check begins
-when the time budget reaches this multiple. Each evaluation adds time to the budget. Time that is
-left after the check is used for a second check: whether the servers of a lost host fit elsewhere
-when Nova chooses their hosts one after the other. Raised, checks are rarer, and the second check is
-made for more hosts; lowered, checks are more frequent, and the second check is made for fewer
-hosts. Not measured."""
+"""Factor (no unit) by which the duration of the last check of losses of hosts is multiplied. The
+check finds out for each host whether its servers would restart elsewhere. The next check begins
+when the time budget reaches the product. Each evaluation adds time to the time budget. A factor
+above 1 leaves time for an additional check, which finds out whether the servers also fit elsewhere
+when Nova chooses their hosts one after the other. Raised, checks are rarer, and the additional
+check is made for more hosts; lowered, checks are more frequent, and the additional check is made
+for fewer hosts. Not measured."""
 COLD = 3.0
 """Ratio (no unit) of the duration of the first check of losses of hosts after a start of Kronos to
 the duration of a later check. A later check is faster, because it reuses results of the first
-check. The ratio determines when the second check begins (:data:`SAVED`). Raised, the second check
-begins sooner, but may end before all hosts are checked; lowered, the second check begins later.
-Measured for 1,000 hosts: the first check takes 2.4 seconds, a later check 0.75 seconds (``python -m
-bench failover``)."""
+check. The duration of the first check, divided by this ratio, is the estimated duration of the next
+check, which begins when the time budget suffices. Raised, the next check begins sooner, but may end
+before all hosts are checked; lowered, the next check begins later. Measured for 1,000 hosts: the
+first check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;

@@ -25,30 +25,38 @@ from kronos_nova.units import MIB_PER_GIB
 
 COPY_CORES = 2.0
 """Number of CPU cores that a live migration keeps busy, one on each of its two hosts. The cost of a
-move is the CPU time of its migration. An optional move is made only if its gain is at least its
-cost. Raised, fewer moves are made; lowered, more moves are made. An estimate; not measured."""
+move is the CPU time of its migration. An optional move is one that is not needed to keep an
+imbalance near its threshold. An optional move is made only if its gain is at least its cost.
+Raised, fewer moves are made; lowered, more moves are made. An estimate; not measured."""
 FULL_HOST = 4.0
-"""Core-hours of CPU time that the servers of one full host are expected to lose. A move that keeps
-a host from becoming full gains these core-hours. The cost of the move is the CPU time of its
-migration. Raised, more moves are worth their cost; lowered, fewer moves are worth their cost.
-Chosen by ``bench days``, which adds up the minutes in which hosts are loaded above 0.9.
+"""CPU time, as a number of core-hours, that all servers of a host together are expected to lose
+while the host is full. A move that keeps a host from becoming full gains this time. The cost of the
+move is the CPU time of its migration. Raised, more moves are worth their cost; lowered, fewer moves
+are worth their cost. Chosen by ``bench days``, which adds up the minutes in which hosts are loaded
+above 0.9.
 
-With 4 core-hours, hosts are loaded above 0.9 for 1.02 times the minutes, and moves copy 0.61 times
-the memory, compared with moves that cost nothing (mean of 17 runs, each of a cloud and a day).
+With 4 core-hours, hosts are loaded above 0.9 for 1.02 times as many minutes, and moves copy 0.61
+times as much memory, as if moves cost nothing (mean of 17 runs, each of a cloud and a day).
 
-Other values were measured on 20 hosts, for the day 20110412 of PlanetLab and without :data:`SEEN`:
+Two other values were compared in another set-up: 20 hosts, the day 20110412 of PlanetLab, and costs
+without the factor of :data:`SEEN`.
 
 * 2 core-hours: 246 minutes above 0.9, 626 GiB copied
 * 6 core-hours: 252 minutes above 0.9, 1,282 GiB copied"""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds. ``SEEN`` raises the cost of moves of instances whose load is known for a short time
-only, because the gain of such a move may be chance. The cost is multiplied by 1 + ``SEEN`` / T,
-where T is the time for which the load of the instance is known. ``SEEN_LEAST`` is the minimum of T.
-With ``SEEN`` raised, fewer new instances are moved; lowered, more new instances are moved. With
-``SEEN_LEAST`` raised, moves of new instances cost less; lowered, these moves cost more. Measured by
-``bench days`` on the day 20110412 of PlanetLab. Compared with costs without this factor, 20 hosts
-copy 0.71 times the memory, and are loaded above 0.9 for 0.83 times the minutes. 100 hosts copy 0.88
-times the memory, and are loaded above 0.9 for 0.98 times the minutes."""
+"""Two times in seconds that raise the cost of moving instances whose load is known for a short time
+only. The gain of such a move may be chance. The cost of a move is multiplied by 1 + ``SEEN`` / T,
+where T is the time for which the load of the instance is known.
+
+* ``SEEN``: the time T for which the cost is doubled. Raised, fewer new instances are moved;
+  lowered, more new instances are moved.
+* ``SEEN_LEAST``: lower bound of T. Raised, moves of new instances cost less; lowered, moves of new
+  instances cost more.
+
+Measured by ``bench days`` on the day 20110412 of PlanetLab, in comparison with costs without this
+factor. 20 hosts copy 0.71 times as much memory, and are loaded above 0.9 for 0.83 times as many
+minutes. 100 hosts copy 0.88 times as much memory, and are loaded above 0.9 for 0.98 times as many
+minutes."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 

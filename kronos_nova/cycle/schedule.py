@@ -34,35 +34,37 @@ from kronos_nova.units import MIB_PER_GIB
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
 """Priority (no unit) of moves by their phase. Moves with a higher priority start first. Moves of
 one phase start in the order of the load of their source hosts, the most loaded first. Phases that
-are not listed have priority 0. Fixed: a load is between 0 and 1 and is added to the priority, so
-priorities differ by 1."""
+are not listed have priority 0. Fixed: the load of the source host, between 0 and 1, is added to the
+priority, so the priorities of two phases differ by at least 1."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans that one evaluation makes for an aggregate to find a plan whose moves all
-start within ``stale_plan_age``. The load by which a move was chosen is out of date when the move
-starts later. The plans differ in their number of moves. Raised, an evaluation takes longer;
-lowered, late moves have to be removed from more plans. Chosen above the two plans that are mostly
-enough. More plans are needed only where many moves wait for each other on one host."""
+"""Maximum number of plans that one evaluation makes for an aggregate, each with another number of
+moves. The evaluation seeks a plan whose moves all start within ``stale_plan_age``. For a move that
+starts later, the load by which the move was chosen is out of date. Raised, an evaluation takes
+longer; lowered, moves that start too late have to be removed from more plans. Chosen above two
+plans, which are mostly enough. More plans are needed only where many moves wait for each other on
+one host."""
 SURE = 0.98
-"""Factor (0 to 1) by which the estimated number of moves that can start in time is multiplied. The
-product is the maximum number of moves of the third and each later plan that an evaluation makes for
-an aggregate. The factor is below 1 because the next plan has other moves, which may take longer.
-Raised, further plans more often have moves that start late; lowered, available time is left unused.
-Not measured."""
+"""Factor (0 to 1) that lowers the number of moves of further plans, so that all their moves start
+in time. The number of moves that can start in time is estimated from the plan before. The maximum
+number of moves of the third and each later plan for an aggregate is this estimate times the factor.
+The factor is below 1 because the moves of the next plan may take longer. Raised, further plans more
+often have moves that start too late; lowered, available time is left unused. Not measured."""
 LARGER = 1.04
-"""Ratio (no unit) between two numbers of moves: the maximum for the next plan, and the number of
-moves of the best plan so far. If the ratio is below this value, the next plan is not made. Raised,
-more moves that could start in time are left out; lowered, searches are made for few additional
-moves. Not measured."""
+"""Least ratio (no unit) of two numbers of moves for which another plan is made. The first is the
+maximum number of moves of the next plan. The second is the number of moves of the largest plan so
+far whose moves all start in time. Raised, more moves that could start in time are left out;
+lowered, plans are searched for few additional moves. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted in order to estimate how many
 moves can start in time. Raised, the estimate takes longer; lowered, the estimate is less exact. Not
 measured."""
 AMPLE = 2.0
 """Factor (no unit) by which the estimated number of moves that can start in time is multiplied. The
-product is the maximum number of moves of the first plan. The factor allows for moves that take less
-time than estimated. Raised, the first plan more often has moves that start late, and another plan
-has to be made; lowered, plans of short moves leave available time unused. Not measured."""
+product is the maximum number of moves of the first plan that an evaluation makes for an aggregate.
+The factor is above 1 because moves may take less time than estimated. Raised, the first plan more
+often has moves that start too late, and another plan has to be made; lowered, plans of short moves
+leave available time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in

@@ -24,33 +24,40 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Number of past hours, the last day, for which a forecast is computed and compared with the actual
-load. Raised, a change in the daily course of loads is noticed later; lowered, some hours of the day
-are never compared. Fixed by the hours of a day."""
+"""Number of past hours (the last day) at which a forecast is computed, to compare the forecast with
+the actual load. The origin of a forecast is the hour at which the forecast is made. Raised, a
+change in the daily course of loads is noticed later; lowered, some hours of the day are never
+compared. Fixed by the hours of a day."""
 DAYS = 2 * ORIGINS + 1
 """Number of hours of the last two days, and one hour more: the hours whose mean loads are read for
 forecasts from the previous day. The last hour is the present value. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Number of hours before the current hour at which the loads for forecasts from the previous week
-begin. The number is the sum of the hours of a week, the 24 hours of :data:`ORIGINS`, and one hour.
-Fixed by :data:`ORIGINS` and the length of a week."""
+"""Number of hours between the current hour and the earliest load that forecasts from the previous
+week read. A forecast reads the load of one week before the hour at which the forecast is made. The
+earliest such hour is 25 hours ago: forecasts are made at the last complete hour, and at each of the
+24 hours before (:data:`ORIGINS`) for a comparison with the actual load. The number is the sum of
+these 25 hours and the hours of a week. Fixed by :data:`ORIGINS` and the length of a week."""
 LEAST_KNOWN = 3
 """Least number of past hours with a known error before a simple forecast is used. A simple forecast
 is a rule such as "as yesterday". Several simple forecasts of a load are combined, the better ones
 with larger weights. Raised, forecasts are available later after a start; lowered, a simple forecast
 gets a large weight if it was right by chance for one hour. Not measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day with a known error that a forecast needs to be used. The
-error is the difference between the forecast and the actual load. Raised, forecasts are used later
-after a start; lowered, a forecast with errors known only by day is used at night. Chosen as half a
-day; not measured."""
+"""Least number of hours of the last day for which the error of a forecast has to be known before
+the forecast is used. The error is the difference between the forecast and the actual load. Raised,
+forecasts are used later after a start; lowered, a forecast whose errors are known only by day is
+used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
-"""Mean square error (the square of a fraction of a host) that is added to the error of each simple
-forecast. A simple forecast is a rule such as "as yesterday". Several simple forecasts of a load are
-combined, with weights inverse to their errors. The value has a second use: a host whose sum of
-squared errors is below this value gets no safety margin. Raised, good and moderate simple forecasts
-get nearly the same weight; lowered, a simple forecast that was exact for some hours outweighs all
-others. Not measured."""
+"""Mean square error (the square of a fraction of a host) below which differences between forecasts
+do not matter. The value has two uses:
+
+* The value is added to the mean square error of each simple forecast, such as "as yesterday".
+  Several simple forecasts of a load are combined, with weights inverse to these sums.
+* A host gets no safety margin if the squared errors of its forecasts in the last day add up to at
+  most this value.
+
+Raised, good and moderate simple forecasts get nearly the same weight; lowered, a simple forecast
+that was exact for some hours outweighs all others. Not measured."""
 WORTH = 0.9
 """Ratio of a forecast's error to the error without a forecast, below which the forecast is used (no
 unit). Without a forecast, loads are assumed not to change. Raised, forecasts are used that may be

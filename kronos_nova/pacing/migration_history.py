@@ -95,30 +95,31 @@ LEAST_BANDWIDTH = 1.0
 the predicted durations of migrations over slow links are too short; lowered, one migration that
 hung makes all predicted durations extremely long. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that is assumed for the measured duration of a past migration. For the
-initial values :data:`FIXED` and :data:`BANDWIDTH`, a relative error of 1 is assumed. Past
-migrations correct the initial values. Raised, more past migrations are needed for the correction;
-lowered, single migrations decide the predictions. Measured by ``bench makespan``: the median error
-of predicted durations is 10 to 18 %."""
+"""Relative error (no unit) that is assumed for the measured duration of a past migration. The
+smaller this error is, the more the past migration corrects the initial values :data:`FIXED` and
+:data:`BANDWIDTH`. The relative error of the initial values is assumed to be 1. Raised, more past
+migrations are needed for the correction; lowered, single migrations decide the predictions.
+Measured by ``bench makespan``: the median error of predicted durations is 10 to 18 %."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
-Durations are predicted from this bandwidth, and past migrations correct the bandwidth. Raised,
-fewer past migrations are needed for a correction; lowered, more past migrations are needed. Not
-measured."""
+Durations are predicted from this bandwidth. The larger the assumed error is, the more each past
+migration corrects the bandwidth. Raised, fewer past migrations are needed for a correction;
+lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Factor (no unit) by which a past migration's relative error must exceed :data:`SPREAD` to make
-the migration an outlier. The relative error is that of the predicted duration. Outliers have less
-weight when predictions are fitted. Raised, fewer migrations count as outliers; lowered, ordinary
-migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
+"""Ratio (no unit) of two relative errors above which a past migration counts as an outlier: the
+error of its predicted duration, and the assumed error :data:`SPREAD`. Outliers have less weight
+when predictions are fitted to past migrations. Raised, fewer migrations count as outliers; lowered,
+ordinary migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
 """Number of past migrations after which a prediction is corrected by half of their mean deviation.
-With *n* past migrations, the fraction *n* / (*n* + ``SHRINKAGE``) of the mean deviation is used.
-The deviation is the logarithm of actual to predicted duration. The past migrations are those of one
-instance, one pair of hosts or one memory size. Raised, slow instances and links are learnt later;
-lowered, deviations by chance are learnt. Not measured."""
+The deviation of a migration is the logarithm of its actual to its predicted duration. The past
+migrations are those of the same instance, pair of hosts or memory size. With *n* past migrations,
+the prediction is corrected by the fraction *n* / (*n* + ``SHRINKAGE``) of the mean deviation.
+Raised, slow instances and links are learnt later; lowered, deviations by chance are learnt. Not
+measured."""
 MOST = 8.0
 """Largest ratio (no unit) of the measured to the predicted duration of a past migration. A larger
 ratio counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios

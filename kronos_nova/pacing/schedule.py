@@ -20,10 +20,10 @@ TOLERANCE = 1e-9
 """Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
 the accuracy of a schedule."""
 SAME = 0.2
-"""Step, as a fraction of a link's bandwidth, to which the overload of a link is rounded. The
-overload of a link is its traffic beyond its bandwidth. Each move is rated by the larger overload of
-two links: that of the move's source and that of its destination. Of equally urgent moves, the move
-with the smallest rounded overload starts first. If the rounded overloads are equal, the longest
+"""Step, as a fraction of a link's bandwidth, to which overloads are rounded when the next move is
+chosen. The overload of a link is its traffic beyond its bandwidth. The overload of a move is the
+larger one of its two links, at its source and at its destination. Of equally urgent moves, the move
+with the smallest rounded overload starts first. Of moves with equal rounded overloads, the longest
 move starts first. Raised, a move may start although another move would overload the links less;
 lowered, differences that are only errors of predictions decide. Chosen just above the median error
 of predicted durations, which is 10 to 18 % (``bench makespan``)."""
