@@ -51,9 +51,9 @@ number of moves of the third and each later plan for an aggregate is this estima
 The factor is below 1 because the moves of the next plan may take longer. Raised, further plans more
 often have moves that start too late; lowered, available time is left unused. Not measured."""
 LARGER = 1.04
-"""Least ratio (no unit) of two numbers of moves for which another plan is made. The first is the
-maximum number of moves of the next plan. The second is the number of moves of the largest plan so
-far whose moves all start in time. Raised, more moves that could start in time are left out;
+"""Least ratio (no unit) of two numbers of moves for which another plan is made. The first number is
+the maximum number of moves of the next plan. The second number is that of the moves of the best
+plan so far whose moves all start in time. Raised, more moves that could start in time are left out;
 lowered, plans are searched for few additional moves. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted in order to estimate how many

@@ -40,8 +40,9 @@ first. Raised, a plan takes longer where constraints forbid most swaps; lowered,
 missed more often. Chosen because a constraint that forbids the swap of one instance mostly forbids
 the swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
-"""Usable room (no unit) of a host if the instances without a host need no room. The usable room of
-a host is its free room of the scarcest resource. Fixed: more than any host has."""
+"""Usable room (no unit) of a host if the instances to be placed need no resource. The usable room
+of a host is its free room of the resource that is scarcest for these instances. Fixed: more room
+than any host has."""
 
 
 class Bundles(NamedTuple):

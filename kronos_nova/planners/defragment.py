@@ -37,9 +37,9 @@ servers. Raised, a few more servers fit, and plans take longer; lowered, fewer s
 by ``bench fragments``: with this value, plans of 50 moves on 279 hosts take 2.5 to 4.8 s of
 processor time."""
 MOVE_MB = 64.0
-"""Fixed cost of a move in the integer program, in MiB. The memory that the move copies is added.
-The program joins free room for new servers. Raised, plans have fewer moves, of larger instances;
-lowered, plans have more moves, of smaller instances. Not measured."""
+"""Fixed cost of a move, in MiB, in the integer program that joins free room for new servers. The
+cost of a move is this fixed cost plus the memory that the move copies. Raised, plans have fewer
+moves, of larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 
 
 class Defragmenter:

@@ -43,37 +43,41 @@ from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
-"""Fixed costs of a move, as fractions of the mean memory of an instance. The cost of a move is a
-fixed cost plus the memory that the move copies. A solution is first found with the first fixed
-cost. The solution is then improved with the first fixed cost, and with the second. Raised, plans
-have fewer moves, of larger instances; lowered, plans have more moves, of smaller instances, and a
-search of equal length finds worse plans. Chosen by ``bench installed``."""
+"""Fixed costs of a move, as fractions of the mean memory of an instance, used one after the other.
+The cost of a move is a fixed cost plus the memory that the move copies. The first fixed cost is
+used when a search finds moves and then replaces some by cheaper moves. The second fixed cost is
+used when the search again replaces moves by cheaper moves. Raised, plans have fewer moves, of
+larger instances; lowered, plans have more moves, of smaller instances, and a search of equal length
+finds worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Fixed costs of a move, as in :data:`MOVE_PARTS`, for solutions with fewer moves. A solution is a
-set of moves that brings the scores of all hosts into their target ranges. If the moves of the
-cheapest solution do not fit into one plan, a solution is searched with each of these costs. Raised,
-these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Not
-measured separately."""
+"""Fixed costs of a move, as fractions of the mean memory of an instance, for solutions with fewer
+moves. A solution is a set of moves that brings the scores of all hosts into their target ranges.
+The cost of a move is a fixed cost plus the memory that the move copies. If the moves of the
+cheapest solution do not fit into one plan, a solution is searched with each of these fixed costs.
+Raised, these solutions have still fewer moves; lowered, these solutions equal the cheapest
+solution. Not measured separately."""
 FEW_PLANS = 3
-"""Largest number of plans of the cheapest solution for which a solution with one plan less is
-searched. A solution is a set of moves that brings the scores of all hosts into their target ranges.
-The moves of a solution are made in one or more plans, one plan in each evaluation. Raised, more
-memory is copied to save one of many plans; lowered, target ranges are reached one plan later than
-possible. Not measured."""
+"""Largest number of plans that the cheapest solution may need so that a solution with one plan less
+is searched. A solution is a set of moves that brings the scores of all hosts into their target
+ranges. The moves of a solution are made in one or more plans, one plan in each evaluation. Raised,
+more memory is copied to save one of many plans; lowered, target ranges are more often reached one
+plan later than possible. Not measured."""
 PREMIUM = 1.25
-"""Largest ratio (no unit) of the memory that a solution with one plan less copies to the memory
-that the cheapest solution copies. A solution is a set of moves that brings the scores of all hosts
-into their target ranges. Raised, more memory is copied to save a plan; lowered, target ranges are
-more often reached one plan later. Chosen by ``bench installed``."""
+"""Largest ratio (no unit) of copied memory for which a plan is saved. A solution is a set of moves
+that brings the scores of all hosts into their target ranges, in one or more plans. A solution that
+needs one plan less replaces the cheapest solution if the memory that it copies is at most this
+ratio times the memory that the cheapest solution copies. Raised, more memory is copied to save a
+plan; lowered, target ranges are more often reached one plan later. Chosen by ``bench
+installed``."""
 MOST_MOVES = 200
 """Maximum number of moves that a search finds, unless :data:`REACH` times the moves of one plan is
 more. The plan takes the first of these moves, and later plans take the rest. Raised, plans for
 thousands of hosts take longer; lowered, the number and the cost of the later plans' moves are known
 less exactly. Not measured."""
 REACH = 2
-"""Ratio (no unit) of the number of moves that a search may find to the number that one plan may
-have. Later plans make the moves beyond the first plan. If the ratio gives fewer moves than
-:data:`MOST_MOVES`, a search may find :data:`MOST_MOVES` moves. Raised, plans with many moves take
+"""Ratio (no unit) of the number of moves that a search may find to the number of moves that one
+plan may have. Later plans make the moves that do not fit into the first plan. A search may always
+find :data:`MOST_MOVES` moves, even if this ratio permits fewer. Raised, plans with many moves take
 longer; lowered, the moves that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
@@ -81,15 +85,16 @@ copy. Raised, plans take longer; lowered, plans copy more memory. Measured: rati
 pairs takes about half a second of processor time. With a quarter of the number, plans for clusters
 of 32 and 100 hosts copy 2 % more memory."""
 EFFORT_MOVE = 8e5
-"""Maximum number of pairs of an instance and a host that are rated for each move of a plan. A plan
-with few moves is thus searched for less time than :data:`EFFORT` permits. Raised, plans with few
-moves take longer; lowered, plans with few moves copy more memory. Chosen together with
-:data:`EFFORT`."""
+"""Maximum number of pairs of an instance and a host that a search rates for each move of a plan. A
+search for a plan with few moves thus ends before :data:`EFFORT`, the maximum for one search, is
+reached. Raised, plans with few moves take longer; lowered, plans with few moves copy more memory.
+Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Number of pairs of an instance and a host that are counted as rated for each search step, in
-addition to the pairs that the step rates. Rating this number of pairs takes as long as the fixed
-part of a step. :data:`EFFORT` limits all counted pairs. Raised, searches of small clusters end
-sooner; lowered, searches of small clusters take longer. Chosen together with :data:`EFFORT`."""
+"""Number of pairs of an instance and a host that stands for the fixed time of choosing a move or
+swap. Rating this number of pairs takes as long as the fixed part of the choice. The number is added
+to the pairs that are rated for each choice. :data:`EFFORT` limits the sum of all pairs. Raised,
+searches of small clusters end sooner; lowered, searches of small clusters take longer. Chosen
+together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of positions that are tried for the target range of each policy, in addition to
 the first position. The scores of all hosts should lie in the target range, which is as wide as the
@@ -97,11 +102,11 @@ policy's threshold. Raised, plans for small clusters take longer; lowered, the p
 least memory is copied is missed more often. Not measured."""
 SHORT = 5000
 """Largest product (no unit) of moves and hosts for which several positions of the target ranges are
-tried. The target range of a policy is the range in which the scores of all hosts should lie. A
-range at another position has the same width and lies a little higher or lower. The product is that
-of the number of hosts and the number of moves to the first position. Raised, plans for larger
-clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in larger
-clusters no other position led to less copied memory."""
+tried. The target range of a policy is the range in which the scores of all hosts should lie. At
+another position, the range has the same width and lies a little higher or lower. The number of
+moves in the product is that for the first position. Raised, plans for larger clusters take longer;
+lowered, plans for small clusters copy more memory. Chosen because in larger clusters no other
+position led to less copied memory."""
 LEAST_TOGETHER = 0.1
 """Ratio of the summed load of a host's servers to the host's excess, below which no server is moved
 off the host. The excess is the part of the score outside the policy's target range. Raised, some
@@ -109,54 +114,58 @@ hosts keep their excess although moves would help a little; lowered, servers are
 that are loaded for another reason than their servers. Chosen as in
 :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation (no unit) of the logarithm of a random factor. The ratings of candidate moves
-are multiplied by the factor when a search replaces some moves of a solution. Raised, worse moves
-are chosen; lowered, the replaced moves are chosen again. Chosen between 0 and 1, both of which lead
-to more copied memory."""
+"""Standard deviation (no unit) of the logarithm of the random factors in ratings of candidate
+moves. Ratings are multiplied by random factors when a search replaces some moves of its solution.
+Raised, worse moves are chosen; lowered, the replaced moves are chosen again. Chosen between 0 and
+1, because both 0 and 1 lead to more copied memory."""
 TAKEN_BACK = 8
-"""Maximum number of moves from or to two hosts that one search step undoes. The step then searches
-cheaper moves instead. Raised, a step takes longer and rarely reduces the memory to copy; lowered,
-the search hardly changes its moves. Not measured."""
+"""Maximum number of moves from or to two hosts that one search step undoes. The two hosts are the
+source and the destination of a move drawn at random. The step then searches cheaper moves instead.
+Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search hardly
+changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
 """Maximum number of moves that one search step undoes in addition to the :data:`TAKEN_BACK` moves
 of two hosts. These further moves may be from and to any hosts. Raised, a step takes longer and
 rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference of cost between a solution and the best solution, as a multiple of the mean
-cost of a move. The search continues from a solution if the difference is at most this value, or if
-the solution is no worse than the one before. A solution is a set of moves that brings the scores of
-all hosts into their target ranges. Raised, the search spends its time on worse solutions; lowered,
-the search hardly changes its moves. Not measured."""
+"""Largest difference, as a multiple of the mean cost of a move, by which the cost of a solution may
+exceed the cost of the best solution. A solution is a set of moves that brings the scores of all
+hosts into their target ranges. Each search step changes a solution. A step is undone if it makes
+the solution more expensive and this difference is exceeded. Raised, the search spends its time on
+worse solutions; lowered, the search hardly changes its moves. Not measured."""
 REBUILT = 6
-"""Maximum number of moves that one search step makes beyond the number of moves that the step has
-undone. Raised, a step takes longer; lowered, solutions with more moves of smaller instances are
-missed. Not measured."""
+"""Maximum number of additional moves or swaps that one search step makes. A step undoes some moves,
+then makes as many moves or swaps as it has undone, and at most this number of additional ones.
+Raised, a step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
+measured."""
 TRIES = 8
 """Maximum number of moves or swaps of one host that are checked against server groups, the best
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share (0 to 1) of a plan's permitted moves that are used if a plan less is made. The moves that
-bring all hosts into their target ranges are made in one or more plans. If the cheapest moves need
-several plans, other moves are searched that need one plan less. The rest of the permitted moves is
-kept for instances that have to wait on a third host until their destination has room. Raised, no
-moves are left for waiting instances; lowered, a plan is saved less often. Not measured."""
+"""Share of the permitted moves that a solution may use if it saves a plan. A solution is a set of
+moves that brings the scores of all hosts into their target ranges, in one or more plans. If the
+cheapest solution needs several plans, a solution that needs one plan less is searched. This
+solution may use only this share of the moves that its plans may have. The remaining moves are kept
+for instances that have to wait on a third host until their destination has room. Raised, no moves
+are left for waiting instances; lowered, fewer solutions save a plan. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move beyond the wanted number of plans, in units of an instance's mean
-memory. The wanted number of plans is one less than the cheapest solution needs. A solution is a set
-of moves that brings the scores of all hosts into their target ranges. Raised, larger instances are
-moved to save a move; lowered, solutions keep a few moves too many. Not measured."""
+"""Additional cost of each move above a wanted number of moves, as a multiple of the mean memory of
+an instance. A solution with the wanted number of moves needs one plan less than the cheapest
+solution. A solution is a set of moves that brings the scores of all hosts into their target ranges.
+Raised, larger instances are moved to save a move; lowered, solutions keep a few moves too many. Not
+measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can
 be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need one plan more. Not
 measured."""
 UNFIT = 1e9
-"""Cost, in GiB, of an excess as large as a whole host. The excess is load outside the target range.
-Solutions are compared by this cost plus the memory that their moves copy. Raised, rounding errors
-hide differences of the memory; lowered below the memory of a cloud, solutions copy less memory but
-leave loads outside the range. Fixed: more than the memory of any cloud, so that the excess decides
-first."""
+"""Cost, in GiB, of an excess as large as a whole host. The excess is the part of the scores outside
+the target ranges. Solutions are compared by this cost plus the memory that their moves copy.
+Raised, rounding errors hide differences of the memory; lowered below the memory of a cloud,
+solutions copy less memory but leave scores outside the target ranges. Fixed: more than the memory
+of any cloud, so that the excess decides first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -738,10 +747,11 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""Lower bound of a move's cost in GiB when candidate moves are rated. The rating is the excess that
-the move removes, divided by the cost. A moved instance that changes its destination has no further
-cost. Raised, the size of small instances no longer affects their rating; lowered to 0, the rating
-of a move without cost divides by 0. Not measured."""
+"""Lower bound of the cost of a move, in GiB, when candidate moves are rated. The rating of a move
+is the excess that the move removes, divided by the cost. The excess is the part of the scores
+outside the target ranges. If an instance has a move already, another destination for this instance
+costs 0. Raised, the size of small instances no longer affects their rating; lowered to 0, the
+rating of a move without cost divides by 0. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 

@@ -27,11 +27,11 @@ from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
 EFFORT = 6e7
-"""Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` and
-:data:`PER_ITEM` are added. The time is estimated instead of measured, so that plans do not depend
-on the speed of the machine. Raised, plans take longer; lowered, plans are worse. Measured: with a
-tenth of the total time, the search already finds most of the improvement, in clusters of any
-size."""
+"""Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` is
+added for each permitted move, and :data:`PER_ITEM` for each instance and each host. The time is
+estimated instead of measured, so that plans do not depend on the speed of the machine. Raised,
+plans take longer; lowered, plans are worse. Measured: with a tenth of the total time, the search
+already finds most of the improvement, in clusters of any size."""
 PER_MOVE = 2.1e6
 """Estimated nanoseconds of processor time that each permitted move adds to the time of a search.
 Raised, plans with many moves take longer; lowered, plans with many moves are worse, because the
@@ -50,10 +50,11 @@ WORTHWHILE = 0.01
 combined imbalance after the plan plus the prices of its moves. Raised, searches end sooner;
 lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
-"""Numbers of permitted moves for which the search in a small cluster is repeated from the start.
-With the upper end raised, more plans take longer without being better; with the upper end lowered,
-the best plan is missed more often. Chosen because one search finds the best plans of up to two
-moves, and good plans of 27 or more moves."""
+"""Numbers of permitted moves for which the search in a small cluster is repeated from the start,
+because chance decides whether one search finds the best plan. With the upper end raised, more plans
+take longer without being better; with the upper end lowered, the best plan is missed more often.
+Chosen because one search finds the best plans of up to two moves, and good plans of 27 or more
+moves."""
 ALIKE = 5
 """Number of searches that must find equally good plans before the searches in a small cluster end.
 Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
@@ -61,7 +62,7 @@ because several short searches find the best plan more often than one longer sea
 ENOUGH = 1.7e9
 """Estimated nanoseconds of processor time (1.7 s) after which the search for a plan is not
 repeated. Raised, plans for small clusters take longer; lowered, the best plan is missed more often,
-because the repetition ends before :data:`ALIKE` searches agree. Not measured."""
+because the repetition ends before :data:`ALIKE` searches find equally good plans. Not measured."""
 STEP = 4e5
 """Estimated nanoseconds of one step of a search, to which :data:`ITEM` and :data:`PAIR` are added.
 A step makes at most one swap in each assignment. A search ends when its estimated time is used up.
@@ -85,39 +86,42 @@ MOST_SIDE_BY_SIDE = 48
 operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer
 assignments although its fixed time is the same. Not measured in a bench."""
 ROUNDS = 50
-"""Minimum number of steps for which the time of a search must suffice. If the time does not
-suffice, fewer assignments are improved at the same time. Raised, there are fewer assignments;
-lowered, each assignment gets fewer swaps. Not measured."""
+"""Minimum number of steps of a search. If the time of the search does not suffice for these steps,
+fewer assignments are improved at the same time. Raised, fewer assignments are improved; lowered,
+each assignment gets fewer swaps. Not measured."""
 TIMES = 3
-"""Minimum number of steps for each permitted move, for which the time of a search must suffice. If
-the time does not suffice, fewer assignments are improved at the same time. Raised, there are fewer
-assignments; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
+"""Minimum number of steps of a search for each permitted move. If the time of the search does not
+suffice for these steps, fewer assignments are improved at the same time. Raised, fewer assignments
+are improved; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
-"""Ratio (no unit) of the temperature of a search to the temperature of its tables, below which the
-tables are computed again. The tables are also computed again if the ratio exceeds 1 / ``COOLED``.
-Swaps are rated by these tables. At a higher temperature, hosts with medium scores count more.
-Raised, plans take longer without being better; lowered, swaps are rated less exactly. Chosen
-because smaller changes of the temperature do not affect plans."""
+"""Ratio (no unit) of two temperatures below which the tables that rate swaps are computed again:
+the present temperature of the search, and the temperature for which the tables were computed. The
+tables are also computed again if the ratio exceeds 1 / ``COOLED``. At a higher temperature, hosts
+with medium scores count more in the ratings. Raised, plans take longer without being better;
+lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do not
+affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new assignments are made. The number of these plans is
-also at most half the number of assignments of the search. Raised, good plans are improved less;
-lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
-finds no better plan. Not measured in a bench."""
+"""Maximum number of best plans from which new assignments are made. Another maximum is half the
+number of assignments that the search improves at the same time. Raised, good plans are improved
+less; lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer
+search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
 """Number of moves of a good plan that are removed at random, as an exclusive upper bound: with 5,
 one to four moves are removed. A new assignment starts from the remaining moves. Raised, a plan is
 changed more than the search can repair; lowered, the search finds the same plan again. Not
 measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Shares of a good plan's moves that are removed to make a new assignment. The shares are used in
-turn, each for as many restarts as the search has assignments. The random number of moves that
-:data:`TAKEN_BACK` limits is removed in addition. Raised, assignments differ more from known plans;
-lowered, assignments differ less from known plans. Not measured."""
+"""Shares of a good plan's moves that are removed to make a new assignment. Each time, a random
+number of moves, limited by :data:`TAKEN_BACK`, is removed in addition. The shares are used in turn.
+The next share is used after as many new assignments as the search improves at the same time.
+Raised, assignments differ more from known plans; lowered, assignments differ less from known plans.
+Not measured."""
 KICKS = 2
-"""Number of rounds of restarts, of which the last adds a random move to each new assignment (a
-"kick"). A round is as many restarts as the search has assignments. With 2, every second round has
-kicks. Raised, kicks are rarer, and all assignments of a small cluster become equal; lowered to 1,
-every restart has a kick, and no plan is improved long enough. Not measured in a bench."""
+"""Number of rounds of restarts after which a round has kicks again: with 2, every second round has
+kicks. A restart replaces an assignment by a new one. A kick is a random move that is added to the
+new assignment. A round has as many restarts as the search has assignments. Raised, kicks are rarer,
+and all assignments of a small cluster become equal; lowered to 1, every round has kicks, and no
+plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the

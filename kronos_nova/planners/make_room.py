@@ -35,9 +35,9 @@ NODES = 2_000
 Raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to
 300 nodes that clouds of 15 hosts need."""
 MOVE_MB = 64.0
-"""Fixed cost of a move in the integer program, in MiB. The memory that the move copies is added.
-The program makes room for new servers. Raised, plans have fewer moves, of larger instances;
-lowered, plans have more moves, of smaller instances. Not measured."""
+"""Fixed cost of a move, in MiB, in the integer program that makes room for new servers. The cost of
+a move is this fixed cost plus the memory that the move copies. Raised, plans have fewer moves, of
+larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to make room on hosts. A
 solution chooses, for each new server, a host and its NUMA cells or resource providers. If Nova

@@ -20,21 +20,25 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of attempts to find a host for one instance when hosts are emptied. Before each
-further attempt, a swap makes more of the free room usable for the instances to be placed. Raised,
-plans take longer where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of attempts to find a host for one instance when hosts are emptied. Between two
+attempts, a swap of other instances makes more of the free room usable. Raised, plans take longer
+where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Pairs of two parameters (no unit) of a search that empties hosts. The pairs are used one after
-the other. The first parameter is the price of a move, as a fraction of a host's room. A swap is
-made only if the additional usable room is larger than the price of its moves. The second parameter
-is a number of hosts. Once this number of hosts could not be emptied, the next pair is used. With
-the price raised, plans have fewer moves and free fewer hosts; lowered, plans have more moves and
-free more hosts. With the number of hosts raised, plans take longer; lowered, plans free fewer
-hosts. Not measured separately."""
+"""Pairs of parameters (no unit) of a search that empties hosts: a price of a move and a number of
+hosts. The pairs are used one after the other.
+
+* Price of a move, as a fraction of a host's room: a swap is made only if the room that it makes
+  usable is larger than the price of its moves. Raised, plans have fewer moves and empty fewer
+  hosts; lowered, plans have more moves and empty more hosts.
+* Number of hosts: after this number of hosts could not be emptied, the next pair is used. Raised,
+  plans take longer; lowered, plans empty fewer hosts.
+
+Not measured separately."""
 MOVE_MB = 4096
-"""Fixed cost of a move in MiB. The memory that the move copies is added. Of end states that free
-equally many hosts, the one with the lowest cost is chosen. Raised, plans have fewer moves and copy
-more memory; lowered, plans have more moves and copy less memory. Not measured."""
+"""Fixed cost of a move, in MiB, when hosts are emptied. The cost of a move is this fixed cost plus
+the memory that the move copies. Of plans that empty equally many hosts, the one with the lowest
+cost is chosen. Raised, plans have fewer moves and copy more memory; lowered, plans have more moves
+and copy less memory. Not measured."""
 EFFORT = 6e8
 """Maximum number of pairs of bundles that are rated for one plan that empties hosts. A bundle is
 several instances of one size on one host; a swap exchanges a pair of bundles. Raised, plans for
@@ -53,10 +57,10 @@ program chooses the hosts to be emptied in small clusters. The value is the numb
 and, much less, the memory to copy. Raised, plans take less time and copy more memory; lowered,
 plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights, from 0 to 1, of the number of moves in the choice of the next host to empty. The memory
-to copy has the remaining weight. One search is made with each of the three weights. Raised, hosts
-with few instances are emptied first, which suits plans with few moves; lowered, hosts with little
-memory to copy are emptied first. Not measured."""
+"""Weights, from 0 to 1, of the number of moves when the next host to empty is chosen. The memory to
+copy has the rest of the weight: 1 minus this weight. One search is made with each of the three
+weights. Raised, hosts with few instances are emptied first, which suits plans with few moves;
+lowered, hosts with little memory to copy are emptied first. Not measured."""
 
 
 class Pack:

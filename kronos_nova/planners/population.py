@@ -30,10 +30,11 @@ Plan = list[tuple[int, int]]
 """Moves of a plan: [(instance, destination)]. Each instance has at most one move, from its present
 host. The order of the list has no meaning."""
 KEPT = 48
-"""Number of best end states that a search keeps. An end state gives each instance a host. Some end
-states cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for
-full hosts are missed. Chosen by the rank of the best end state that can be reached: mostly the
-first, the 5th with a hundred full hosts, and the 20th with a few full hosts."""
+"""Number of best end states that a search keeps. An end state gives each instance a host. Several
+are kept because moves one after the other cannot reach some of the end states. Raised, plans take
+longer; lowered, plans for full hosts are missed. Chosen by the rank of the best end state that can
+be reached: mostly the first, the 5th with a hundred full hosts, and the 20th with a few full
+hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,10 +82,10 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, at which the values of assignments are computed. The
-value of an assignment is a smooth approximation of its combined imbalance. Swaps are rated by the
-change of the value. At a higher temperature, hosts with medium scores count more. Raised, the
-approximation is less exact; lowered, numbers overflow. Fixed by the range of single precision."""
+"""Lowest temperature, as a fraction of a host, of the values by which swaps are rated. The value of
+an assignment is a smooth approximation of its combined imbalance. The lower the temperature is, the
+closer the approximation is, and the less hosts with medium scores count. Raised, the approximation
+is less exact; lowered, numbers overflow. Fixed by the range of single precision."""
 STEEPEST = 80.0
 """Largest exponent (no unit) in the factors by which swaps are rated. The exponent is the change of
 a host's score divided by the temperature, see :class:`SoftenedMax`. Raised, numbers overflow;
@@ -93,8 +94,8 @@ ends near exp(88)."""
 FAINTEST = 1e-35
 """Lower bound of the fraction of a term that one host contributes. A term is a sum over all hosts
 by which swaps are rated, see :class:`SoftenedMax`. Raised, hosts with medium scores seem to matter;
-lowered, the fraction becomes 0 in single precision, and so does its product with
-exp(:data:`STEEPEST`). Fixed by the range of single precision."""
+lowered, small fractions become 0 in single precision, and remain 0 when a swap multiplies them by
+up to exp(:data:`STEEPEST`). Fixed by the range of single precision."""
 
 
 class SoftenedMax:
@@ -152,28 +153,29 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts whose instances are rated in one step for swaps with instances of a given
-host. The most and the least loaded hosts are chosen. There is no maximum in steps in which the
-given host only sends instances: single moves take little time to rate, and the best destination
-often has a medium load. Raised, a step takes longer; lowered, more steps are needed. Not
-measured."""
+"""Maximum number of hosts with which one step rates swaps of a given host's instances. The hosts
+that contribute most to the imbalance are chosen: the most and the least loaded hosts. There is no
+maximum in steps in which the given host only sends instances. Single moves take little time to
+rate, and the best destination often has a medium load. Raised, a step takes longer; lowered, more
+steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Share of the imbalance that untried hosts may cause in a finished assignment. A host is untried
-if none of its swaps was tried since the assignment last changed. If untried hosts cause at most
-this share, the assignment is finished and is replaced. Raised, assignments are replaced while swaps
-could improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
+"""Largest share of the imbalance that untried hosts may cause in an assignment that counts as
+finished. A host is untried if none of its swaps was tried since the assignment last changed. A
+finished assignment is replaced by a new one. Raised, assignments are replaced while swaps could
+improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability (no unit) that a step sends the second instance of each swap back to its original
-host. The plan then has no move of the second instance. In other steps, the second instance goes to
-the host that the first instance leaves. If plans may have few moves, the original host is used only
-in steps that search moves off a host. Raised, other swaps are tried less often; lowered to 0, a
-search cannot replace one moved instance by another. Not measured."""
+"""Probability (no unit) that a step sends instances back to their original hosts. In such a step,
+the second instance of each swap goes to its original host, so that the plan no longer moves this
+instance. In other steps, the second instance goes to the host that the first instance leaves. If
+plans may have few moves, instances are sent back only in steps that search moves off a host.
+Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved instance
+by another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability (no unit) that a step rates swaps by the slope of the value instead of its exact
-change. The value of an assignment is a smooth approximation of its combined imbalance. The slope is
-used only if plans may have few moves. Raised, the exact change decides less often; lowered, plans
-for many hosts are worse, because the exact change favours the host with the most extreme load. Not
-measured."""
+"""Probability (no unit) that a step rates swaps by a linear approximation of the change of the
+value, instead of by the exact change. The value of an assignment is a smooth function that is close
+to its combined imbalance. The linear approximation is used only if plans may have few moves.
+Raised, the exact change is used less often; lowered, plans for many hosts are worse, because the
+exact change favours the host with the most extreme load. Not measured."""
 
 
 class Population:

@@ -42,10 +42,11 @@ DESTINATIONS = 64
 full are chosen. Raised, a plan takes longer; lowered, constraints more often exclude all
 destinations of an instance. Not measured."""
 FREE = 1e-6
-"""Lower bound of a move's price (no unit) when moves are rated. The rating is the gain of the move
-divided by its price. Gain and price are in expected full hosts. Raised, moves of low price are
-compared by their gains alone; lowered to 0, moves without a price cannot be compared. Chosen far
-below the price of any migration."""
+"""Lower bound of the price of a move, as a fraction of a full host, when moves are rated. The
+rating of a move is its gain divided by its price. The gain is the decrease of the expected number
+of full hosts. The price is the least gain for which the move is made. Raised, moves of low price
+are compared by their gains alone; lowered to 0, moves without a price cannot be compared. Chosen
+far below the price of any migration."""
 AT_ONCE = 256
 """Number of candidate moves that are checked against the constraints in one call, the best moves
 first. Raised, a call takes longer; lowered, more calls are made. Not measured."""

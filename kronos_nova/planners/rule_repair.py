@@ -43,12 +43,16 @@ with each number in this order until all its moves can be made. Raised, a plan i
 where hosts are full; lowered, a search that finds no plan ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Two limits of the integer program that repairs rules: a share of the cost, and a number of
-branch-and-bound nodes. A solution costs at most this share more than the cheapest solution. Nearly
-all of the cost is that of violated rules. The number of nodes is divided by the number of stages of
-moves (:data:`ROUNDS`). With the share raised, plans copy more memory; lowered, plans take longer.
-With the number of nodes raised, plans take longer; lowered, fewer plans are the best possible ones.
-Chosen so that other values change no plan in the clouds of the tests."""
+"""Two limits of the integer program that repairs rules.
+
+* ``GAP``: share by which the cost of a solution may exceed the cost of the cheapest solution.
+  Nearly all of the cost is that of violated rules. Raised, plans copy more memory; lowered, plans
+  take longer.
+* ``NODES``: maximum number of branch-and-bound nodes. The number is divided by the number of stages
+  of moves (:data:`ROUNDS`). Raised, plans take longer; lowered, fewer plans are the best possible
+  ones.
+
+Chosen among values that lead to the same plans in all clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 

@@ -31,12 +31,16 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Largest number of moves for which plans of a tiny cluster are searched step by step. Plans with
-1, 2, 3 ... moves are searched, and each search starts from the plans before. So a plan with more
-moves is never worse than a plan with fewer moves. The value also limits the integer program: the
-program comes before the local search only if no more moves than this number are permitted. Raised,
-plans for tiny clusters take longer; lowered, plans with more moves may be worse. Measured by
-``bench budgets``."""
+"""Largest number of moves of a plan, with two uses:
+
+* In a tiny cluster, plans with 1, 2, 3 ... moves are searched, up to this number. Each search
+  starts from the plans before, so that a plan with more moves is never worse than a plan with fewer
+  moves.
+* The integer program is solved before the local search only if a plan may have at most this number
+  of moves.
+
+Raised, plans for tiny clusters take longer; lowered, plans with more moves may be worse. Measured
+by ``bench budgets``."""
 TRIED = 2
 """Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
 time grows exponentially; lowered, a best plan is missed if each of its moves alone makes the
@@ -47,8 +51,8 @@ gives each instance a host. The best end state may be out of reach of moves that
 the other. If the difference is larger, other plans are searched. Raised, plans for full hosts are
 worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Share of the permitted moves for a repeated search. The search is repeated if the moves to the
-best end state have no possible order. Each further search may use half as many moves as the search
+"""Share of the permitted moves that a repeated search may use. A search is repeated if its moves
+cannot be made one after the other. Each further search may use half as many moves as the search
 before. Raised, fewer moves are left for instances that have to wait on a third host; lowered, plans
 improve less than they could. Not measured."""
 SEARCHES = 3
@@ -56,10 +60,10 @@ SEARCHES = 3
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
 lowered, plans for full hosts are worse. Not measured."""
 ENDS = 50
-"""Minimum number of hosts with the highest scores, and of hosts with the lowest scores, to and from
-which moves are searched. The hosts are chosen for each policy. More hosts are taken if a plan may
-have many moves. Raised, plans for large clusters take longer; lowered, the search runs out of hosts
-to improve. Not measured."""
+"""Minimum number of hosts that a search considers at each end of the range of scores: the most
+loaded hosts and the least loaded hosts, for each policy. Moves are searched only from and to these
+hosts. More hosts are considered if a plan may have many moves. Raised, plans for large clusters
+take longer; lowered, the search runs out of hosts to improve. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host for which an integer program computes the best
 plan. The program is used in three cases: members of a server group are kept apart; the moves to a
@@ -84,11 +88,11 @@ program is solved again with more stages of moves. A move of a later stage can u
 earlier stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans
 for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Share of the candidate moves that must be possible as the first move of a plan, so that the local
-search comes first. If fewer candidate moves are possible, the integer program comes before the
-local search. A candidate move is a pair of an instance and another host. Raised, the program comes
-first in more clusters, and takes longer where the search finds equally good plans; lowered, plans
-that the search does not find are missed more often. Not measured."""
+"""Share of candidate moves below which the integer program is solved before the local search. The
+share is that of the candidate moves that are possible as the first move of a plan. A candidate move
+is a pair of an instance and another host. Raised, the program comes first in more clusters, and
+takes longer where the local search finds equally good plans; lowered, plans that the local search
+does not find are missed more often. Not measured."""
 GAP = 1e-3
 """Share of its cost by which a solution of the integer program may be worse than the best solution.
 The cost is the combined imbalance plus the prices of the moves. Raised, plans take less time and
