@@ -46,20 +46,20 @@ hosts. Raised, small clouds are checked more often, and their evaluations take l
 small clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes
 this time."""
 SAVED = 1.25
-"""Factor (no unit) by which the duration of the last check of losses of hosts is multiplied. The
-check finds out for each host whether its servers would restart elsewhere. The next check begins
-when the time budget reaches the product. Each evaluation adds time to the time budget. A factor
-above 1 leaves time for an additional check, which finds out whether the servers also fit elsewhere
-when Nova chooses their hosts one after the other. Raised, checks are rarer, and the additional
-check is made for more hosts; lowered, checks are more frequent, and the additional check is made
-for fewer hosts. Not measured."""
+"""Factor by which the duration of the last check of losses of hosts is multiplied. The check finds
+out for each host whether its servers would restart elsewhere. The next check begins when the time
+budget reaches the product. Each evaluation adds time to the time budget. A factor above 1 leaves
+time for an additional check, which finds out whether the servers also fit elsewhere when Nova
+chooses their hosts one after the other. Raised, checks are rarer, and the additional check is made
+for more hosts; lowered, checks are more frequent, and the additional check is made for fewer hosts.
+Not measured."""
 COLD = 3.0
-"""Ratio (no unit) of the duration of the first check of losses of hosts after a start of Kronos to
-the duration of a later check. A later check is faster, because it reuses results of the first
-check. The duration of the first check, divided by this ratio, is the estimated duration of the next
-check, which begins when the time budget suffices. Raised, the next check begins sooner, but may end
-before all hosts are checked; lowered, the next check begins later. Measured for 1,000 hosts: the
-first check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
+"""Ratio of the duration of the first check of losses of hosts after a start of Kronos to the
+duration of a later check. A later check is faster, because it reuses results of the first check.
+The duration of the first check, divided by this ratio, is the estimated duration of the next check,
+which begins when the time budget suffices. Raised, the next check begins sooner, but may end before
+all hosts are checked; lowered, the next check begins later. Measured for 1,000 hosts: the first
+check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;

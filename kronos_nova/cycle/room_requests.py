@@ -40,11 +40,11 @@ from kronos_nova.room.making import RoomPlan
 LOG = logging.getLogger(__name__)
 
 REFUSALS = 5
-"""Maximum number of plans that one evaluation makes for one request for room, that is, for room for
-new servers. If Nova's scheduler refuses moves of a plan, another plan is made without the refused
-moves. Raised, room is found more often where few hosts take a server, but the scheduler gets more
-requests; lowered, more requests for room have to wait for the next evaluation. Chosen equal to the
-maximum number of plans for balancing load; not measured."""
+"""Maximum number of plans that one evaluation makes for one request for room for new servers. If
+Nova's scheduler refuses moves of a plan, another plan is made without the refused moves. Raised,
+room is found more often where few hosts take a server, but the scheduler gets more requests;
+lowered, more requests for room have to wait for the next evaluation. Chosen equal to the maximum
+number of plans for balancing load; not measured."""
 
 
 class RoomRequests:

@@ -51,20 +51,20 @@ number of moves of the third and each later plan for an aggregate is this estima
 The factor is below 1 because the moves of the next plan may take longer. Raised, further plans more
 often have moves that start too late; lowered, available time is left unused. Not measured."""
 LARGER = 1.04
-"""Least ratio (no unit) of two numbers of moves for which another plan is made. The first number is
-the maximum number of moves of the next plan. The second number is that of the moves of the best
-plan so far whose moves all start in time. Raised, more moves that could start in time are left out;
-lowered, plans are searched for few additional moves. Not measured."""
+"""Least ratio of two numbers of moves for which another plan is made. The first is the maximum
+number of moves of the next plan. The second is the number of moves of the best plan so far whose
+moves all start in time. Raised, more moves that could start in time are left out; lowered, plans
+are searched for few additional moves. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted in order to estimate how many
 moves can start in time. Raised, the estimate takes longer; lowered, the estimate is less exact. Not
 measured."""
 AMPLE = 2.0
-"""Factor (no unit) by which the estimated number of moves that can start in time is multiplied. The
-product is the maximum number of moves of the first plan that an evaluation makes for an aggregate.
-The factor is above 1 because moves may take less time than estimated. Raised, the first plan more
-often has moves that start too late, and another plan has to be made; lowered, plans of short moves
-leave available time unused. Not measured."""
+"""Factor by which the estimated number of moves that can start in time is multiplied. The product
+is the maximum number of moves of the first plan that an evaluation makes for an aggregate. The
+factor is above 1 because moves may take less time than estimated. Raised, the first plan more often
+has moves that start too late, and another plan has to be made; lowered, plans of short moves leave
+available time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in

@@ -23,8 +23,8 @@ from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
-"""Largest accepted ratio of the summed loads of a host's servers to the load of the host (no unit).
-Above this ratio, the loads of the servers are scaled down until their sum is the load of the host.
+"""Largest accepted ratio of the summed loads of a host's servers to the load of the host. Above
+this ratio, the loads of the servers are scaled down until their sum is the load of the host.
 Raised, gains of moving servers that share memory (KSM) are overestimated; lowered, loads are scaled
 down only because servers and hosts are measured at different times. Chosen as the usual ratio of
 two averages over different times."""
@@ -37,11 +37,11 @@ LEAST_BELIEVED = 0.5
 two or more hosts are measured, at least two must pass. Raised, one broken exporter stops planning
 in a small aggregate; lowered, plans are made although only few hosts pass. Not measured."""
 FAINT = 0.02
-"""Least accepted ratio of the summed load of all servers to the summed load of their hosts (no
-unit). Below this ratio, the queries for servers and for hosts seem to have different units, and the
-policy is not used. Raised, policies are not used in clouds whose hosts are busy with other work
-than servers; lowered, a query in a wrong unit is accepted. Chosen as twice 0.01, the largest ratio
-that a wrong unit causes (servers in fractions, hosts in percent)."""
+"""Least accepted ratio of the summed load of all servers to the summed load of their hosts. Below
+this ratio, the queries for servers and for hosts seem to have different units, and the policy is
+not used. Raised, policies are not used in clouds whose hosts are busy with other work than servers;
+lowered, a query in a wrong unit is accepted. Chosen as twice 0.01, the largest ratio that a wrong
+unit causes (servers in fractions, hosts in percent)."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 

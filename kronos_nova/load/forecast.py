@@ -59,17 +59,16 @@ do not matter. The value has two uses:
 Raised, good and moderate simple forecasts get nearly the same weight; lowered, a simple forecast
 that was exact for some hours outweighs all others. Not measured."""
 WORTH = 0.9
-"""Ratio of a forecast's error to the error without a forecast, below which the forecast is used (no
-unit). Without a forecast, loads are assumed not to change. Raised, forecasts are used that may be
-better only by chance; lowered, useful forecasts are not used. Not measured separately; ``bench days
+"""Ratio of a forecast's error to the error without a forecast, below which the forecast is used.
+Without a forecast, loads are assumed not to change. Raised, forecasts are used that may be better
+only by chance; lowered, useful forecasts are not used. Not measured separately; ``bench days
 --known`` measures the effect of forecasts."""
 FAR_OFF = 3.0
-"""Largest accepted ratio between the summed loads of a past hour and the present summed loads (no
-unit). The larger sum is divided by the smaller sum. If the ratio is exceeded in the same direction
-in every hour of the last day, the query of past loads is assumed to have another unit. Raised, a
-query in another unit is accepted; lowered, a cloud that has just become busy causes an error.
-Chosen below the ratios that wrong units cause: 100 for percent, and the number of cores of a host
-for cores."""
+"""Largest accepted ratio between the summed loads of a past hour and the present summed loads. The
+larger sum is divided by the smaller sum. If the ratio is exceeded in the same direction in every
+hour of the last day, the query of past loads is assumed to have another unit. Raised, a query in
+another unit is accepted; lowered, a cloud that has just become busy causes an error. Chosen below
+the ratios that wrong units cause: 100 for percent, and the number of cores of a host for cores."""
 _ROWS = 4096
 """Number of loads whose forecasts are computed and compared with the actual loads in one step.
 Raised, a step takes more memory; lowered, more steps are needed, which take more time. Chosen

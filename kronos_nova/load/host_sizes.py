@@ -23,10 +23,9 @@ from kronos_nova.policies.models import HOST_FRACTION
 from kronos_nova.units import MIB
 
 ALIKE = 1.05
-"""Largest ratio of the CPUs or memory of two hosts at which the hosts count as equally large (no
-unit). Raised, the load of a server on its new host may be computed wrong by this ratio; lowered,
-operators have to configure the sizes of hosts that differ only in a few reserved CPUs. Not
-measured."""
+"""Largest ratio of the CPUs or memory of two hosts at which the hosts count as equally large.
+Raised, the load of a server on its new host may be computed wrong by this ratio; lowered, operators
+have to configure the sizes of hosts that differ only in a few reserved CPUs. Not measured."""
 CLASSES = {'VCPU': ('VCPU', 'PCPU'), 'MEMORY_MB': ('MEMORY_MB',)}
 """Resource classes of placement that are a host's size, by ``vm_profile_resource``."""
 _CPU, _MEMORY = re.compile(r'v?cpus?|cores?'), re.compile(r'mem(ory)?|rss|ram')

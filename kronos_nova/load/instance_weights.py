@@ -25,10 +25,10 @@ over different times; not measured."""
 
 EXCESS = 1.5
 """Ratio of the summed load of a host's instances to the host's load, above which the sum counts as
-impossible (no unit). The loads of the instances are then probably in a wrong unit. Correct loads
-may add up to somewhat more than the host's load, because guests and hosts are measured at different
-times, and an instance that has just moved counts twice. Raised, loads in a wrong unit are not
-noticed; lowered, correct loads count as impossible. Not measured."""
+impossible. The loads of the instances are then probably in a wrong unit. Correct loads may add up
+to somewhat more than the host's load, because guests and hosts are measured at different times, and
+an instance that has just moved counts twice. Raised, loads in a wrong unit are not noticed;
+lowered, correct loads count as impossible. Not measured."""
 
 
 ProfileSample = tuple[float, str]

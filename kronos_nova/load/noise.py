@@ -23,11 +23,11 @@ probability. Raised, the integration takes longer; lowered, its error grows. Cho
 _TABLE = np.linspace(-8.0, 8.0, 3201)
 _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
-"""Probabilities (no unit) that a standard normal variable is below each value of ``_TABLE``. Fixed
-by the normal distribution."""
+"""Probabilities (no unit) that a standard normal variable is below each value of ``_TABLE``, from
+-8 to 8. Fixed by the normal distribution."""
 _LEAST = 1e-300
-"""Probability (no unit) that replaces 0 before a logarithm is taken. Fixed by float64: nearly the
-smallest number whose logarithm is finite."""
+"""Probability that replaces 0 before a logarithm is taken. Fixed by float64: nearly the smallest
+number whose logarithm is finite."""
 _DIGITS = 3
 """Number of decimal digits to which the logarithm of a standard deviation is rounded. The deviation
 is that of a host's load. Hosts with equal rounded values are computed together. Raised, fewer hosts

@@ -34,10 +34,10 @@ that chooses destinations. A smaller excess costs proportionally less. The unit 
 copying an instance of mean memory. Raised, more instances are moved to keep hosts below their
 limits; lowered, hosts exceed their limits by more. Not measured."""
 SLOWED = 4.0
-"""Ratio of the time limit of the solver HiGHS to the processor time that is left for a plan (no
-unit). HiGHS measures wall time. On a busy machine, the solver uses less processor time than wall
-time. The ratio makes up for the difference. Raised, a plan may exceed its deadline by more;
-lowered, a busy machine more often stops the solver early, and the plan is worse. Not measured."""
+"""Ratio of the time limit of the solver HiGHS to the processor time that is left for a plan. HiGHS
+measures wall time. On a busy machine, the solver uses less processor time than wall time. The ratio
+makes up for the difference. Raised, a plan may exceed its deadline by more; lowered, a busy machine
+more often stops the solver early, and the plan is worse. Not measured."""
 SMALL = 1e-4
 """Cost of copying an instance of mean memory in the integer program that repairs violations of
 operators' rules. The unit is the combined imbalance. The cost is small, so that it only decides

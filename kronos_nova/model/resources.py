@@ -25,9 +25,9 @@ DEVICE = 'device'
 """Prefix of the names of devices. Devices count like resource classes, whose names have no lower
 case."""
 ENOUGH = 1 << 20
-"""Number of devices that a host is assumed to have if it reports no devices. Raised, nothing
-changes; lowered below the need of the servers on a host, servers with devices seem to have no room
-there. Fixed: more devices than all servers of one host need."""
+"""Number of devices of each kind that a host is assumed to have if its devices are not known.
+Raised, nothing changes; lowered below the need of the servers on a host, servers with devices seem
+to have no room there. Fixed: more devices than all servers of one host need."""
 T = TypeVar('T')
 
 

@@ -106,10 +106,10 @@ Durations are predicted from this bandwidth. The larger the assumed error is, th
 migration corrects the bandwidth. Raised, fewer past migrations are needed for a correction;
 lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Ratio (no unit) of two relative errors above which a past migration counts as an outlier: the
-error of its predicted duration, and the assumed error :data:`SPREAD`. Outliers have less weight
-when predictions are fitted to past migrations. Raised, fewer migrations count as outliers; lowered,
-ordinary migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
+"""Ratio of two relative errors above which a past migration counts as an outlier: the error of its
+predicted duration, and the assumed error :data:`SPREAD`. Outliers have less weight when predictions
+are fitted to past migrations. Raised, fewer migrations count as outliers; lowered, ordinary
+migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
@@ -121,10 +121,10 @@ the prediction is corrected by the fraction *n* / (*n* + ``SHRINKAGE``) of the m
 Raised, slow instances and links are learnt later; lowered, deviations by chance are learnt. Not
 measured."""
 MOST = 8.0
-"""Largest ratio (no unit) of the measured to the predicted duration of a past migration. A larger
-ratio counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios
-correct later predictions. Raised, one migration that hung makes a pair of hosts seem slow; lowered,
-the predicted durations of migrations between slow hosts are too short. Not measured."""
+"""Largest ratio of the measured to the predicted duration of a past migration. A larger ratio
+counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios correct
+later predictions. Raised, one migration that hung makes a pair of hosts seem slow; lowered, the
+predicted durations of migrations between slow hosts are too short. Not measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a learnt factor: MiB of memory, the uuid of an instance, or (source, destination)."""

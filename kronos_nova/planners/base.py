@@ -134,9 +134,9 @@ Choice = tuple[int, int, str]
 """A chosen move: (instance, destination, text about the purpose of the move)."""
 DIGITS = range(3, 7)
 """Numbers of decimal digits with which the reason of a move may state a load or imbalance. The
-smallest number of digits that shows the change is used. Raised, reasons state changes that do not
-matter; lowered, reasons omit small changes. Chosen because a change of less than a millionth of a
-host is of no use to a reader."""
+smallest number of digits that shows the change is used. With the largest number raised, reasons
+state changes that do not matter; lowered, reasons omit small changes. Chosen because a change of
+less than a millionth of a host is of no use to a reader."""
 
 
 class StepRecorder:

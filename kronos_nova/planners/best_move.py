@@ -13,11 +13,11 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Margin, as a fraction of a host, by which rounding errors may raise an upper bound of a gain. The
-gain of a move is the amount by which the move lowers the combined imbalance. The exact gain of a
-move is computed only if the upper bound exceeds the best known gain by more than this margin.
-Raised, the best move may be missed; lowered, rounding errors lead to needless computations. Fixed
-by float64: some units in the last place of numbers around 1."""
+"""Margin, as a fraction of a host, for rounding errors in an upper bound of a gain. The gain of a
+move is the amount by which the move lowers the combined imbalance. The exact gain of a move is
+computed only if the upper bound exceeds the best known gain by more than this margin. Raised, the
+best move may be missed; lowered, rounding errors lead to needless computations. Fixed by float64:
+some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
 """Value (no unit) in place of the index of a destination. The value stands for all hosts. Fixed: no

@@ -63,21 +63,20 @@ ranges. The moves of a solution are made in one or more plans, one plan in each 
 more memory is copied to save one of many plans; lowered, target ranges are more often reached one
 plan later than possible. Not measured."""
 PREMIUM = 1.25
-"""Largest ratio (no unit) of copied memory for which a plan is saved. A solution is a set of moves
-that brings the scores of all hosts into their target ranges, in one or more plans. A solution that
-needs one plan less replaces the cheapest solution if the memory that it copies is at most this
-ratio times the memory that the cheapest solution copies. Raised, more memory is copied to save a
-plan; lowered, target ranges are more often reached one plan later. Chosen by ``bench
-installed``."""
+"""Largest ratio of two amounts of copied memory at which a solution that saves a plan is chosen. A
+solution is a set of moves that brings the scores of all hosts into their target ranges, in one or
+more plans. The ratio is that of the memory that this solution copies to the memory that the
+cheapest solution copies. Raised, more memory is copied to save a plan; lowered, target ranges are
+more often reached one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
 """Maximum number of moves that a search finds, unless :data:`REACH` times the moves of one plan is
 more. The plan takes the first of these moves, and later plans take the rest. Raised, plans for
 thousands of hosts take longer; lowered, the number and the cost of the later plans' moves are known
 less exactly. Not measured."""
 REACH = 2
-"""Ratio (no unit) of the number of moves that a search may find to the number of moves that one
-plan may have. Later plans make the moves that do not fit into the first plan. A search may always
-find :data:`MOST_MOVES` moves, even if this ratio permits fewer. Raised, plans with many moves take
+"""Ratio of the number of moves that a search may find to the number of moves that one plan may
+have. Later plans make the moves that do not fit into the first plan. A search may always find
+:data:`MOST_MOVES` moves, even if this ratio permits fewer. Raised, plans with many moves take
 longer; lowered, the moves that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
@@ -111,8 +110,8 @@ LEAST_TOGETHER = 0.1
 """Ratio of the summed load of a host's servers to the host's excess, below which no server is moved
 off the host. The excess is the part of the score outside the policy's target range. Raised, some
 hosts keep their excess although moves would help a little; lowered, servers are moved off hosts
-that are loaded for another reason than their servers. Chosen as in
-:mod:`kronos_nova.planners.hot_hosts`."""
+that are loaded for another reason than their servers. Chosen because it is not worth a migration to
+remove less than a tenth of the excess."""
 NOISE = 0.3
 """Standard deviation (no unit) of the logarithm of the random factors in ratings of candidate
 moves. Ratings are multiplied by random factors when a search replaces some moves of its solution.
@@ -245,9 +244,9 @@ class Band:
 
 
 LEAST_WEIGHT = 1e-3
-"""Weight (no unit) of a policy that has a threshold but no weight in the combined imbalance.
-Raised, this policy competes with the policies that have a weight; lowered to 0, no move is made to
-bring this policy within its threshold. Not measured."""
+"""Weight of a policy that has a threshold but no weight in the combined imbalance. Raised, this
+policy competes with the policies that have a weight; lowered to 0, no move is made to bring this
+policy within its threshold. Not measured."""
 BISECTIONS = 50
 """Number of bisections that compute the position of a target range of scores. Each bisection halves
 an interval that contains the position. Raised, nothing changes; lowered, the position is less

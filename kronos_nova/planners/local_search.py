@@ -41,10 +41,10 @@ PER_ITEM = 1.1e5
 search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
 Not measured separately."""
 LONGER = 2.5
-"""Factor (no unit) by which a search is prolonged when a better plan is found. The search then ends
-after this factor times the time used so far, or at an upper bound (:class:`Tuning`). Raised,
-searches last longer after an improvement; lowered, searches stop while plans still become better.
-Not measured."""
+"""Factor by which a search is prolonged when a better plan is found. The search then ends after
+this factor times the time used so far, or at an upper bound (:class:`Tuning`). Raised, searches
+last longer after an improvement; lowered, searches stop while plans still become better. Not
+measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is the
 combined imbalance after the plan plus the prices of its moves. Raised, searches end sooner;
@@ -94,12 +94,11 @@ TIMES = 3
 suffice for these steps, fewer assignments are improved at the same time. Raised, fewer assignments
 are improved; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
-"""Ratio (no unit) of two temperatures below which the tables that rate swaps are computed again:
-the present temperature of the search, and the temperature for which the tables were computed. The
-tables are also computed again if the ratio exceeds 1 / ``COOLED``. At a higher temperature, hosts
-with medium scores count more in the ratings. Raised, plans take longer without being better;
-lowered, swaps are rated less exactly. Chosen because smaller changes of the temperature do not
-affect plans."""
+"""Ratio of two temperatures below which the tables that rate swaps are computed again: the present
+temperature of the search, and the temperature for which the tables were computed. The tables are
+also computed again if the ratio exceeds 1 / ``COOLED``. At a higher temperature, hosts with medium
+scores count more in the ratings. Raised, plans take longer without being better; lowered, swaps are
+rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
 """Maximum number of best plans from which new assignments are made. Another maximum is half the
 number of assignments that the search improves at the same time. Raised, good plans are improved

@@ -41,9 +41,10 @@ larger instances; lowered, plans have more moves, of smaller instances. Not meas
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to make room on hosts. A
 solution chooses, for each new server, a host and its NUMA cells or resource providers. If Nova
-would choose other cells or providers of this host, the next solution is tried. Raised, room is
-found more often where hosts are nearly full, and plans take longer; lowered, room is found less
-often. Measured: of 60 clouds, one needed more than one solution."""
+would choose other cells or providers of this host, the host is excluded for this server (a cut),
+and the next solution is searched. Raised, room is found more often where hosts are nearly full, and
+plans take longer; lowered, room is found less often. Measured: of 60 clouds, one needed more than
+one solution."""
 ROUNDS = 1, 2, 3
 """Numbers of stages of moves in the integer program that makes room. A stage is a group of moves,
 and a move of a later stage can use room that an earlier stage freed. The program is solved with

@@ -164,18 +164,18 @@ finished. A host is untried if none of its swaps was tried since the assignment 
 finished assignment is replaced by a new one. Raised, assignments are replaced while swaps could
 improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability (no unit) that a step sends instances back to their original hosts. In such a step,
-the second instance of each swap goes to its original host, so that the plan no longer moves this
-instance. In other steps, the second instance goes to the host that the first instance leaves. If
-plans may have few moves, instances are sent back only in steps that search moves off a host.
-Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved instance
-by another. Not measured."""
+"""Probability that a step sends instances back to their original hosts. In such a step, the second
+instance of each swap goes to its original host, so that the plan no longer moves this instance. In
+other steps, the second instance goes to the host that the first instance leaves. If plans may have
+few moves, instances are sent back only in steps that search moves off a host. Raised, other swaps
+are tried less often; lowered to 0, a search cannot replace one moved instance by another. Not
+measured."""
 FIRST_ORDER = 0.7
-"""Probability (no unit) that a step rates swaps by a linear approximation of the change of the
-value, instead of by the exact change. The value of an assignment is a smooth function that is close
-to its combined imbalance. The linear approximation is used only if plans may have few moves.
-Raised, the exact change is used less often; lowered, plans for many hosts are worse, because the
-exact change favours the host with the most extreme load. Not measured."""
+"""Probability that a step rates swaps by a linear approximation of the change of the value, instead
+of by the exact change. The value of an assignment is a smooth function that is close to its
+combined imbalance. The linear approximation is used only if plans may have few moves. Raised, the
+exact change is used less often; lowered, plans for many hosts are worse, because the exact change
+favours the host with the most extreme load. Not measured."""
 
 
 class Population:

@@ -43,9 +43,9 @@ NODES = 20
 plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
 GAP = 1e-4
 """Share by which a solution of the integer program may be worse than the best possible solution.
-The program chooses moves that relieve hot hosts. Solutions are compared by the relieved hosts
-first, and by the memory to copy. Raised, plans copy more memory; lowered, plans take longer. Chosen
-small because the memory to copy is a small part of the compared value."""
+The program chooses moves that relieve hot hosts. Solutions are compared by the relief of hot hosts
+first, and then by the memory to copy. Raised, plans copy more memory; lowered, plans take longer.
+Chosen small because the memory to copy is a small part of the compared value."""
 
 
 class Relieve:

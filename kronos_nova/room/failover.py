@@ -60,9 +60,10 @@ lowered, more checks with slow nodes end without a result. Not measured."""
 
 CUTS = 8
 """Maximum number of solutions of the integer program that one check of a lost host tries. A
-solution assigns a host to each server. If the servers of a solution do not fit into the NUMA cells
-that Nova would choose, the next solution is tried. Raised, a check takes longer if NUMA cells are
-nearly full; lowered, more of these checks end without a result. Not measured."""
+solution assigns a host to each server. If a server does not fit into the NUMA cells of its host
+that Nova would choose, the host is excluded for this server (a cut), and the next solution is
+searched. Raised, a check takes longer if NUMA cells are nearly full; lowered, more of these checks
+end without a result. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
