@@ -26,10 +26,10 @@ UUID_CHARACTERS = 36
 """Number of characters of a uuid, including its four hyphens. Fixed by the definition of uuids."""
 
 JSON_ITEMS = 10_000_000
-"""Maximum number of values in all lists and objects of one JSON document together. Raised, a
-document of few bytes can take more memory, about a hundred bytes for each value; lowered, the
-documents of large clouds are refused. Chosen above the seven million values of an answer of
-Prometheus about 300,000 instances with twenty labels each."""
+"""Maximum number of values in all lists and objects of one JSON document together. Raised, a small
+document can take more memory, about a hundred bytes for each value; lowered, the documents of large
+clouds are refused. Chosen above the largest document that is expected: an answer of Prometheus with
+seven million values, about 300,000 instances."""
 
 _STRUCTURE = (b'[', b'{', b',')
 

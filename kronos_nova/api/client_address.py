@@ -18,8 +18,8 @@ may be cut. Chosen above the longest valid address, which has 45 characters and 
 IPV6_PREFIX = 64
 """Number of leading bits of an IPv6 address that identify the network of a client. Wrong passwords
 are counted per network. Raised, the addresses of one machine count as several networks, so its user
-can try more passwords; lowered, clients in different networks share a limit. Fixed by RFC 4291,
-which gives each network 64 bits."""
+can try more passwords; lowered, clients in different networks share one count of wrong passwords.
+Fixed by RFC 4291, which gives each network 64 bits."""
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:

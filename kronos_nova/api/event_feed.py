@@ -61,10 +61,10 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes at which a piece of an event stream is complete. A piece consists of events that
-wait for the listener. A complete piece is passed to the WSGI server. A smaller piece is passed if
-no further event waits. Raised, the pieces for slow clients take more memory; lowered, the same
-events take more calls of the server. Not measured."""
+"""Number of bytes of events that are given to the WSGI server at a time, for one event stream. The
+last of these events may exceed the number. Fewer bytes are given if no further events wait. Raised,
+a process needs more memory for each slow client; lowered, the server is called more often for the
+same events. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the

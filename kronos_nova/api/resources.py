@@ -25,8 +25,9 @@ EVENT_STREAM = 'text/event-stream'
 LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
-"""Maximum number of characters of the name of an API user in the record of a change. A longer name
-is cut. Fixed by the columns of the database, which have 255 characters."""
+"""Maximum number of characters of the name and domain of an API user in the record of a change. A
+longer text is cut, and a remark about the cut is added. Fixed by the columns of the database, which
+have 255 characters for the text and the remark."""
 
 AGAIN_SECONDS = 5
 """Seconds in the header ``Retry-After`` of the answer to a request that was refused because too

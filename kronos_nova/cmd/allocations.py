@@ -29,10 +29,10 @@ from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import standalone
 
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
-"""Exit codes (no unit) of ``kronos-manage allocations``. CLEAN: no allocation is wrong. ERROR: the
-audit failed. FOUND: some allocations are wrong, or a cell could not be audited. LEFT: after a
-repair, some allocations are still wrong, or a cell could not be audited. The codes are documented
-in allocations.rst. Fixed: scripts depend on the codes."""
+"""Exit codes of ``kronos-manage allocations``. CLEAN: no allocation is wrong. ERROR: the audit
+failed. FOUND: some allocations are wrong, or a cell could not be audited. LEFT: after a repair,
+some allocations are still wrong, or a cell could not be audited. The codes are documented in
+allocations.rst. Fixed: scripts depend on the codes."""
 
 SILENT = 'silent_cell'
 """Name under which monitoring gets the number of cells that could not be audited. A cell cannot be

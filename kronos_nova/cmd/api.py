@@ -41,15 +41,17 @@ STUCK_SECONDS = 30
 clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
-"""Maximum number of requests in progress, as a multiple of ``[kronos_api] threads``. Requests that
-wait for keystone or the control database count as well. Further requests are refused with status
-503. Raised, more threads wait while keystone or the control database does not answer; lowered, more
-requests are refused when many arrive at once. Not measured."""
+"""Factor by which the option ``[kronos_api] threads`` is multiplied to get the maximum number of
+requests in progress in one process. The factor allows for requests that only wait for keystone or
+the control database. Further requests are refused with status 503. Raised, more threads wait while
+keystone or the control database does not answer; lowered, more requests are refused when many
+arrive at once. Not measured."""
 
 SPARE = 2
-"""Number of threads of the server in addition to one thread for each permitted request. These
-threads answer health checks, and refuse requests above the limit. Raised, a process takes more
-memory; lowered, health checks may get no answer while keystone does not answer. Not measured."""
+"""Number of threads of the server in addition to one thread for each permitted request and event
+stream. The additional threads answer health checks, and refuse requests above the limit. Raised, a
+process takes more memory; lowered, health checks may get no answer while keystone does not answer.
+Not measured."""
 
 AGAIN_SECONDS = 5
 """Seconds in the header ``Retry-After`` of the answer to a request that was refused because too
@@ -57,16 +59,16 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Factor from ``max_request_body_size`` to the largest request body that the server reads wholly.
-For a body between these two sizes, the client gets an error that names the option. A larger body is
-cut off while it arrives. Raised, clients without a token can use more memory; lowered, more clients
-are cut off without an explanation. Not measured."""
+"""Factor by which the option ``max_request_body_size`` is multiplied to get the largest request
+body that the server reads to its end. If such a body is larger than the option permits, the client
+gets an error that names the option. An even larger body is cut off while it arrives. Raised,
+clients without a token can use more memory; lowered, more clients are cut off without an
+explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and then to answer each query.
 Raised, threads wait longer for a database that is down; lowered, a busy database counts as down.
-Chosen far above the slowest query, which takes a hundredth of this time, and below the 20 s that
-the web page waits."""
+Chosen far above the 0.05 s of the slowest query, and below the 20 s that the web page waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which kronos-api sends no queries to the control database after the database did not

@@ -22,16 +22,16 @@ clients with slow network connections are cut off. Chosen because the headers ar
 TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. As many seconds pass before
-the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`).
-Raised, slow clients hold their connections for longer; lowered, a client with a slow network
-connection cannot send a snapshot of many MiB. Not measured."""
+"""Maximum seconds in which a whole HTTP request, with its body, has to arrive. A client that reads
+an answer too slowly (:data:`SLOWEST_BYTES`) is also cut off only after this time. Raised, slow
+clients hold their connections for longer; lowered, a client with a slow network connection cannot
+send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut
-off. The rate is first checked :data:`WHOLE_SECONDS` after the whole answer was produced. Raised,
-downloads over slow network connections are cut off; lowered, slow clients hold their connections
-for longer. Chosen because even a modem is several times as fast."""
+off. The rate is not checked in the first minute after the answer was produced
+(:data:`WHOLE_SECONDS`). Raised, downloads over slow network connections are cut off; lowered, slow
+clients hold their connections for longer. Chosen because even a modem is several times as fast."""
 
 MOST_CONNECTIONS = 1000
 """Maximum number of open connections to kronos-api; connections of event streams do not count. If
@@ -42,15 +42,15 @@ less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
 """Seconds for which a client has to be silent before its connection may be closed to make room for
-a new connection. If the server itself pauses for longer than this, the pause is not counted as
-silence. Raised, new clients wait longer while all connections are in use; lowered, a client may
-lose its connection before its request arrives. Not measured."""
+a new connection. If the server itself was paused for longer than this time, the pause does not
+count as silence of the clients. Raised, new clients wait longer while all connections are in use;
+lowered, a client may lose its connection before its request arrives. Not measured."""
 
 MARGIN = 100
-"""Number of connections above :data:`MOST_CONNECTIONS` that the server accepts while it closes
-older connections. The same number of file descriptors is kept free for the database, keystone and
-the log. Raised, the process needs a higher limit of open files; lowered, the process may run out of
-file descriptors. Not measured."""
+"""Number of connections that the server accepts above the maximum (:data:`MOST_CONNECTIONS`) while
+it closes older connections. In addition, the server keeps the same number of file descriptors free
+for the database, keystone and the log. Raised, the process needs a higher limit of open files;
+lowered, the process may run out of file descriptors. Not measured."""
 
 
 class Channel(channel.HTTPChannel):

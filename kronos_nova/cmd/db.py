@@ -15,9 +15,9 @@ from kronos_nova.db import migrate
 from kronos_nova.db import retention
 
 CLEAN, FOUND, LEFT = 0, 3, 4
-"""Exit codes (no unit) of ``kronos-manage db``. CLEAN: no problem was found. FOUND: problems were
-found. LEFT: problems are left after a repair. The codes are documented in database.rst. Fixed:
-scripts depend on the codes."""
+"""Exit codes of ``kronos-manage db``. CLEAN: no problem was found. FOUND: problems were found.
+LEFT: problems are left after a repair. The codes are documented in database.rst. Fixed: scripts
+depend on the codes."""
 
 ANSWER_SECONDS = 5
 """Seconds that a database has to answer a command that reads the version of its schema. Raised, a

@@ -7,8 +7,8 @@ import pwd
 
 LOGIN_UID = pathlib.Path('/proc/self/loginuid')
 NOBODY_LOGGED_IN = 2 ** 32 - 1
-"""User id (no unit) that Linux shows in ``loginuid`` of a process that no logged-in user has
-started. Fixed by Linux."""
+"""User id that Linux shows in ``loginuid`` of a process that no logged-in user has started (no
+unit). Fixed by Linux."""
 
 
 def user() -> str:

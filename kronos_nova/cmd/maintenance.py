@@ -27,10 +27,9 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
-"""Exit codes (no unit) of ``kronos-manage maintenance``. DONE: all hosts were serviced. STOPPED:
-an operator stopped or ended the maintenance, a signal ended the process, or hosts were left out.
-FAILED: a hook failed. The codes are documented in maintenance.rst. Fixed: scripts depend on the
-codes."""
+"""Exit codes of ``kronos-manage maintenance``. DONE: all hosts were serviced. STOPPED: an operator
+stopped or ended the maintenance, a signal ended the process, or hosts were left out. FAILED: a hook
+failed. The codes are documented in maintenance.rst. Fixed: scripts depend on the codes."""
 
 LOOK_SECONDS = 2.0
 """Seconds between two steps of a maintenance. Each step queries the control database. Raised, there

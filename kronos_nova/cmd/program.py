@@ -18,7 +18,7 @@ from kronos_nova import exception
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2
-"""Exit codes (no unit) of a program, in this order: an error occurred; the arguments are wrong.
+"""Exit codes of all programs. ``FAILED``: an error occurred. ``USAGE``: the arguments are wrong.
 Fixed: scripts depend on the codes, and argparse uses 2 for wrong arguments."""
 
 LONGEST = 2000

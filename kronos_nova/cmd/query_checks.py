@@ -28,12 +28,12 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Change of a value, as a fraction of the largest value in an answer, above which a check warns
-about extra series. Extra series come from a target that is scraped twice, or from another cloud.
-The check compares the answers with and without the extra series. Raised, extra series that change
-only the values of small servers are missed; lowered, two queries at different times cause a
-warning. Chosen between two cases: a CPU that is counted twice changes a value by half; without a
-fault, a value on a busy machine changed by 0.01, where the largest value was 0.57."""
+"""Fraction of the largest value in an answer by which a value may change without a warning when
+extra series are left out. Extra series come from a target that is scraped twice, or from another
+cloud. A check sends each query with and without the extra series. Raised, the check misses extra
+series that change only the values of small servers; lowered, a change of the load between the two
+queries causes a warning. Chosen between 0.5, the change if a CPU is counted twice, and 0.02, a
+change on a busy machine without a fault."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
 as load. Raised, hosts with slow disks seem busy without a warning about the reason; lowered, hosts

@@ -8,7 +8,7 @@ from kronos_nova.engine import gc_tuning
 from kronos_nova.plugin import standalone
 
 INTERRUPTED = 130
-"""Exit code (no unit) of a program that the user has ended with Ctrl-C. Fixed by shells: 128 plus
+"""Exit code of a program that the user has ended with Ctrl-C (no unit). Fixed by shells: 128 plus
 the number of the signal SIGINT, which is 2."""
 
 

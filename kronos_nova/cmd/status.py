@@ -18,7 +18,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 
 BROKEN = 255
-"""Exit code (no unit) of ``kronos-status upgrade check`` if the command could not check anything.
+"""Exit code of ``kronos-status upgrade check`` if the command could not check anything (no unit).
 Fixed by oslo.upgradecheck."""
 
 

@@ -15,11 +15,11 @@ from kronos_nova.metrics import prometheus
 
 NAME = 'kronos-test-config'
 FORMAT = 1
-"""Version (no unit) of the JSON output of ``kronos-test-config``. Fixed: the version changes only
+"""Version of the JSON output of ``kronos-test-config`` (no unit). Fixed: the version changes only
 when a key of the output changes its meaning."""
 STATUS = {checks.OK: 0, checks.FAILED: 1, checks.WARNING: 3}
-"""Exit codes (no unit) of ``kronos-test-config``, by the worst result of all checks. The codes are
-documented in test-config.rst. Fixed: scripts depend on the codes."""
+"""Exit codes of ``kronos-test-config``, by the worst result of all checks. The codes are documented
+in test-config.rst. Fixed: scripts depend on the codes."""
 COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yellow',
            checks.FAILED: 'bold red'}
 

@@ -9,10 +9,10 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value (no unit) of a numeric option that has no maximum of its own. For an option in
-seconds, this is 31 years. Raised to 10 ** 12, this limit permits times outside the range of
-Python's datetime, which ends with the year 9999; lowered, large values are refused. Chosen well
-within this range."""
+"""Largest value of a numeric option that has no maximum of its own (no unit). For an option in
+seconds, this is about 32 years. Raised far above this value, to 10 ** 12, an option may lead to
+times after the year 9999, which Python's datetime cannot represent; lowered, large values are
+refused. Chosen well below such values."""
 
 MOST_DAYS = 36_500
 """Maximum number of days (about 100 years) in an option in days that has no maximum of its own.

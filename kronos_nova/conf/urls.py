@@ -8,7 +8,7 @@ from oslo_config import types
 
 _AUTHORITY = re.compile(r'[\w.-]+(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?', re.IGNORECASE)
 _LARGEST_PORT = 65535
-"""Largest number (no unit) of a TCP port. Fixed by TCP."""
+"""Largest number of a TCP port (no unit). Fixed by TCP."""
 
 
 class HttpUrl(types.URI):  # type: ignore[misc]

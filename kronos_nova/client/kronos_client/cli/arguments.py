@@ -9,9 +9,10 @@ import re
 from kronos_client import sanitize
 
 LARGEST = 10 ** 9
-"""Largest number (no unit) that a command accepts as an argument. For an argument in seconds, this
-is 31 years. Raised to 10 ** 12, this limit permits times outside the range of Python's datetime;
-lowered, long times are refused. Fixed by the options in nova.conf, which have the same limit."""
+"""Largest number that a command accepts as an argument (no unit). For an argument in seconds, this
+is about 32 years. Raised far above this number, to 10 ** 12, an argument may lead to times outside
+the range of Python's datetime; lowered, long times are refused. Fixed by the options in nova.conf,
+which have the same limit."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
 """Description of the times that :func:`past` accepts, for the help of arguments."""

@@ -15,10 +15,10 @@ EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
-"""Exit codes (no unit) of the commands that stop and resume moves. ``QUIET``: no move is in
-progress after a stop, or no pause is left. ``NOT_QUIET``: moves may still be in progress after a
-stop. ``STILL_PAUSED``: another pause or stop is still in force after ``resume``. The codes are
-documented in operating.rst. Fixed: scripts depend on the codes."""
+"""Exit codes of the commands that stop and resume moves. ``QUIET``: no move is in progress after a
+stop, or no pause is left. ``NOT_QUIET``: moves may still be in progress after a stop.
+``STILL_PAUSED``: another pause or stop is still in force after ``resume``. The codes are documented
+in operating.rst. Fixed: scripts depend on the codes."""
 
 LOOK_SECONDS = 0.5
 """Seconds between two queries of a command that waits for the end of moves. Raised, the command

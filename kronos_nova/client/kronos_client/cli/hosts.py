@@ -14,10 +14,9 @@ from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
-"""Exit codes (no unit) of the commands that empty hosts. ``EMPTY``: the host is empty. ``NOT_YET``:
-the host is not empty yet. ``BLOCKED``: a server cannot leave the host. ``DOWN``: the nova-compute
-of the host is down. The codes are documented in maintenance.rst. Fixed: scripts depend on the
-codes."""
+"""Exit codes of the commands that empty hosts. ``EMPTY``: the host is empty. ``NOT_YET``: the host
+is not empty yet. ``BLOCKED``: a server cannot leave the host. ``DOWN``: the nova-compute of the
+host is down. The codes are documented in maintenance.rst. Fixed: scripts depend on the codes."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
 """Exit codes of refused drains: {code of the error: exit code}."""

@@ -7,8 +7,9 @@ from kronos_client.cli import command
 from kronos_client.contract import room as contract
 
 LOST = 4
-"""Exit code (no unit) of a command that finds too little room: some servers of a lost host cannot
-restart on other hosts, or some new servers do not fit. Fixed: scripts depend on the code."""
+"""Exit code of a command that finds too little room for servers (no unit). The name comes from the
+first case: some servers of a lost host cannot restart on other hosts. The second case: some new
+servers do not fit. Fixed: scripts depend on the code."""
 VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 

@@ -14,10 +14,10 @@ from kronos_client.contract import moves
 from kronos_client.contract import status as contract
 
 EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
-"""Exit codes (no unit) of the status command, by the severity of the worst problem. The codes are
-documented in operating.rst. Fixed: scripts depend on the codes."""
+"""Exit codes of the status command, by the severity of the worst problem. The codes are documented
+in operating.rst. Fixed: scripts depend on the codes."""
 FORMAT = 1
-"""Version (no unit) of the JSON output of the status command. Fixed: the version changes only when
+"""Version of the JSON output of the status command (no unit). Fixed: the version changes only when
 a key of the output changes its meaning."""
 
 

@@ -11,7 +11,7 @@ a faulty server can fill a terminal; lowered, long lists of names in an error ar
 length to which the services of Kronos cut a line of an error."""
 
 SERVER_ERROR = 500
-"""Lowest HTTP status (no unit) of errors whose cause is the server. For such an error, the client
+"""Lowest HTTP status of errors whose cause is the server (no unit). For such an error, the client
 shows the request id, by which the cause can be found in the log of kronos-api. Fixed by HTTP."""
 
 
