@@ -11,11 +11,11 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of doublings of the pause before an evaluation that an operator has requested.
-Each failed evaluation since the last success doubles the pause once. Raised, the operator may get a
-result later after an outage; lowered, an evaluation that always fails is repeated more often, which
-uses processor time. Chosen because a pause of ten seconds that is doubled four times is shorter
-than three minutes."""
+"""Maximum number of doublings of the pause between evaluations of an aggregate, if an operator has
+requested the next evaluation. The pause is doubled for each evaluation that has failed since the
+last success. Raised, the operator may get a result later after an outage; lowered, an evaluation
+that always fails is repeated more often, which uses processor time. Chosen because four doublings
+make 160 s of a pause of 10 s."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
@@ -23,12 +23,12 @@ aggregate is evaluated later after the cause was removed; lowered, evaluations t
 more processor time. Not measured."""
 
 CLOCKS_APART = 60
-"""Maximum seconds by which the clocks of two controllers may differ. A time in the database is
-ignored if it is later than the present time, plus the pause between evaluations, plus these
-seconds. A wrong clock wrote such a time. Raised, a wrong clock delays evaluations for longer;
-lowered, a small difference counts as a wrong clock. Chosen as the default of Nova's option
-``service_down_time``: Nova regards a service as down if the clock of its host is this many seconds
-behind."""
+"""Maximum seconds by which the clocks of two controllers may differ. A time of an evaluation in the
+database is ignored if a wrong clock wrote the time. A clock counts as wrong if the time is in the
+future by more than the pause between evaluations plus these seconds. Raised, a wrong clock delays
+evaluations for longer; lowered, a small difference counts as a wrong clock. Chosen as the default
+of Nova's option ``service_down_time``: such a difference of clocks makes Nova regard a service as
+down."""
 
 
 class Cycles:

@@ -29,8 +29,8 @@ that hangs is reported later; lowered, a slow process counts as one that hangs. 
 the duration of an upgrade of an empty database."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
-"""Number (no unit) that identifies the advisory lock of PostgreSQL that Kronos holds during a
-schema upgrade. Fixed: "kronos" in ASCII."""
+"""Number that identifies the advisory lock that Kronos holds in PostgreSQL during a schema upgrade
+(no unit). Fixed: "kronos" in ASCII."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
@@ -234,9 +234,9 @@ def _version_error(history, found):
 
 
 _DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
-"""Error numbers (no unit) with which MySQL and MariaDB refuse a schema change that was already
-made. The change adds a table, column, index or row that exists, or drops a column or index that
-does not exist. Fixed by MySQL."""
+"""Error numbers with which MySQL and MariaDB refuse a schema change that was already made. The
+change adds a table, column, index or row that exists, or drops a column or index that does not
+exist. Fixed by MySQL."""
 
 
 def run(context):

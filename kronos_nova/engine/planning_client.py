@@ -29,8 +29,8 @@ without a fixed threshold, glibc raises its threshold after the first large resp
 responses would then be in the heap, and leave holes there."""
 
 NICEST = 19
-"""Largest niceness (no unit) that a process can have; it gives the process the lowest priority.
-Fixed by Linux."""
+"""Largest niceness that a process can have, which is the lowest priority (no unit). Fixed by
+Linux."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

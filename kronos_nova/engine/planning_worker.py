@@ -48,19 +48,20 @@ from kronos_nova.policies import loader
 LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
-"""Number (no unit) of the ``prctl`` option with which a process gets a signal when its parent
-process ends. Fixed by Linux."""
+"""Number of the ``prctl`` option with which a process gets a signal when its parent process ends
+(no unit). Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
-"""Status codes (no unit) with which a planning process answers an order of its parent process.
-``PLANNED``: the cycle was completed. ``NOT_PLANNED``: a problem prevented the cycle, and the log
-has the problem. Fixed by the protocol between the two processes."""
+"""Status codes with which a planning process answers an order of its parent process. ``PLANNED``:
+the cycle was completed. ``NOT_PLANNED``: a problem prevented the cycle, and the log has the
+problem. Fixed by the protocol between the two processes."""
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
-"""Points (no unit, at most 1000) that are added to the score of the planning process for the
-out-of-memory killer of Linux. Raised, Linux may kill this process although other processes use more
-memory; lowered, Linux may kill a process that serves requests instead. Not measured."""
+"""Points that are added to the score of the planning process for the out-of-memory killer of Linux.
+The killer ends the process with the highest score. Linux permits from -1000 to 1000 points. Raised,
+Linux may kill this process although other processes use more memory; lowered, Linux may kill a
+process that serves requests instead. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ LEASE_SECONDS = 60
 """Seconds for which a process has the lease to send notifications, unless the process renews the
 lease. The process with the lease sends the notifications of all processes; other processes send
 none. Raised, another process takes over later after a crash of the process with the lease; lowered,
-two processes may send the same notifications while the broker is slow. Chosen above the time that
-sending :data:`BATCH` notifications takes."""
+two processes may send the same notifications while the broker is slow. Chosen above the time in
+which one batch of notifications (:data:`BATCH`) is sent."""
 
 BATCH = 20
 """Maximum number of notifications that are sent to the broker before the database records them as

@@ -20,16 +20,16 @@ from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 LOG = logging.getLogger(__name__)
 
 NOT_FOUND = 404
-"""HTTP status (no unit) with which Nova answers that a resource does not exist. Fixed by HTTP."""
+"""HTTP status with which Nova answers that a resource does not exist (no unit). Fixed by HTTP."""
 ABOUT_US = (401, 403, 408, 413, 429)
-"""HTTP statuses (no unit) with which Nova refuses a request for a reason that does not concern the
+"""HTTP statuses with which Nova refuses a request for a reason that concerns Kronos and not the
 instance. The reasons are Kronos's credentials (401, 403), a request that is too slow or too large
 (408, 413), and too many requests (429). Fixed by HTTP."""
 
 
 NOT_AS_PLANNED = (404, 409)
-"""HTTP statuses (no unit) with which Nova refuses to move an instance that was deleted (404), or
-that is busy or locked (409). Fixed by Nova's API."""
+"""HTTP statuses with which Nova refuses to move an instance that was deleted (404), or that is busy
+or locked (409). Fixed by Nova's API."""
 
 
 class OpenStackComputeApi:

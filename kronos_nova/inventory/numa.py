@@ -28,7 +28,7 @@ MOST_SIZES = 64
 more memory; lowered, hosts with more page sizes are refused. Chosen far above the number of page
 sizes of any processor."""
 MOST = 1 << 53
-"""Largest number (no unit) that is accepted in a NUMA topology. Fixed by float64, which represents
+"""Largest number that is accepted in a NUMA topology (no unit). Fixed by float64, which represents
 all whole numbers exactly only up to this number."""
 
 

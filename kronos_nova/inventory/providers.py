@@ -23,14 +23,14 @@ from kronos_nova.placement.client import PlacementClient
 LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
-"""Number of resource providers that are read from placement at the same time, if more than
-:data:`FEW` have to be read. Each provider needs its own requests, because placement cannot return
-the inventories of several providers together. Raised, nova-conductor on the same machine has less
-processor time; lowered, an evaluation takes longer. Not measured."""
+"""Number of resource providers that are read from placement at the same time, if more than 100
+providers (:data:`FEW`) have to be read. Each provider needs its own requests, because placement
+cannot return the inventories of several providers together. Raised, nova-conductor on the same
+machine has less processor time; lowered, an evaluation takes longer. Not measured."""
 FEW = 100
-"""Number of resource providers up to which the providers are read one after the other. Raised,
-evaluations of small clouds take longer; lowered, evaluations of small clouds use several processors
-at once, and become only a little faster. Not measured."""
+"""Largest number of resource providers that are read from placement one after the other, not in
+parallel. Raised, evaluations of small clouds take longer; lowered, evaluations of small clouds use
+several processors at once, and become only a little faster. Not measured."""
 SLOW = .15
 """Seconds per resource provider above which placement or the network counts as slow. Kronos then
 reads more resource providers at the same time. Raised, an evaluation may exceed its time limit

@@ -39,7 +39,7 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """{attribute of an Instance that is a name: its key in Nova's API}."""
 
 MOST = 1 << 53
-"""Largest number (no unit) that is accepted in an inventory, an allocation or a flavor. Data with a
+"""Largest number that is accepted in an inventory, an allocation or a flavor (no unit). Data with a
 larger number are refused. Fixed by float64, which represents all whole numbers exactly only up to
 this number. The numbers of placement are smaller: they have at most 31 bits."""
 

@@ -38,16 +38,16 @@ KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that may distinguish clouds. If one Prometheus scrapes
-several clouds, Kronos searches for a label whose value names the cloud, and ignores labels with
+"""Maximum number of values of a label that Kronos tries as the name of a cloud. If one Prometheus
+scrapes several clouds, Kronos searches for a label that names the cloud, and ignores labels with
 more values. Raised, Kronos also tries labels that name racks or hosts; lowered, the label is not
 found if there are many clouds. Not measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of addresses in a label matcher that excludes extra series. A machine that is
-scraped at several addresses has extra series at each address but one. A check uses the matcher to
-find out whether the extra series change the answer to a query. Raised, the query and the message
-that quotes it are longer; lowered, fewer machines are checked. Chosen because one machine whose
-values change is proof enough."""
+"""Maximum number of addresses that a label matcher excludes from a query. A machine that is scraped
+at several addresses has the same series at each address. A check excludes further addresses of such
+machines, and warns if the answer to the query then changes. Raised, the query and the message that
+quotes it are longer; lowered, fewer machines are checked. Chosen because one machine whose values
+change is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')

@@ -11,12 +11,12 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Divisor (no unit) of the number of instances that have series. The result is the number of
-instances that may have several series without a warning; one instance is always permitted. An
-instance has two series shortly after a live migration, or if its host is scraped twice. Raised, a
-few live migrations at the same time cause a warning; lowered, a host that is scraped twice causes
-no warning. Chosen because fewer than a tenth of the instances migrate at once, and because a host
-in an aggregate of fewer than ten hosts has, on average, more than a tenth of the instances."""
+"""Divisor of the number of instances that have series (no unit). The result, but at least 1, is the
+number of instances that may have several series without a warning. An instance has two series
+shortly after a live migration, or if its host is scraped twice. Raised, a few live migrations at
+the same time cause a warning; lowered, a host that is scraped twice causes no warning. Chosen
+because fewer than a tenth of the instances migrate at once. A host that is scraped twice has, on
+average, more than a tenth of the instances of an aggregate with fewer than ten hosts."""
 
 TOLERANCE = 1e-9
 """Rounding error, as a fraction of a host's capacity. A load that is lower than 0 or higher than 1

@@ -41,11 +41,11 @@ _NO_TLS = {'WRONG_VERSION_NUMBER', 'HTTP_REQUEST', 'RECORD_LAYER_FAILURE', 'UNKN
 """Reasons that OpenSSL gives if the first bytes from the other side are not TLS."""
 
 _EXPIRED = {9, 10}
-"""Error codes of OpenSSL (no unit) for a TLS certificate that is not yet valid (9) or has expired
-(10). Fixed by OpenSSL."""
+"""Error codes of OpenSSL for a TLS certificate that is not yet valid (9) or has expired (10). Fixed
+by OpenSSL."""
 _OTHER_NAME = {62, 64}
-"""Error codes of OpenSSL (no unit) for a TLS certificate that was issued for another host name (62)
-or another IP address (64). Fixed by OpenSSL."""
+"""Error codes of OpenSSL for a TLS certificate that was issued for another host name (62) or
+another IP address (64). Fixed by OpenSSL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

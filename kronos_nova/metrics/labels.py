@@ -105,16 +105,15 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Maximum number of DNS domains that are tried if series have short host names where Nova has full
-names. The most frequent domains of Nova's hosts are tried. If short names with a domain match
-hosts, a message proposes to append this domain in the query. Raised, the search takes longer;
-lowered, the search finds no domain for hosts of further domains. Not measured."""
+"""Maximum number of DNS domains that are appended to short host names in series, to find the full
+host names of Nova. The most frequent domains of Nova's hosts are tried. If the result matches
+hosts, a message proposes to append the domain in the query. Raised, the search takes longer;
+lowered, hosts in less frequent domains are not found. Not measured."""
 
 _SERIES = 20_000
 """Maximum number of series that are searched for a label with host names. The search is made when a
 query finds too few hosts. Raised, a faulty exporter can make evaluations take longer; lowered, the
-search leaves out some hosts of a large cloud. Chosen as twice the number of series in a cloud of
-10,000 hosts with one series each."""
+search leaves out some hosts of a large cloud. Chosen as two series for each of 10,000 hosts."""
 _LABELS = 16
 """Maximum number of labels that are searched for host names, in addition to the label in the
 policy. The most frequent labels are searched. Raised, the search takes longer; lowered, the search

@@ -22,10 +22,11 @@ advised range has no value after one lost scrape. Chosen because a rate needs tw
 sample may be missing, and another sample may be late."""
 
 LONGER = (2, 3, 4, 6, 8, 12, 24)
-"""Factors (no unit) by which a query's range, such as ``[5m]``, is multiplied to find the scrape
-interval. The factors are tried in this order, until the range has :data:`ENOUGH` samples. Raised,
+"""Factors by which a query's range, such as ``[5m]``, is multiplied to find the scrape interval.
+The factors are tried in this order, until the range has enough samples (:data:`ENOUGH`). Raised,
 Prometheus counts more samples than necessary; lowered, a long scrape interval is not found. Chosen
-because 24 times five minutes are two hours, and usual scrape intervals are shorter."""
+because 24 times five minutes are two hours, which have enough samples even if Prometheus scrapes
+every half hour."""
 
 _NEED_TWO = {'rate', 'irate', 'increase', 'delta', 'idelta', 'deriv', 'predict_linear'}
 _UNITS = {'ms': 0.001, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800, 'y': 31536000}

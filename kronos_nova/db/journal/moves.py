@@ -21,15 +21,15 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Maximum number of completed moves that :meth:`Moves.predictions` reads, divided by the number of
-predictions that the method may return (no unit). The newest moves are read first. More than 1,
+"""Maximum number of completed moves that are read for each predicted duration that
+:meth:`Moves.predictions` may return. The newest moves are read first. The number is more than 1,
 because some moves are not live migrations or have no predicted duration. Raised, the status command
 reads more rows; lowered, the status command may find too few predictions. Chosen to limit the
-search: without a limit, a search of 10^6 moves without predictions took 4.9 s."""
+search: a search through a million moves without predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
-many moves. Chosen as the moves of four weeks with 1,785 moves a day."""
+many moves. Chosen to cover four weeks with about 1,800 moves a day."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Time (1 day) that may pass between the last check of a move against the load and its request to
 Nova. Evaluations search moves within this time, to recognise the migrations that Kronos requested.
