@@ -17,8 +17,9 @@ COMPUTE_MIGRATIONS = '2.59'
 """Lowest microversion of Nova in which migrations have a uuid and a type."""
 
 PLACEMENT_ALLOCATIONS = (1, 38)
-"""Highest microversion of placement (no unit) that Kronos uses; from this microversion on,
-consumers have types. Moves need microversion 1.36 at least. Fixed by placement."""
+"""Highest microversion of placement's API that Kronos uses (no unit). From this microversion on,
+the consumers of allocations have types. Moves need microversion 1.36 at least. Fixed by
+placement."""
 
 PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',

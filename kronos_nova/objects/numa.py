@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Numbers (no unit) that stand for page sizes if a server does not request a size in KiB.
-``SMALL`` is the smallest page size of the NUMA cell, ``LARGE`` any larger size, and ``ANY`` any
-size. Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of
-``nova.virt.hardware``."""
+"""Numbers that stand for page sizes if a server does not request a size in KiB. ``SMALL`` is the
+smallest page size of the NUMA cell, ``LARGE`` any size above the smallest, and ``ANY`` any size.
+Fixed by ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of ``nova.virt.hardware``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

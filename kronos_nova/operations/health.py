@@ -9,20 +9,25 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
-"""Health score (no unit, like a percentage) of an aggregate that has no problem. Fixed by the range
-of the score, from 0 to 100."""
+"""Health score of an aggregate that has no problem (no unit). Fixed by the range of the score, from
+0 to 100."""
 
 IMBALANCE = 40.0
 HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Maximum points that each kind of problem takes from the health score of an aggregate. The kinds
-are imbalance (``IMBALANCE``), hot hosts, whose score is above 0.9 in some policy (``HOT``), hosts
-that cannot be emptied (``DRAINS``), violated server groups (``GROUPS``) and policies without data
-(``DATA``). The sum is :data:`BEST`, so that an aggregate with all problems has a score of 0. If one
-constant is raised, its kind of problem has more influence on the score; lowered, the other kinds
-have more influence. Not measured."""
+"""Maximum points that each kind of problem takes from the health score of an aggregate.
+
+- ``IMBALANCE``: imbalance above the threshold
+- ``HOT``: hot hosts, whose score is above 0.9 in some policy
+- ``DRAINS``: hosts that cannot be emptied
+- ``GROUPS``: violated server groups
+- ``DATA``: policies without data
+
+The sum of the points is 100, so that an aggregate with all problems has a score of 0. Raised, a
+kind of problem has more influence on the score; lowered, the other kinds have more influence. Not
+measured."""
 
 MANY = 0.25
 """Share of hot hosts in an aggregate at which all points for hot hosts are taken from the health

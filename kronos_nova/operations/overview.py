@@ -33,10 +33,10 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which the status reports that an aggregate was not
-evaluated. A plan that has waited for approval for the same time is reported as a warning, if the
-imbalance is large (:data:`FAR_ABOVE`). Raised, a stopped engine and a missing approval are reported
-later; lowered, a single slow evaluation is reported. Not measured."""
+"""Number of evaluation intervals without an evaluation after which the status reports the
+aggregate. After the same time without an approval, the status reports a plan as a warning if the
+imbalance is large (more than :data:`FAR_ABOVE` times the threshold). Raised, a stopped engine and a
+missing approval are reported later; lowered, a single slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Ratio of imbalance to threshold above which a plan that has waited long for approval is reported

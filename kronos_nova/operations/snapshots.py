@@ -35,7 +35,7 @@ recorded snapshot. The text names each fault of the policies file. Raised, an er
 screen; lowered, faults are cut off. Not measured."""
 
 TOO_LARGE = 70
-"""Exit code (no unit) of a replay process that does not have enough memory. Fixed by sysexits.h
+"""Exit code of a replay process that does not have enough memory (no unit). Fixed by sysexits.h
 (EX_SOFTWARE)."""
 
 CHILD = f"""

@@ -58,8 +58,8 @@ take longer; lowered, the RPCs of nova-conductor wait longer. Not measured."""
 
 PATIENCE = 30
 """Seconds that the databases of cells have to answer an evaluation. Raised, a cell that is down
-delays the evaluation for longer; lowered, the planning process may read an answer too late, because
-it runs at a low priority, and the cell is then left out. Not measured."""
+delays the evaluation for longer; lowered, a cell may be left out although its database has
+answered. The planning process runs at a low priority, and may read an answer late. Not measured."""
 SHORT_PATIENCE = 5
 """Seconds that the databases of cells have to answer an evaluation if a cell did not answer during
 the previous evaluation. Raised, a cell that stays down delays each evaluation for longer; lowered,

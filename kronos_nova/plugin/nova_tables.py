@@ -53,8 +53,8 @@ hosts."""
 METADATA_HOSTS = 25
 """Maximum number of hosts for whose instances one query reads metadata from Nova's database.
 Raised, the RPCs of the same nova-conductor wait longer for the query to end; lowered, there are
-more queries. Chosen larger than :data:`HOSTS`, because few instances have metadata keys of Kronos;
-not measured."""
+more queries. Chosen larger than the number of hosts whose instances one query reads
+(:data:`HOSTS`), because few instances have metadata keys of Kronos; not measured."""
 
 MEMBERS = 1000
 """Maximum number of instances for which one query reads image properties or names from Nova's

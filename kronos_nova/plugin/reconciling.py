@@ -16,11 +16,11 @@ BEAT_SECONDS = 5
 repair allocations that moves left behind. Raised, other workers notice later that this worker has
 died; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Maximum seconds between two heartbeats of a nova-conductor worker before the worker regards
-itself as delayed. The worker then assumes that all workers were delayed, and waits before it treats
-any other worker as dead. Raised, workers that were only delayed may be treated as dead; lowered,
-the worker waits although its heartbeat was only a little late. Chosen as several times
-:data:`BEAT_SECONDS`."""
+"""Seconds since its previous heartbeat after which a nova-conductor worker regards itself as
+delayed. The worker then assumes that all workers were delayed, and waits before it treats any other
+worker as dead. Raised, workers that were only delayed may be treated as dead; lowered, the worker
+waits although its heartbeat was only a little late. Chosen as several times the interval between
+heartbeats (:data:`BEAT_SECONDS`)."""
 LEASE_SECONDS = 60
 """Seconds for which a nova-conductor worker has the lease to repair allocations, unless the worker
 renews the lease. Only the worker with the lease repairs allocations. Raised, another worker takes
@@ -29,15 +29,15 @@ time. Not measured."""
 BUDGET_SECONDS = 0.5
 """Maximum seconds for which a nova-conductor worker repairs allocations between two heartbeats.
 Raised, RPCs wait longer, and the worker may count as dead; lowered, allocations are repaired later.
-Chosen as a tenth of :data:`BEAT_SECONDS`."""
+Chosen as a tenth of the interval between heartbeats (:data:`BEAT_SECONDS`)."""
 PAUSE_SECONDS = 0.005
 """Seconds of the pause after each instance whose allocations were compared with Nova's records.
 During the pause, nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs
 wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which a search for changed instances reaches back beyond the beginning of the previous
-search. The value of the option ``grace`` is added, because a change within that time may still have
-been in progress at the previous search. Raised, more instances are examined twice; lowered, a
+"""Seconds that a search for changed instances covers again before the beginning of the previous
+search. The seconds of the option ``grace`` are added, because a change may have been in progress
+for that time at the previous search. Raised, more instances are examined twice; lowered, a
 migration may be missed if clocks differ. Not measured."""
 
 

@@ -16,7 +16,7 @@ import warnings
 from kronos_nova.engine import gc_tuning
 
 IMPORTS_EVENTLET = 33
-"""Last major release of Nova (no unit) that imports eventlet although it uses native threads. Fixed
+"""Last major release of Nova that imports eventlet although it uses native threads (no unit). Fixed
 by Nova."""
 
 

@@ -16,13 +16,13 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
-"""Largest accepted difference (no unit) between 1 and the sum of the policies' weights. Raised,
+"""Largest accepted difference between 1 and the sum of the policies' weights (no unit). Raised,
 weights are accepted although their sum is clearly not 1; lowered, three weights of one third are
 refused if they are written with few digits. Not measured."""
 _LARGEST = 10**9
-"""Largest weight (no unit) that is added up, if the policies file has it as a whole number. If a
-weight is larger, the sum of the weights is not checked, because huge whole numbers cannot be
-converted to float. Fixed: each weight above 1 is refused anyway, with an error of its own."""
+"""Largest whole number in a policies file that is added up as a weight (no unit). With a larger
+number, the sum of the weights is not checked, because Python cannot convert huge whole numbers to
+float. Fixed: each weight above 1 is refused anyway, with an error of its own."""
 _ROUNDING = 1e-9
 """Fraction of a host that is added to a computed number of hosts before the number is rounded down.
 Without this fraction, a result such as 2.9999999 in place of 3 would be rounded down to 2. Fixed by

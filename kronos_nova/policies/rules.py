@@ -23,11 +23,11 @@ HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain of its own."""
 
 DEFAULT_COST = 0.02
-"""Cost of one server on a host that a rule prefers to avoid, as an amount of combined imbalance. It
-applies to rules without the key ``cost``. A plan may violate the rule if the combined imbalance
-falls by more than the cost. Raised, plans obey the rule although the imbalance stays larger;
-lowered, plans violate the rule for a smaller decrease. Chosen as the initial value that the help of
-the option ``soft_group_cost`` advises."""
+"""Cost of one server on a host that a rule prefers to avoid, as an amount of combined imbalance.
+The default applies to rules without the key ``cost``. A plan may violate the rule if the combined
+imbalance falls by more than the cost. Raised, plans obey the rule although the imbalance stays
+larger; lowered, plans violate the rule for a smaller decrease. Chosen as the initial value that the
+help of the option ``soft_group_cost`` advises."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one key of a rule. Raised, a policies file may take longer to read;

@@ -17,7 +17,7 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
-"""Version (no unit) of the JSON output of a replay. Fixed: the version changes only when a key of
+"""Version of the JSON output of a replay (no unit). Fixed: the version changes only when a key of
 the output changes its meaning."""
 
 LONGEST = 2000

@@ -17,9 +17,9 @@ from kronos_nova.services.context import Context
 
 MOST_POINTS = 480
 """Maximum number of points in the chart of an aggregate's imbalance over time. If there are more
-evaluations, consecutive evaluations form groups. Each group is shown as one point: its evaluation
-with the imbalance farthest above the threshold. Raised, responses are larger; lowered, short peaks
-look longer. Chosen as one point for every second pixel of a wide chart."""
+evaluations, one point stands for several consecutive evaluations, and shows the evaluation with the
+imbalance farthest above the threshold. Raised, responses are larger; lowered, short peaks look
+longer. Chosen as one point for every second pixel of a wide chart."""
 
 
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:

@@ -21,9 +21,9 @@ nova-compute does not answer, and the guest may be without network until then; l
 nova-compute counts as failed. Not measured."""
 
 JOBS = (1, 2)
-"""Types of libvirt jobs (no unit) that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and
-VIR_DOMAIN_JOB_UNBOUNDED (2). Fixed by libvirt. The numbers are repeated here because this module
-has to work on hosts without libvirt."""
+"""Types of libvirt jobs that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and VIR_DOMAIN_JOB_UNBOUNDED
+(2). Fixed by libvirt. The numbers are repeated here because this module has to work on hosts
+without libvirt."""
 
 
 class GuestStateEndpoint:
