@@ -34,9 +34,10 @@ refused with 503. Raised, the process takes more memory and processor time; lowe
 are refused. Not measured."""
 
 KEYSTONE_SECONDS = 5
-"""Seconds that keystone has to validate a token, unless the option ``http_connect_timeout`` of
-``[keystone_authtoken]`` is set. Raised, each request holds a thread for longer while keystone does
-not answer; lowered, requests fail while keystone is slow. Not measured."""
+"""Maximum seconds to wait for keystone when a token is validated. The option
+``http_connect_timeout`` of ``[keystone_authtoken]``, if it is set, is used instead. Raised, each
+request holds a thread for longer while keystone does not answer; lowered, requests fail while
+keystone is slow. Not measured."""
 
 AWAY = 'kronos.keystone_is_away'
 """Key in the WSGI environment of a request whose token could not be validated, because keystone did

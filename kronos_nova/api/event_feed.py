@@ -69,8 +69,8 @@ same events. Not measured."""
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the
 control database for the first time. After this time, the client gets an error. Raised, the error
-comes later if the database is down; lowered, a slow database counts as down. Chosen to be longer
-than the retries of a database transaction."""
+comes later if the database is down; lowered, a slow database counts as down. Chosen longer than the
+time for which a failed database transaction is tried again."""
 
 IDLE_SECONDS = 30.0
 """Seconds for which the control database is still read for new events after the last client has

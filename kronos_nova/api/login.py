@@ -30,8 +30,9 @@ from kronos_nova.api import client_address
 LOG = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
-"""Seconds that keystone has to answer a login on the web page. Raised, a user waits longer for the
-error if keystone is down; lowered, logins fail while keystone is slow. Not measured."""
+"""Maximum seconds to wait for keystone's answer to a login on the web page. Raised, a user waits
+longer for the error if keystone is down; lowered, logins fail while keystone is slow. Not
+measured."""
 
 AT_ONCE = 2
 """Maximum number of logins in progress in one process of kronos-api. Further logins are refused

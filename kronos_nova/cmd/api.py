@@ -66,15 +66,16 @@ clients without a token can use more memory; lowered, more clients are cut off w
 explanation. Not measured."""
 
 ANSWER_SECONDS = 5
-"""Seconds that the control database has to accept a connection, and then to answer each query.
-Raised, threads wait longer for a database that is down; lowered, a busy database counts as down.
-Chosen far above the 0.05 s of the slowest query, and below the 20 s that the web page waits."""
+"""Maximum seconds to wait until the control database accepts a connection, and again for the answer
+to each query. Raised, threads wait longer for a database that is down; lowered, a busy database
+counts as down. Chosen far above the 0.05 s of the slowest query, and below the 20 s that the web
+page waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which kronos-api sends no queries to the control database after the database did not
 answer. Raised, kronos-api stays without the database for longer after an outage; lowered, more
-threads wait for a database that is down. Chosen to be longer than the retries of a database
-transaction."""
+threads wait for a database that is down. Chosen longer than the time for which a failed database
+transaction is tried again."""
 
 LOG = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds in which the headers of an HTTP request have to arrive. The time is counted from the
-first byte of the request; for the first request of a connection, the time is counted from the start
-of the connection. Raised, clients that send nothing hold their connections for longer; lowered,
-clients with slow network connections are cut off. Chosen because the headers are one packet, and
-TCP sends a lost packet three more times within seven seconds."""
+"""Seconds within which the headers of an HTTP request have to arrive. The seconds run from the
+first byte of the request, or, for the first request of a connection, from the start of the
+connection. Raised, clients that send nothing hold their connections for longer; lowered, clients
+with slow network connections are cut off. Chosen because the headers are one packet, and TCP sends
+a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
 """Maximum seconds in which a whole HTTP request, with its body, has to arrive. A client that reads

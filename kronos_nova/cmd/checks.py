@@ -39,8 +39,9 @@ OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
 
 _BROKER_SECONDS = 5
-"""Seconds that a message broker has to accept a connection from ``kronos-test-config``. Raised, the
-check of a broker that is down takes longer; lowered, a slow broker counts as down. Not measured."""
+"""Maximum seconds for which ``kronos-test-config`` waits until a message broker accepts a
+connection. Raised, the check of a broker that is down takes longer; lowered, a slow broker counts
+as down. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

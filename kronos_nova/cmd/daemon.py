@@ -40,9 +40,9 @@ from kronos_nova.policies import windows
 LOG = logging.getLogger(__name__)
 
 LAST_SECONDS = 30
-"""Seconds that a service has to end, in addition to ``drain_timeout``, before it is killed. Raised,
-a process that hangs is killed later; lowered, a process is killed while it saves its state. Not
-measured."""
+"""Seconds after which a service that was asked to end is killed, in addition to the seconds of the
+option ``drain_timeout``. Raised, a process that hangs is killed later; lowered, a process is killed
+while it saves its state. Not measured."""
 
 
 def load_config(prog, arguments):

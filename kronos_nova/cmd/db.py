@@ -20,7 +20,7 @@ LEFT: problems are left after a repair. The codes are documented in database.rst
 depend on the codes."""
 
 ANSWER_SECONDS = 5
-"""Seconds that a database has to answer a command that reads the version of its schema. Raised, a
+"""Maximum seconds to wait for a database when a command reads the version of its schema. Raised, a
 database that is down is reported later; lowered, a slow database counts as down. Not measured."""
 
 

@@ -37,7 +37,8 @@ change on a busy machine without a fault."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
 as load. Raised, hosts with slow disks seem busy without a warning about the reason; lowered, hosts
-with ordinary disks cause a warning. Chosen as a third of the threshold in the example policies."""
+with ordinary disks cause a warning. Chosen as a third of 0.15, the threshold of imbalance in the
+example policies."""
 _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
            f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')

@@ -31,8 +31,10 @@ Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which an accepted request to abort a live migration is sent again, because the
-message to nova-compute may have been lost. Raised, the migration may run for longer after a lost
-message; lowered, nova-compute has to handle more repeated requests. Not measured."""
+message to nova-compute may have been lost. Also the seconds since its start after which an aborted
+move counts as lost, if Nova reports no migration of the instance. Raised, the migration may run for
+longer after a lost message; lowered, nova-compute has to handle more repeated requests. Not
+measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}

@@ -49,9 +49,11 @@ Fixed far above the size of any server group. Nova accepts any whole number, and
 the size of a group have the same effect."""
 
 MOST_KEYS = 10_000
-"""Maximum number of keys in the metadata of a server, or in the extra specs of a flavor. Raised, a
-faulty record takes more memory; lowered, servers are refused in a cloud with a large quota for
-metadata. Chosen far above 128, which is Nova's default quota."""
+"""Maximum number of keys in the metadata of a server or aggregate, in the extra specs of a flavor,
+and in the properties of an image. The same maximum applies to the tags of a server and to the
+features of a host's processor. Raised, a faulty record takes more memory; lowered, servers are
+refused in a cloud with a large quota for metadata. Chosen far above 128, which is Nova's default
+quota."""
 
 LONGEST_VALUE = 65_535
 """Maximum number of characters of one value of metadata or extra specs. Fixed by MySQL: a TEXT

@@ -42,8 +42,8 @@ hot; lowered, hosts with unused capacity count as hot. Fixed by the definition o
 reports and in ``bench days``."""
 
 FULL = 1.0
-"""Load, as a fraction of the host, from which on a host counts as full. The servers on a full host
-use all of its capacity, and may need more. Raised, full hosts are not found with a metric that
+"""Lowest load, as a fraction of the host, with which a host counts as full. The servers on a full
+host use all of its capacity, and may need more. Raised, full hosts are not found with a metric that
 never exceeds 1; lowered, hosts with free capacity count as full. Fixed: a load of 1 is the whole
 host."""
 

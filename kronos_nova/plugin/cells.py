@@ -10,11 +10,11 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 5
-"""Seconds that the databases of cells have to answer a query. The query is sent to all cells at the
-same time. Cells that do not answer in time are left out of the result. Raised, a worker waits
-longer for a cell that is down, and other workers may regard the worker as dead; lowered, a slow
-cell is left out. Chosen well below the time limit of Nova itself for a connection, which is more
-than a minute."""
+"""Maximum seconds to wait for the databases of cells to answer a query. The query is sent to all
+cells at the same time. Cells that do not answer in time are left out of the result. Raised, a
+worker waits longer for a cell that is down, and other workers may regard the worker as dead;
+lowered, a slow cell is left out. Chosen well below the time limit of Nova itself for a connection,
+which is more than a minute."""
 
 USER_ID = 'kronos'
 """User id (no unit) in Nova's records of the migrations that Kronos requests. It must not be empty:

@@ -22,15 +22,15 @@ STORE_NAMESPACE = 'kronos_claim_store'
 VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
-"""Seconds that a nova-compute has to answer a request about a claim. A claim is the set of
-resources that a host reserves for an instance. Raised, a host that has just failed delays the
-executor for longer; lowered, a busy host counts as failed. Not measured."""
+"""Maximum seconds to wait for a nova-compute's answer to a request about a claim. A claim is the
+set of resources that a host reserves for an instance. Raised, a host that has just failed delays
+the executor for longer; lowered, a busy host counts as failed. Not measured."""
 
 STORE_TIMEOUT_SECONDS = 5
-"""Seconds that nova-conductor has to store a claim of a nova-compute. A claim is the set of
-resources that a host reserves for an instance. Raised, other claims of the host wait longer if
-nova-conductor does not answer; lowered, a claim is more often not stored because nova-conductor is
-slow. Not measured."""
+"""Maximum seconds that a nova-compute waits until nova-conductor has stored a claim. A claim is the
+set of resources that a host reserves for an instance. Raised, other claims of the host wait longer
+if nova-conductor does not answer; lowered, a claim is more often not stored because nova-conductor
+is slow. Not measured."""
 
 # Errors of oslo.messaging where the called service has no endpoint of a namespace.
 UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)

@@ -57,13 +57,14 @@ take longer; lowered, the RPCs of nova-conductor wait longer. Not measured."""
 
 
 PATIENCE = 30
-"""Seconds that the databases of cells have to answer an evaluation. Raised, a cell that is down
-delays the evaluation for longer; lowered, a cell may be left out although its database has
-answered. The planning process runs at a low priority, and may read an answer late. Not measured."""
+"""Maximum seconds that an evaluation waits for an answer from the databases of cells. Raised, a
+cell that is down delays the evaluation for longer; lowered, a cell may be left out although its
+database has answered. The planning process runs at a low priority, and may read an answer late. Not
+measured."""
 SHORT_PATIENCE = 5
-"""Seconds that the databases of cells have to answer an evaluation if a cell did not answer during
-the previous evaluation. Raised, a cell that stays down delays each evaluation for longer; lowered,
-a cell that is only slow is left out. Not measured."""
+"""Maximum seconds that an evaluation waits for an answer from the databases of cells, if a cell did
+not answer during the previous evaluation. Raised, a cell that stays down delays each evaluation for
+longer; lowered, a cell that is only slow is left out. Not measured."""
 
 
 def make_sources():

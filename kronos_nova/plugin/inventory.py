@@ -41,9 +41,10 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds that the databases of cells have to answer in two cases: a cell did not answer during the
-previous reading of the cloud, or the query is optional. Raised, a cell that is down delays each
-reading of the cloud for longer; lowered, a slow cell is left out. Not measured."""
+"""Maximum seconds to wait for an answer from the databases of cells in two cases: a cell did not
+answer during the previous reading of the cloud, or Kronos can continue without the answer. Raised,
+a cell that is down delays each reading of the cloud for longer; lowered, a slow cell is left out.
+Not measured."""
 
 
 class HostRecords(NamedTuple):

@@ -16,10 +16,10 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Maximum number of open requests for room that Kronos itself has made. If Nova finds no host for
-new servers, Kronos requests room once for each flavor and project. Raised, a full cloud may fill
-the table of requests; lowered, Kronos makes room for fewer flavors and projects at a time. Not
-measured."""
+"""Maximum number of open requests to make room for new servers that Kronos itself has recorded.
+Kronos records a request if Nova finds no host for new servers, at most one for each flavor and
+project. Raised, a full cloud may fill the table of requests; lowered, Kronos makes room for fewer
+flavors and projects at a time. Not measured."""
 
 
 def note(database, request_spec, hold_seconds):

@@ -30,9 +30,10 @@ Raised, a query takes the database longer; lowered, there are more queries. Chos
 for a few hundred instances takes a hundredth of a second."""
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which the devices, ports and shares of an unchanged instance are read
-again. The record of the instance does not always change when the instance gets a port or share.
-Raised, Kronos notices a new port or share later; lowered, evaluations take longer. Not measured."""
+"""Number of evaluations after which the devices, ports, shares and zone of an unchanged instance
+are read again. The record of the instance in Nova does not always change when the instance gets a
+port or share. Raised, Kronos notices a new port or share later; lowered, evaluations take longer.
+Not measured."""
 
 PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 

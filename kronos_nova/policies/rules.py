@@ -30,9 +30,9 @@ larger; lowered, plans violate the rule for a smaller decrease. Chosen as the in
 help of the option ``soft_group_cost`` advises."""
 
 MOST_NAMES = 10_000
-"""Maximum number of names in one key of a rule. Raised, a policies file may take longer to read;
-lowered, a rule may not be able to name all of its servers. Chosen above the number of uuids that
-fit into a policies file."""
+"""Maximum number of names in one list of a rule, such as the list of its servers. Raised, a
+policies file may take longer to read; lowered, a rule may not be able to name all of its servers.
+Chosen above the number of uuids that fit into a policies file."""
 
 
 def _as_list(value: Any) -> Any:

@@ -34,10 +34,10 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
-"""Seconds for which a failing query of a guest's state is repeated after the live migration of the
-guest broke off. Raised, the migration ends later if libvirtd does not answer; lowered, the state of
-the guest may stay unknown if libvirtd is restarted at this time. A restart takes seconds. Not
-measured."""
+"""Seconds for which a failing step is repeated after the live migration of a guest broke off: a
+query of the guest's state, or the completion or rollback of the migration. Raised, the migration
+ends later if libvirtd or Nova's services do not answer; lowered, the step may fail for good if a
+service is restarted at this time. A restart takes seconds. Not measured."""
 SETTLING_SECONDS = 60
 """Maximum seconds to wait for a guest that is paused at the destination after its live migration
 broke off. In this time, libvirt at the destination notices that the source is gone, and then

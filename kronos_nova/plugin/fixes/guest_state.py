@@ -15,10 +15,10 @@ NAMESPACE = 'kronos_guests'
 VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
-"""Seconds that a nova-compute has to report the power state of a guest on its host. Kronos asks for
-the state after the live migration of the guest broke off. Raised, the migration ends later if the
-nova-compute does not answer, and the guest may be without network until then; lowered, a busy
-nova-compute counts as failed. Not measured."""
+"""Maximum seconds to wait until a nova-compute reports the power state of a guest on its host.
+Kronos asks for the state after the live migration of the guest broke off. Raised, the migration
+ends later if the nova-compute does not answer, and the guest may be without network until then;
+lowered, a busy nova-compute counts as failed. Not measured."""
 
 JOBS = (1, 2)
 """Types of libvirt jobs that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and VIR_DOMAIN_JOB_UNBOUNDED

@@ -31,10 +31,11 @@ LOOK_SECONDS = 2.0
 shows later that a host is empty; lowered, Nova has more requests. Not measured."""
 
 PATIENCE_SECONDS = 30
-"""Seconds after which a command that waits for an empty host stops waiting, if the host is blocked
-or down for all of this time. Raised, a drain that stays blocked is reported later; lowered, the
-command ends because a server cannot move for a moment, for example during a reboot. Chosen as three
-times the 10 seconds between two evaluations of an aggregate with a drain."""
+"""Seconds after which a command no longer waits until a host is empty, if the host was blocked or
+down for all of this time. A host is blocked if one of its servers cannot leave. Raised, a drain
+that stays blocked is reported later; lowered, the command ends because a server cannot move for a
+moment, for example during a reboot. Chosen as three times the 10 seconds between two evaluations of
+an aggregate with a drain."""
 
 RELEASE_SECONDS = 60
 """Maximum seconds for which the command ``host release`` waits until the host is enabled again. A
