@@ -26,13 +26,13 @@ disk. A claim is the set of resources that a host reserves for an instance. Rais
 several claims may no longer be exact; lowered, the claims of large instances are refused. Chosen
 far above the resources of any host."""
 _TOPOLOGY_CHARACTERS = 16384
-"""Maximum number of characters of the NUMA topology of an instance, as JSON. Raised, a message of a
-faulty host takes more memory; lowered, the claims of instances with many NUMA cells are refused.
-Not measured."""
+"""Maximum number of characters of an instance's NUMA topology in a claim, as JSON. Raised, a
+message of a faulty host takes more memory; lowered, the claims of instances with many NUMA cells
+are refused. Not measured."""
 _PCI_CHARACTERS = 8192
-"""Maximum number of characters of the list of an instance's PCI addresses, as JSON. Raised, a
-message of a faulty host takes more memory; lowered, the claims of instances with many devices are
-refused. Not measured."""
+"""Maximum number of characters of the list of an instance's PCI addresses in a claim, as JSON.
+Raised, a message of a faulty host takes more memory; lowered, the claims of instances with many
+devices are refused. Not measured."""
 _NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
 """Maximum number of characters of each text in a claim, by column of the database. Fixed by the
 widths of the columns, which are those of Nova for names, uuids and times."""

@@ -36,9 +36,9 @@ bytes wait, the thread that produces the answer pauses. Raised, slow clients hol
 lowered, slow clients hold a thread for longer. Not measured."""
 
 STUCK_SECONDS = 30
-"""Seconds after which a connection is closed if its client has acknowledged no data
-(``TCP_USER_TIMEOUT``). Raised, a client that has disappeared holds a thread for longer; lowered,
-clients with bad network connections are cut off. Not measured."""
+"""Seconds after which a connection is closed if its client has not acknowledged the data that were
+sent (``TCP_USER_TIMEOUT``). Raised, a client that has disappeared holds a thread for longer;
+lowered, clients with bad network connections are cut off. Not measured."""
 
 WAITING = 4
 """Factor by which the option ``[kronos_api] threads`` is multiplied to get the maximum number of

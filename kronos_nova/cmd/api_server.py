@@ -22,10 +22,10 @@ with slow network connections are cut off. Chosen because the headers are one pa
 a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Maximum seconds in which a whole HTTP request, with its body, has to arrive. A client that reads
-an answer too slowly (:data:`SLOWEST_BYTES`) is also cut off only after this time. Raised, slow
-clients hold their connections for longer; lowered, a client with a slow network connection cannot
-send a snapshot of many MiB. Not measured."""
+"""Maximum seconds in which a whole HTTP request, with its body, has to arrive. Also the seconds for
+which a client may read an answer more slowly than :data:`SLOWEST_BYTES` per second before the
+client is cut off. Raised, slow clients hold their connections for longer; lowered, a client with a
+slow network connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut

@@ -15,18 +15,19 @@ NOTIFICATIONS = 'notifications'
 CLOCKS_APART = 60
 """Maximum seconds by which the clocks of the nodes of a database cluster may differ. A lease is the
 right of one process to do some work for all processes until the lease ends. If a lease ends too far
-in the future, a wrong clock wrote the end, and another process takes over the lease. An end is too
-far if it is more than twice the length of a lease (:data:`LONGER`) plus these seconds away. Raised,
-a lease from a wrong clock blocks the work for longer; lowered, a process may lose a valid lease
-because of a small difference between clocks. Not measured."""
+in the future, a wrong clock wrote the end, and another process takes over the lease. The limit is
+twice the length of a lease (:data:`LONGER`) plus these seconds. Raised, a lease from a wrong clock
+blocks the work for longer; lowered, a process may lose a valid lease because of a small difference
+between clocks. Not measured."""
 
 LONGER = 2
 """Factor by which the lease of another process may be longer than the leases of this process. A
 lease is the right of one process to do some work for all processes until the lease ends. If the
-lease ends later than this factor and :data:`CLOCKS_APART` permit, a wrong clock wrote the end, and
-this process takes over the lease. Raised, a lease from a wrong clock blocks the work for longer;
-lowered, a process whose options set longer leases may lose a valid lease. Chosen so that an
-operator can double the length of leases on one host after the other."""
+lease of the other process lasts even longer, a wrong clock wrote its end, and this process takes
+over the lease. A difference between clocks of up to :data:`CLOCKS_APART` seconds is permitted.
+Raised, a lease from a wrong clock blocks the work for longer; lowered, a process whose options set
+longer leases may lose a valid lease. Chosen so that an operator can double the length of leases on
+one host after the other."""
 
 
 class Leases:

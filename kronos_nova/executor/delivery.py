@@ -25,8 +25,8 @@ more transactions. Not measured."""
 
 FIRST_PAUSE = 1
 """Seconds before the second attempt to send a notification that the broker refused. Each further
-pause is twice as long, up to :data:`LONGEST_PAUSE`. Raised, notifications arrive later after a
-short outage of the broker; lowered, more attempts are made while the broker is down. Not
+pause is twice as long, up to a minute (:data:`LONGEST_PAUSE`). Raised, notifications arrive later
+after a short outage of the broker; lowered, more attempts are made while the broker is down. Not
 measured."""
 LONGEST_PAUSE = 60
 """Maximum seconds between two attempts to send notifications that the broker refused. Raised,

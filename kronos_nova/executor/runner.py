@@ -31,8 +31,8 @@ Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which an accepted request to abort a live migration is sent again, because the
-message to nova-compute may have been lost. Also the seconds since its start after which an aborted
-move counts as lost, if Nova reports no migration of the instance. Raised, the migration may run for
+message to nova-compute may have been lost. A move with such a request also counts as lost this long
+after its start, if Nova reports no migration of the instance. Raised, the migration may run for
 longer after a lost message; lowered, nova-compute has to handle more repeated requests. Not
 measured."""
 

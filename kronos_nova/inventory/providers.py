@@ -41,8 +41,8 @@ PARALLEL_SLOW_READS = 8
 network is slow. Raised, placement gets more requests at once; lowered, an evaluation may exceed its
 time limit and be killed. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
-"""Number of resource providers that are read between two measurements of the time per provider.
-This time shows whether placement or the network is slow (:data:`SLOW`). Raised, a slow network is
+"""Number of resource providers that are read between two measurements of the time per provider. A
+time above :data:`SLOW` shows that placement or the network is slow. Raised, a slow network is
 noticed later; lowered, the threads that read wait for each other more often. Not measured."""
 
 

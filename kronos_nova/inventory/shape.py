@@ -44,9 +44,9 @@ larger number are refused. Fixed by float64, which represents all whole numbers 
 this number. The numbers of placement are smaller: they have at most 31 bits."""
 
 MOST_RULE = 1 << 64
-"""Largest number of instances that Kronos accepts as ``max_server_per_host`` of a server group.
-Fixed far above the size of any server group. Nova accepts any whole number, and all numbers above
-the size of a group have the same effect."""
+"""Largest number of instances that Kronos accepts as the rule ``max_server_per_host`` of a server
+group. Fixed far above the size of any server group. Nova accepts any whole number, and all numbers
+above the size of a group have the same effect."""
 
 MOST_KEYS = 10_000
 """Maximum number of keys in the metadata of a server or aggregate, in the extra specs of a flavor,

@@ -54,16 +54,16 @@ The search begins when Nova finds no host for these servers. Each aggregate is s
 evaluated, every few minutes. Raised, a request that no aggregate can fulfil costs more searches;
 lowered, the request ends before every aggregate was searched. Not measured."""
 WAIT_SECONDS = 86_400
-"""Seconds after which a request for room expires if it was not approved, or if its moves have not
-ended. Raised, a request that operators have forgotten may still move servers much later; lowered,
-requests expire while an aggregate is paused or busy. Chosen as a day, like the limit for plans that
-empty hosts."""
+"""Seconds after which a request to make room for new servers expires if it was not approved, or if
+its moves have not ended. Raised, a request that operators have forgotten may still move servers
+much later; lowered, requests expire while an aggregate is paused or busy. Chosen as a day, like the
+limit for plans that empty hosts."""
 
 TRIES = 3
-"""Maximum number of plans for one request for room. If the moves of a plan do not make the room,
-another plan is made. Raised, a move that always fails is repeated more often; lowered, one failed
-migration makes the whole request fail. Chosen as the default number of times that a move is
-tried."""
+"""Maximum number of plans for one request to make room for new servers. If the moves of a plan do
+not make the room, another plan is made. Raised, a move that always fails is repeated more often;
+lowered, one failed migration makes the whole request fail. Chosen as the default number of times
+that a move is tried."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,8 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals without an evaluation after which the status reports the
-aggregate. After the same time without an approval, the status reports a plan as a warning if the
+"""Number of evaluation intervals without an evaluation after which the status reports an aggregate
+as overdue. A plan that has waited for approval for the same time is reported as a warning if the
 imbalance is large (more than :data:`FAR_ABOVE` times the threshold). Raised, a stopped engine and a
 missing approval are reported later; lowered, a single slow evaluation is reported. Not measured."""
 

@@ -16,10 +16,10 @@ BEAT_SECONDS = 5
 repair allocations that moves left behind. Raised, other workers notice later that this worker has
 died; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Seconds since its previous heartbeat after which a nova-conductor worker regards itself as
-delayed. The worker then assumes that all workers were delayed, and waits before it treats any other
-worker as dead. Raised, workers that were only delayed may be treated as dead; lowered, the worker
-waits although its heartbeat was only a little late. Chosen as several times the interval between
+"""Seconds without a heartbeat after which a nova-conductor worker regards itself as delayed. The
+worker then assumes that all workers were delayed, and waits before it treats any other worker as
+dead. Raised, workers that were only delayed may be treated as dead; lowered, the worker waits
+although its heartbeat was only a little late. Chosen as several times the interval between
 heartbeats (:data:`BEAT_SECONDS`)."""
 LEASE_SECONDS = 60
 """Seconds for which a nova-conductor worker has the lease to repair allocations, unless the worker
@@ -35,10 +35,10 @@ PAUSE_SECONDS = 0.005
 During the pause, nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs
 wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds that a search for changed instances covers again before the beginning of the previous
-search. The seconds of the option ``grace`` are added, because a change may have been in progress
-for that time at the previous search. Raised, more instances are examined twice; lowered, a
-migration may be missed if clocks differ. Not measured."""
+"""Seconds before the beginning of the previous search that a search for changed instances covers
+again. The seconds of the option ``grace`` are added, because a change may have been in progress for
+that time at the previous search. Raised, more instances are examined twice; lowered, a migration
+may be missed if clocks differ. Not measured."""
 
 
 class Reconciling:

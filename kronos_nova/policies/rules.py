@@ -17,7 +17,7 @@ from kronos_nova.policies import windows
 MOST_RULES = 500
 """Maximum number of rules in a policies file. Raised, a policies file can make each evaluation take
 longer; lowered, a large cloud cannot have all of its rules. Chosen as more than twice the 200 rules
-with which ``bench rules`` measures."""
+of the measurement ``bench rules``."""
 
 HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain of its own."""
