@@ -1,5 +1,5 @@
-"""The rules that keep servers off hosts that do not meet the requirements of the servers' flavors,
-images and CPUs.
+"""The rules about requirements of servers. A server is kept off a host that does not meet the
+requirements of the server's flavor, image and CPU.
 
 The rules check only requirements that the snapshot has. No request is sent to Nova.
 """
@@ -168,7 +168,8 @@ class _Question:
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
         """Return the requirement of each instance, without the parts that its present host does not
-        meet. A part is a forbidden trait or a list of requested aggregates.
+        meet. A part is a forbidden trait or a list of requested aggregates. Parts that the present
+        host does not meet cannot be checked with the data of the snapshot.
 
         :param wanted: distinct requirements, in the order of ``needs``
         :param depends: for each requirement, whether it has parts that are left out if the present
@@ -187,8 +188,8 @@ class _Question:
 
     def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
               lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
-        """Return a rule that forbids hosts that do not meet an instance's requirement. Return no
-        rule if every host meets the requirement of every instance.
+        """Return (rule,): the rule that keeps each instance off hosts that do not meet its
+        requirement. Return () if every host meets the requirement of every instance.
 
         :param kind: intp (V,), position in ``wanted`` of each instance's requirement
         :param wanted: the requirements

@@ -52,14 +52,13 @@ from kronos_nova.planners.rule_repair import RuleRepair
 class DuePhases:
     """The phases of planning that are due in an aggregate. The planners of these phases run.
 
-    relieve : the loads above which hosts count as hot (too loaded), if a host is hot; None if no
-        host is hot
+    relieve : the loads above which hosts count as hot (too loaded); None if no host is hot
     lower_risk : True if restraint is set, and a host is full now or in a forecast hour
     copy_prices : the function that returns the prices of optional moves; None without restraint
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
-    why_no_more : reason why emptying hosts is the only due phase; '' if other phases may be due
-    is_own_heat : True if every imbalance would be within its threshold without the hosts whose load
-        is not caused by their servers
+    why_no_more : reason why only emptying hosts is due; '' if other phases may be due
+    is_own_heat : True if only hosts whose load is not caused by their servers bring imbalances
+        above their thresholds
     """
 
     evacuate: bool
@@ -165,7 +164,8 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
     hosts is due.
 
     :param name: name of the aggregate
-    :param before: the state before any move, by the measured load, with columns for forecast hours
+    :param before: the state before any move, with columns for the measured load and for forecast
+        hours
     """
     options, mode, model = given.options, given.policies.mode, before.model
     found = DuePhases(
@@ -239,10 +239,10 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
-    """Return the plan with the moves that spread load in another order. In this order the first
-    moves already lower the imbalance, so that a plan that is stopped early helps as well.
+    """Return the plan with another order of the moves that spread load. In this order, the first
+    moves already lower the imbalance, so that the plan helps even if it is stopped early.
 
-    :param model: the model by which the plan was made, without the rules against refused moves
+    :param model: the model of the planning, without the rules that forbid refused moves
     """
     before, steps = _before(model, limits), list(chosen.steps)
     first = next((n for n, (phase, _step) in enumerate(steps) if phase == SPREAD), len(steps))
@@ -268,9 +268,8 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 def _as_from_now(model: Model, state: State) -> Model:
     """Return the model for the next phase. If restraint is set, this model forbids moves of
-    instances that an earlier phase moved. One phase makes hosts less likely to become full, another
-    phase spreads load. If both phases could move one instance, the second phase could undo the move
-    of the first."""
+    instances that an earlier phase moved. Otherwise, the phase that spreads load could undo moves
+    of the phase that makes hosts less likely to become full."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
@@ -308,10 +307,12 @@ def _before(model: Model, limits: Limits) -> State:
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the model whose rules apply to the moves of a phase. The overload ceiling is the load
-    above which no move may bring a host. The ceiling does not apply to moves that empty hosts. The
-    ceiling does not apply to packing either, because each policy has its own limit for hosts that
-    are packed. Rules that may be broken to empty hosts do not apply to moves that empty hosts.
+    """Return the model whose rules apply to the moves of a phase:
+
+    * Moves that empty hosts ignore the overload ceiling, the load above which no move may bring a
+      host. They also ignore the rules that may be broken to empty hosts.
+    * Packing moves ignore the ceiling, because each policy has its own limit for packed hosts.
+    * All other moves obey the ceiling.
 
     :param capped: the model with the overload ceiling
     """
@@ -325,8 +326,9 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     These moves are left out as well:
 
     * moves that depend on a move that is left out, or have no room without such a move
+    * moves that only make room for moves that are left out
     * packing moves whose source host no longer becomes empty
-    * moves that spread load and no longer gain their price
+    * the last moves that spread load, if these moves no longer gain their price
 
     :param refused: orders of the moves, counted from 1
     """
@@ -373,9 +375,9 @@ def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]
 
 
 def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
-    """Return the steps of a plan without the last of the steps that spread load. As few steps as
-    possible are removed, so that the remaining steps that spread load together gain at least their
-    price."""
+    """Return the steps of a plan that are worth their price. Steps that spread load are removed,
+    the last step first, until the remaining steps that spread load together gain at least their
+    price. All other steps are kept."""
     before = State(model)
     for phase, step in steps:
         if phase != SPREAD:

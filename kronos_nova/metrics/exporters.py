@@ -126,7 +126,8 @@ class Found:
 
 def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable[str],
          instances: Sequence[Instance]) -> Found:
-    """Query the targets of each exporter, and compare them with the hosts and servers of the cloud.
+    """Return the exporters and series that Prometheus has for a cloud. The targets of each exporter
+    are compared with the hosts and servers of the cloud.
 
     :param instant: function that sends an instant query
     :param hosts: names of the hosts for which exporters should have a series
@@ -446,8 +447,8 @@ def _rewritten(naming, value):
 
 def guest_label(samples: Sequence[Sample], instances: Sequence[Instance]) -> tuple[str, str]:
     """Return the pair (label, name of an attribute of Instance) by which series identify servers.
-    Of all pairs, it is the one with which the label's values match the most instances. Return
-    ('', '') if no pair matches an instance."""
+    The result is the pair whose label values match the attribute of the most instances; ('', '') if
+    no pair matches an instance."""
     best, most = ('', ''), 0
     for label in ('domain', 'resource', 'uuid', *sorted(
             {label for sample in samples for label in sample.labels} - _OF_ONE_TARGET)):

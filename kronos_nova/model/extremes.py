@@ -111,10 +111,10 @@ class Extremes:
         return np.where(high >= low, high - low, 0.0)
 
     def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
-        """Return float64 (...): the imbalance after changes of scores, for a policy that leaves
-        some hosts out of its imbalance.
+        """Return float64 (...): the imbalance after moves, for a policy that leaves some hosts out
+        of its imbalance.
 
-        :param shifts: (hosts, changes of the scores of these hosts) of each change
+        :param shifts: pairs (hosts, changes of their scores by the moves)
         """
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:

@@ -69,10 +69,9 @@ more plans. The ratio is that of the memory that this solution copies to the mem
 cheapest solution copies. Raised, more memory is copied to save a plan; lowered, target ranges are
 more often reached one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
-"""Maximum number of moves that a search finds, unless :data:`REACH` times the moves of one plan is
-more. The plan takes the first of these moves, and later plans take the rest. Raised, plans for
-thousands of hosts take longer; lowered, the number and the cost of the later plans' moves are known
-less exactly. Not measured."""
+"""Maximum number of moves of a search, unless :data:`REACH` permits more. If one plan may have
+fewer moves, later plans make the other moves. Raised, plans for thousands of hosts take longer;
+lowered, the number and cost of the later plans' moves are known less exactly. Not measured."""
 REACH = 2
 """Ratio of the number of moves that a search may find to the number of moves that one plan may
 have. Later plans make the moves that do not fit into the first plan. A search may always find
@@ -123,9 +122,10 @@ source and the destination of a move drawn at random. The step then searches che
 Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search hardly
 changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves that one search step undoes in addition to the :data:`TAKEN_BACK` moves
-of two hosts. These further moves may be from and to any hosts. Raised, a step takes longer and
-rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not measured."""
+"""Maximum number of further moves that one search step undoes, in addition to :data:`TAKEN_BACK`
+moves from or to two hosts. The further moves may be from and to any hosts. Raised, a step takes
+longer and rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not
+measured."""
 DEVIATION = 0.5
 """Largest difference, as a multiple of the mean cost of a move, by which the cost of a solution may
 exceed the cost of the best solution. A solution is a set of moves that brings the scores of all
@@ -142,12 +142,11 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution may use if it saves a plan. A solution is a set of
-moves that brings the scores of all hosts into their target ranges, in one or more plans. If the
-cheapest solution needs several plans, a solution that needs one plan less is searched. This
-solution may use only this share of the moves that its plans may have. The remaining moves are kept
-for instances that have to wait on a third host until their destination has room. Raised, no moves
-are left for waiting instances; lowered, fewer solutions save a plan. Not measured."""
+"""Share (no unit) of the permitted moves that a search for fewer plans may use. This search looks
+for a set of moves that brings the scores of all hosts into their target ranges, and that needs one
+plan less than the cheapest such set. The other permitted moves are kept for instances that have to
+wait on a third host until their destination has room. Raised, no moves are left for waiting
+instances; lowered, fewer plans are saved. Not measured."""
 BEYOND = 4.0
 """Additional cost of each move above a wanted number of moves, as a multiple of the mean memory of
 an instance. A solution with the wanted number of moves needs one plan less than the cheapest
@@ -184,10 +183,10 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands (target ranges of scores) of the given widths around the scores. A band that
-        can hold all scores is centred on the scores. For any other band, the loads above the band
-        and the loads missing below the band have equal sums.
+        can hold all scores is centred on the scores. Any other band is placed where the parts of
+        the scores above the band and the parts missing below the band have equal sums.
 
-        :param scores: float64 (h, P), scores of the hosts that count
+        :param scores: float64 (h, P), scores of the hosts that count in the imbalance
         :param widths: float64 (P,), width of each band
         :param weights: float64 (P,), weight of each policy in the combined imbalance
         """
@@ -304,9 +303,9 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """Return float64 (P, h): the part of scores outside the band, for hosts that a policy leaves
-    out of its imbalance. The result is negative for hosts below the band, and 0 for all other
-    hosts.
+    """Return float64 (P, h): the part of the scores outside the band, for hosts that a policy
+    leaves out of its imbalance. The part is positive above the band, and negative below the band.
+    For hosts that a policy does not leave out, the result is 0.
 
     :param scores: float64 (P, h), scores of the hosts
     :param left_out: intp (P,), number *k* for each policy. The policy leaves out the *k* hosts with
@@ -356,10 +355,10 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the Leveling with the band for which the least memory is copied. The band ``band`` is
-    tried first, then bands of the same width that lie a little higher or lower. If instances are
-    few and large, a band that begins or ends at the present score of a host is often easier to
-    reach.
+    """Return the Leveling with the band that leaves the least excess; of several, with the band for
+    which the least memory is copied. The band ``band`` is tried first. Then bands of the same width
+    are tried that begin or end at the present score of a host, because such bands are often easier
+    to reach if instances are few and large.
 
     :param build: function that returns the Leveling for a Band
     :param most: maximum number of moves of a Leveling; if the first Leveling has this number, no
@@ -397,7 +396,7 @@ class Leveling:
     prices : prices of moving each instance to each host; None if no move has a price. The price of
         a move is the least excess that the move must remove
     price : float32 (v,), price of moving each instance to its host in ``place``
-    is_paid : whether any instance has been on a host to which its move has a price
+    is_paid : true once the search has moved an instance to a host to which its move has a price
     fewer : wanted maximum number of moves; each further move has the additional cost :data:`BEYOND`
     rated : number of pairs of an instance and a host that were rated so far
     """
@@ -426,9 +425,9 @@ class Leveling:
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Compute from the present scores the part of the scores that does not count, and store
-        this part in ``beyond``. The part belongs to hosts that policies leave out of their
-        imbalances."""
+        """Compute ``beyond`` from the present scores, and subtract ``beyond`` from the scores.
+        Policies leave some hosts out of their imbalances, so the part of these hosts' scores
+        outside the bands does not count."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]
@@ -456,8 +455,8 @@ class Leveling:
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
-        """Return the summed excess of all hosts after the moves, rounded to the number of digits of
-        the tolerance. The excess is the part of the scores outside the bands."""
+        """Return the summed excess of all hosts after the moves. The excess is the part of the
+        scores outside the bands. The sum is rounded, so that rounding errors do not count."""
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
@@ -466,9 +465,13 @@ class Leveling:
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """Return the objective that the search lowers, in GiB. The objective has two parts: the
-        excess and the prices of the moves, times :data:`UNFIT`; and the cost of the moves, with the
-        additional cost of moves beyond ``fewer``."""
+        """Return the objective that the search lowers, in GiB. The objective is the sum of three
+        costs:
+
+        * the excess and the prices of the moves, times :data:`UNFIT`
+        * the cost of the moves
+        * the additional cost of moves beyond ``fewer``
+        """
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
@@ -490,9 +493,8 @@ class Leveling:
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
-        """Make moves one after the other, until no move removes excess from any host or ``most``
-        steps are done. A step is one move or one swap. The excess is the part of the scores outside
-        the bands.
+        """Make at most ``most`` steps, one after the other. A step is one move or one swap. Stop
+        earlier if no step removes excess, the part of the scores outside the bands.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
@@ -678,10 +680,10 @@ class Leveling:
             bisect.insort(self.residents[self.place[vm]], vm)
 
     def _ruined(self) -> np.ndarray:
-        """Return intp: the instances whose moves one search step undoes. One moved instance is
-        drawn at random. Up to :data:`TAKEN_BACK` instances are drawn from those that were moved
-        from or to its original host or its present host. Up to :data:`MORE_TAKEN_BACK` instances
-        are drawn from all moved instances."""
+        """Return intp: the instances whose moves one search step undoes, drawn at random. Two hosts
+        are drawn first: the original host and the present host of one moved instance. Up to
+        :data:`TAKEN_BACK` instances are drawn from those that were moved from or to one of the two
+        hosts, and up to :data:`MORE_TAKEN_BACK` from all moved instances."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -756,10 +758,11 @@ DIGITS = round(-math.log10(TOLERANCE))
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """Return as many of the moves ``way`` as the budget and every rule permit, in a possible order.
-    Moves are removed from the end of this order until two conditions hold. The remaining moves
-    lower the summed excess, the part of the scores outside the bands. No imbalance is above both
-    its threshold and its present value after the remaining moves.
+    """Return the moves of ``way`` that the budget and every rule permit, in a possible order. Moves
+    are removed from the end of this order until the remaining moves meet two conditions:
+
+    * The moves lower the summed excess, the part of the scores outside the bands.
+    * The moves leave each imbalance within its threshold, or do not raise it.
 
     :param way: the moves, possibly more than the budget permits
     """

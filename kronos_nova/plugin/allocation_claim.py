@@ -151,7 +151,7 @@ class ClaimingScheduler:
     def select_destinations(self, context, spec, instance_uuids, **_kwargs):
         """Select a destination and claim its resources.
 
-        :raises NoValidHost: the scheduler refuses, or the requested host has no room
+        :raises NoValidHost: the scheduler finds no host, or the requested host has no room
         :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` permits refused the
             instance or were full
         :raises ComputeServiceUnavailable: the nova-compute of the requested host is down

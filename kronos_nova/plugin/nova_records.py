@@ -241,9 +241,9 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration; see NovaRecords for the result. If no cell that answers has the
-        migration, the result is False while a cell does not answer, because that cell may have the
-        migration."""
+        """End a migration; see NovaRecords for the result. If the migration is not found, the
+        result is True if all cells answered. Otherwise the result is False, because a cell that did
+        not answer may have the migration."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent

@@ -115,12 +115,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Remove the untracked claims of an instance, because Nova itself is about to count or
-        release the usage. Untracked claims are those that Nova's tracker does not know.
+        """Remove the untracked claims of an instance before Nova counts or releases the usage of
+        the instance. Untracked claims are those that Nova's tracker does not know.
 
-        If Nova is about to count the usage, the usage of the untracked claims is subtracted, so
-        that nothing is counted twice. If Nova is about to release the usage, the usage of one claim
-        is not subtracted, because Nova subtracts it.
+        The usage of these claims is subtracted, so that nothing is counted twice. If Nova is about
+        to subtract the usage of the instance itself, one of these claims becomes a tracked claim
+        and its usage is left to Nova.
 
         :param leaves: whether the instance leaves this host
         """
@@ -191,9 +191,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         claims.end_audit(untracked)
 
     def _countable(self, claim):
-        """Return the claim, without its NUMA topology if this node cannot count the topology. The
+        """Return the claim; without its NUMA topology if the topology does not fit this node. The
         topology may be from another version of Nova, or the NUMA cells of the host may have changed
-        since."""
+        since the claim was made."""
         try:
             claim_usage.check_cells(self.compute_nodes[claim.node], claim.amount)
         except Exception as error:  # Nova's objects have no error of their own for a wrong content
@@ -353,8 +353,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @staticmethod
     def _needs_migrations(rows):
-        """Return True if Nova needs the migrations of the node when it reports to placement. This
-        is so if PCI devices are in placement and the node has a claim for a move.
+        """Return True if Nova needs the migrations of the node for its report to placement. Nova
+        needs them if PCI devices are in placement and the node has a claim for a move.
 
         The report repairs the allocations of PCI devices. If a resize waits to be confirmed, only
         the migration says which devices belong to the instance and which to the migration.

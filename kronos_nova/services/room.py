@@ -80,8 +80,8 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return the numbers of servers that would fit after moves that make room for them. The number
-    for each shape is computed as if all new servers had this shape.
+    """Return the number of servers of each shape that would fit if moves made room. Each number is
+    computed as if all new servers had this shape.
 
     :param wanted: shapes; a shape is the resources of one server
     :returns: {position of a shape in ``wanted``: number of servers}; empty if the request permits
@@ -259,8 +259,8 @@ class _Asked:
 
     snapshot : the cloud after the hypothetical changes of the request
     before : the cloud before these changes
-    changed : the Changed, which has all results of the changes
-    outcome : the effects of the changes, as a struct of the contract
+    changed : the result of :func:`kronos_nova.room.whatif.changed`
+    outcome : the part of this result that the response shows, as a struct of the contract
     operator_rules : rules of operators in the policies file
     flavors : function that returns Nova's flavors; it reads the flavors only once
     """
@@ -390,10 +390,11 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if moves would take away room that is needed for restarts. Room is needed for
-    a host if, without the moves, all servers of the host could restart elsewhere after its loss.
+    """Raise an error if some servers could no longer restart after the loss of their host, because
+    moves use up the room for the restarts. A host counts only if all its servers could restart
+    elsewhere before the moves.
 
-    :raises RequestRefused: after the moves, the servers of such a host could no longer all restart
+    :raises RequestRefused: after the moves, the servers of such a host could not all restart
     """
     from kronos_nova import policies  # imported late, as above
     from kronos_nova.cycle import loss_rule
@@ -483,8 +484,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Remove the allocations of a hold that has ended. The uuids of the consumers stay recorded
-    until an evaluation has checked that these consumers have no allocations."""
+    """Remove the allocations of a hold that has ended. The uuids of their consumers stay recorded
+    in the hold, so that the next evaluation can check that no allocation is left."""
     if not found.consumers:
         return
     try:

@@ -198,8 +198,8 @@ class SettlesBrokenMigrations:
 
     def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
                                          migrate_data=None, source_bdms=None):
-        """Complete the migration by Nova's method, or roll back if the guest died during the
-        transfer. Nova's method deletes the guest's files on this host."""
+        """Complete the migration by Nova's method. If the guest died during the transfer, roll back
+        instead, because Nova's method deletes the guest's files on this host."""
         attempt = self._attempt
         if attempt and self._has_died(attempt):
             self._rollback_live_migration(ctxt, instance, dest, migrate_data,
