@@ -226,7 +226,7 @@ class Repairs(command.Lister):
 
 
 class Undo(command.Command):
-    """Undo a repair: restore the allocations as they were before it.
+    """Undo a repair: restore the allocations as they were before the repair.
 
     The command is refused if any of these allocations has changed since the repair.
 

@@ -22,10 +22,10 @@ with slow network connections are cut off. Chosen because the headers are one pa
 a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Maximum seconds in which a whole HTTP request, with its body, has to arrive. Also the seconds for
-which a client may read an answer more slowly than :data:`SLOWEST_BYTES` per second before the
-client is cut off. Raised, slow clients hold their connections for longer; lowered, a client with a
-slow network connection cannot send a snapshot of many MiB. Not measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. The same time passes before
+the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`). Raised, slow
+clients hold their connections for longer; lowered, a client with a slow network connection cannot
+send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut
@@ -54,7 +54,7 @@ lowered, the process may run out of file descriptors. Not measured."""
 
 
 class Channel(channel.HTTPChannel):
-    """A connection that records since when its client has stalled.
+    """A connection that records the time since which its client has stalled.
 
     :ivar waiting_since: time at which the client began the request that is not complete yet; None
         if there is no such request

@@ -217,8 +217,8 @@ class Run(_Running):
     """Service hosts one after the other. For each host, the command drains it, runs the hook, waits
     until its nova-compute reports, and releases it.
 
-    The host with the fewest servers is the first, and hosts that are not yet serviced take servers
-    only where no other host can, so that few servers have to move twice. The command may be ended
+    The host with the fewest servers is serviced first. Hosts that are not yet serviced take servers
+    only if no other host can take them. So few servers have to move twice. The command may be ended
     at any time; moves in progress continue, and "maintenance resume" continues the maintenance.
 
     Exit codes: 0 all hosts are serviced; 1 the request was refused; 3 the maintenance was stopped

@@ -67,7 +67,8 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 def _before(error: UnicodeDecodeError) -> str:
     """Return the text before the first byte that is not UTF-8: at most 40 characters of the same
-    line. By this text, an operator finds the byte, because the name of the file is not known."""
+    line. An operator can search the files for this text, because the name of the file is not
+    known."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

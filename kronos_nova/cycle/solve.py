@@ -330,7 +330,7 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     * packing moves whose source host no longer becomes empty
     * the last moves that spread load, if these moves no longer gain their price
 
-    :param refused: orders of the moves, counted from 1
+    :param refused: numbers (``order``) of the moves, the first move has 1
     """
     model, gone = chosen.state.model, frozenset(refused)
     while True:

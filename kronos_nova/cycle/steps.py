@@ -78,8 +78,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts) -> Iterator[tuple[str, Load]]:
-    """Yield (aggregate, load) for every aggregate in scope. The load is measured as in a cycle
-    without a history. Nothing is planned.
+    """Yield (aggregate, load) for every aggregate in scope. The load is measured as for planning,
+    but without the planning history. Nothing is planned.
 
     :raises ConfigurationError: an aggregate of that name does not exist
     """
@@ -94,7 +94,8 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                 planner_ports: PlannerPorts, history: PlanningHistory,
                 report: AggregateReport,
                 measurements: Measurements | None = None) -> approval.Checked:
-    """Check an older plan against the present cloud, by the same rules and loads as planning.
+    """Return the result of checking an older plan against the present cloud. The check uses the
+    same rules and loads as planning.
 
     :param measurements: as for :func:`plan_cycle`
     """

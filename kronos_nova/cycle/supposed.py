@@ -88,11 +88,12 @@ class Supposed:
 def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts, history: PlanningHistory) -> Supposed:
     """Return the loads of the present cloud, and the plan that would follow in the changed cloud.
-    The plan is made with the present loads of servers, without forecasts, cooldowns and waits.
-    Nova's scheduler is not asked, because it does not know the changed cloud.
+    The plan is made with the present loads of servers. Forecasts, cooldowns, maintenance windows
+    and ``stabilization_cycles`` are ignored. Nova's scheduler is not asked, because it does not
+    know the changed cloud.
 
     :param snapshot: the present cloud
-    :param history: the planning history, whose cooldowns and waits are ignored
+    :param history: the planning history; its cooldowns and plans in progress are ignored
     :raises ConfigurationError: a planner that the options name does not exist
     """
     known = {each.name for each in snapshot.aggregates}

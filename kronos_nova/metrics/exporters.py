@@ -243,10 +243,12 @@ class _Series:
     def best(self):
         """Find the pair (label, value) that selects the series of this cloud.
 
-        Return (mark, rivals). ``mark`` is the pair. ``mark`` is None if all series are of this
-        cloud, if no pair fits this cloud better than all series together, or if several values of
-        one label fit equally well. In the last case, ``rivals`` is a tuple of label matchers with
-        these values, such as ``region="one"``. Otherwise ``rivals`` is empty."""
+        Return (mark, rivals). ``mark`` is the pair, or None in three cases:
+
+        * All series are of this cloud.
+        * No pair fits this cloud better than all series together.
+        * Several values of one label fit equally well. Only in this case, ``rivals`` is not empty:
+          a tuple of label matchers with these values, such as ``region="one"``."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()

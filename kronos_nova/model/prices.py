@@ -78,8 +78,8 @@ class Prices:
         return charged
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64, broadcasts to (...): the price of moving each instance from its source to
-        its destination; 0 if both hosts are the same."""
+        """Return float64 (...): the price of moving each instance from its source to its
+        destination; 0 if both hosts are the same. The arguments are broadcast to one shape."""
         price = self.of_copies(vms, sources, destinations)
         if self.preferences is not None:
             price = price + self.of_wishes(vms, sources, destinations)
@@ -87,7 +87,8 @@ class Prices:
 
     def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """Return the price of moving each instance from its source to its destination, without the
-        costs of preferences: float64, of the shape to which the three arguments broadcast."""
+        costs of preferences. The result is float64, and can be broadcast to the common shape of the
+        arguments."""
         price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 

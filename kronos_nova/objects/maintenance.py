@@ -36,8 +36,8 @@ class MaintenanceOptions:
     """The options of a maintenance.
 
     batch : maximum number of hosts that are serviced at the same time
-    hook : command that services a host, whose name is in the environment of the command. None if an
-        operator services the hosts and reports each with ``maintenance done``
+    hook : command that services a host; its environment variable ``KRONOS_HOST`` has the name of
+        the host. None if an operator services the hosts and reports each with ``maintenance done``
     keep_spare : number of further hosts that may fail: the remaining hosts keep room free for the
         servers of that many hosts
     unmovable : treatment of servers that Nova cannot migrate live; the values are those of

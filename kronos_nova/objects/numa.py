@@ -198,8 +198,8 @@ def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> f
 
 def _cpu_set(text: str, vcpus: int) -> frozenset[int]:
     """Return the CPU numbers that a text such as ``0-3,^2,5`` lists. Parts of the text that cannot
-    be read are left out. ``vcpus`` replaces all greater numbers, so that an invalid text cannot
-    make a large set. The CPUs of the server have the numbers from 0 to ``vcpus`` - 1."""
+    be read are left out. The CPUs of the server have the numbers from 0 to ``vcpus`` - 1. A greater
+    number counts as ``vcpus``, so that an invalid text cannot make a large set."""
     found, left_out = set[int](), set[int]()
     for part in text.split(','):
         one = CPU_RANGE.fullmatch(part.strip())

@@ -42,9 +42,9 @@ class Shape:
 
 
 def resources(shape: Shape) -> dict[str, int]:
-    """Return {resource class: amount} that a server of a shape requests from placement, as
-    ``nova.scheduler.utils.ResourceRequest`` does. The server is assumed to boot from a disk on its
-    host, and not from a volume."""
+    """Return {resource class: amount} that a server of a shape requests from placement. The amounts
+    are those of ``nova.scheduler.utils.ResourceRequest``. The server is assumed to boot from a disk
+    on its host, and not from a volume."""
     pinned = sum(part.cpus for part in shape.cells if part.pinned)
     shared = sum(part.shared_cpus or 0 for part in shape.cells) if pinned else shape.vcpus
     found = {'VCPU': shared, 'PCPU': pinned, 'MEMORY_MB': shape.memory_mb,

@@ -374,10 +374,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         met:
 
         * Each instance on the node has a claim.
-        * Each instance on another node that has a claim in the state CLAIMED may be in a move.
+        * Each claim in the state CLAIMED whose instance is on another node may belong to a move.
           There are at most :data:`MOST_MOVES` such claims.
         * Each PCI device in use belongs to an instance with a claim.
-        * No PCI device is claimed but not yet allocated; only Nova's audit allocates devices.
+        * No PCI device has the status CLAIMED, because only Nova's audit allocates such devices.
         """
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows

@@ -66,8 +66,8 @@ def _slots(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, project_id:
 
 def after(snapshot: Snapshot, moves: Iterable[RoomMove | PlannedMove],
           rules: ConstraintRules) -> Snapshot:
-    """Return the cloud after moves, at most one of each server. The moved servers are in the NUMA
-    cells that Nova would choose."""
+    """Return the cloud after ``moves``, which have at most one move of each server. The moved
+    servers are in the NUMA cells that Nova would choose."""
     at = {host.name: number for number, host in enumerate(snapshot.hosts)}
     here = [each for each in snapshot.instances if each.host in at]
     vms = {each.uuid: number for number, each in enumerate(here)}

@@ -42,10 +42,10 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
     if it is not certain that every instance finds a host.
 
     The instances are placed twice, with and without Nova's weight of operations in progress. This
-    weight avoids hosts that Nova has just chosen. Both placements have to succeed.
-
-    The placement without this weight is enough if each instance has more possible hosts than there
-    are instances before it in the order.
+    weight avoids hosts that Nova has just chosen. Both placements have to succeed, with one
+    exception. If each instance has more possible hosts than there are instances before it in the
+    order, each instance finds a host in any case. Then only the placement without the weight has to
+    succeed.
 
     :param order: positions of the instances, in the order in which they are placed
     :param demands: float64 (v, C), needs of the instances

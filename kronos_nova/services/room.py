@@ -136,7 +136,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
     """Return a tuple of three items: the result of :func:`check`, the shape of the new servers, and
-    the checked cloud. A shape is the resources of one server."""
+    the cloud that was checked. A shape is the resources of one server."""
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(

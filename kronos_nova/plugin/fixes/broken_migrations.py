@@ -248,9 +248,9 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Resume the guest or record that it has ended, then call Nova's method. Nova's method
-        saves the instance in the state that it had before the migration, but the guest may have
-        ended in the meantime."""
+        """Roll back by Nova's method. Before that, resume the guest if it is paused, and record if
+        the guest has ended. Otherwise, Nova's method would save the instance in the state before
+        the migration even if the guest has ended."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)

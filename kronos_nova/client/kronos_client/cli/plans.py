@@ -61,8 +61,8 @@ class _OfPlan(command.Command):
 
 
 class Show(_OfPlan, command.ShowOne):
-    """Show a plan: the imbalance before and after the plan, its moves, and the number of servers
-    that are not moved for each reason.
+    """Show a plan: the imbalance before and after the plan, its moves, and, for each reason not to
+    move a server, the number of servers.
 
     With --verbose, each move is shown with its reason, its expected duration, the projects that
     benefit, and the best alternative. "plan move list" lists the same moves with a choice of

@@ -73,9 +73,9 @@ class LoadOfTime(Response):
 class Comparison(Response):
     """The loads ``before`` and ``after`` the first completed move, over ranges of time of the same
     length. ``before`` or ``after`` is null if no evaluation of its range is kept. ``without_moves``
-    is an estimate of the loads in the range of ``after`` if the moves for load of the last four
-    weeks had not been made. The estimate is computed from the scores of the same evaluations.
-    ``explanation`` says what is compared, or why nothing is compared."""
+    estimates the loads in the range of ``after`` as if the load had not been balanced: without the
+    moves for this purpose in the last four weeks. The estimate is computed from the scores of the
+    same evaluations. ``explanation`` says what is compared, or why nothing is compared."""
 
     explanation: str
     before: LoadOfTime | None
