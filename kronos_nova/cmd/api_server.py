@@ -22,10 +22,10 @@ with slow network connections are cut off. Chosen because the headers are one pa
 a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. The same time passes before
-the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`). Raised, slow
-clients hold their connections for longer; lowered, a client with a slow network connection cannot
-send a snapshot of many MiB. Not measured."""
+"""Seconds in which a whole HTTP request, with its body, has to arrive. In addition, the seconds
+after which the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`).
+Raised, slow clients hold their connections for longer; lowered, a client with a slow network
+connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut

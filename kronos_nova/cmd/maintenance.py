@@ -42,8 +42,8 @@ the maintenance may be resumed at once."""
 
 @contextlib.contextmanager
 def _signals():
-    """Yield an Event that is set when one of the signals in ENDING arrives. If the same signal
-    arrives again, it has the effect that it had before this function. A signal that the process
+    """Yield an Event that is set when one of the signals in ENDING arrives. A second signal of the
+    same kind has the effect that it would have without this function. A signal that the process
     ignored before, such as SIGHUP under nohup, is still ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
@@ -181,7 +181,8 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Check that planned drains leave enough hosts, and enough room for the loss of another host.
+    """Check that planned drains leave a host that takes servers in each aggregate, and enough room
+    for the loss of another host.
 
     :param checked: the planned drains, as :meth:`Checker.check` returns them
     :param drained: names of hosts that are drained already
@@ -295,8 +296,8 @@ class Run(_Running):
 
 
 def hosts_of(parsed_args, snapshot) -> list[str]:
-    """Return the hosts that the command line names, or the hosts of the aggregate or failure domain
-    that it names.
+    """Return the hosts to service: the hosts that the command line names, or all hosts of the named
+    aggregate or failure domain.
 
     :raises ConfigurationError: the command line does not name exactly one of hosts, an aggregate
         and a failure domain; or there is no such aggregate

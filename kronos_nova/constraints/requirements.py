@@ -45,8 +45,8 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class HostRequirements:
-    """A constraint that forbids moves to hosts that do not meet the requirements of the server.
-    Nova would refuse these moves. Each check gives a separate rule:
+    """A constraint that keeps servers off hosts that do not meet their requirements. Nova would
+    refuse moves to these hosts. Each check gives a separate rule:
 
     traits : required and forbidden traits of the flavor and the image
     aggregates : aggregates that the server's ``member_of`` lists, and aggregates that are isolated
@@ -194,8 +194,8 @@ class _Question:
         :param kind: intp (V,), position in ``wanted`` of each instance's requirement
         :param wanted: the requirements
         :param offers: properties of each host
-        :param lack: function of (requirement, properties) that returns a text about the part of the
-            requirement that the host does not meet; '' if the host meets the requirement
+        :param lack: function of (requirement, properties) that returns a text about the unmet part
+            of the requirement; '' if the host meets the requirement
         """
         present, kind = np.unique(kind, return_inverse=True)
         needs = [wanted[position] for position in present.tolist()]

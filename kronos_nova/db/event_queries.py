@@ -15,8 +15,8 @@ from kronos_nova.objects import plan as plans
 
 @retried
 def plan_records(database, since):
-    """Return PlanRecords, without reports, of the plans that are open, and of the plans that were
-    made or ended since a time."""
+    """Return PlanRecords, without reports, of the open plans, and of the plans that were made or
+    ended since a time."""
     plan = models.PlanRow
     return [rows.record(plans.PlanRecord, row, report=None) for row in _found(
         database, plan, plan.state.in_(plans.OPEN), plan.created_at >= since,

@@ -337,9 +337,9 @@ class _Series:
 
     def fit(self, found):
         """Return two numbers that rate how well the series in ``found`` match this cloud; higher
-        numbers are better. The first is the number of targets that are hosts. The second is the
-        number of servers whose series have the same host as Nova, minus the number of servers whose
-        series have another host."""
+        numbers are better. The first is the number of hosts that an exporter shows, summed over the
+        exporters. The second is the number of servers whose series have the same host as Nova,
+        minus the number of servers whose series have another host."""
         place = {each.uuid: each.host for each in self.instances}
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)

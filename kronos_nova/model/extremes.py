@@ -216,7 +216,7 @@ def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 def smallest(keys: np.ndarray, count: int) -> np.ndarray:
     """Return the indexes of the ``count`` smallest keys, the smallest key first. Of equal keys, the
-    first comes first."""
+    key with the lowest index comes first."""
     few = np.arange(len(keys))
     if count < len(keys):
         few = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])

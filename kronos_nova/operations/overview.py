@@ -323,8 +323,9 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield a problem if an aggregate has hosts, or failure domains at one level, whose servers
-    could not all restart elsewhere after the loss of the host or domain."""
+    """Yield a problem if an aggregate has hosts that may not be lost, or failure domains at one
+    level that may not be lost. A host or domain may not be lost if some of its servers could not
+    restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'

@@ -69,9 +69,9 @@ more plans. The ratio is that of the memory that this solution copies to the mem
 cheapest solution copies. Raised, more memory is copied to save a plan; lowered, target ranges are
 more often reached one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
-"""Maximum number of moves of a search, unless :data:`REACH` permits more. If one plan may have
-fewer moves, later plans make the other moves. Raised, plans for thousands of hosts take longer;
-lowered, the number and cost of the later plans' moves are known less exactly. Not measured."""
+"""Number of moves that a search may always find, even if one plan may have far fewer. Several plans
+make these moves, one after the other. Raised, plans for thousands of hosts take longer; lowered,
+the number and cost of the later plans' moves are known less exactly. Not measured."""
 REACH = 2
 """Ratio of the number of moves that a search may find to the number of moves that one plan may
 have. Later plans make the moves that do not fit into the first plan. A search may always find
@@ -122,10 +122,9 @@ source and the destination of a move drawn at random. The step then searches che
 Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search hardly
 changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of further moves that one search step undoes, in addition to :data:`TAKEN_BACK`
-moves from or to two hosts. The further moves may be from and to any hosts. Raised, a step takes
-longer and rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not
-measured."""
+"""Maximum number of moves of any hosts that one search step undoes in addition to
+:data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the
+search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
 """Largest difference, as a multiple of the mean cost of a move, by which the cost of a solution may
 exceed the cost of the best solution. A solution is a set of moves that brings the scores of all
@@ -142,11 +141,12 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share (no unit) of the permitted moves that a search for fewer plans may use. This search looks
-for a set of moves that brings the scores of all hosts into their target ranges, and that needs one
-plan less than the cheapest such set. The other permitted moves are kept for instances that have to
-wait on a third host until their destination has room. Raised, no moves are left for waiting
-instances; lowered, fewer plans are saved. Not measured."""
+"""Share of the permitted moves that a solution with one plan less may use. The moves of a solution
+bring the scores of all hosts into their target ranges, and are made in one or more plans. If the
+cheapest solution needs several plans, a solution that needs one plan less is searched. The other
+permitted moves are kept for instances that have to wait on a third host until their destination has
+room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
+measured."""
 BEYOND = 4.0
 """Additional cost of each move above a wanted number of moves, as a multiple of the mean memory of
 an instance. A solution with the wanted number of moves needs one plan less than the cheapest
@@ -355,10 +355,10 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the Leveling with the band that leaves the least excess; of several, with the band for
-    which the least memory is copied. The band ``band`` is tried first. Then bands of the same width
-    are tried that begin or end at the present score of a host, because such bands are often easier
-    to reach if instances are few and large.
+    """Return the Leveling with the best band. The best band leaves the least excess; of several
+    bands, the best is the one for which the least memory is copied. The band ``band`` is tried
+    first. Then bands of the same width are tried that begin or end at the present score of a host.
+    If instances are few and large, such bands are often easier to reach.
 
     :param build: function that returns the Leveling for a Band
     :param most: maximum number of moves of a Leveling; if the first Leveling has this number, no
@@ -508,10 +508,10 @@ class Leveling:
                 self.move(*move)
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move or swap that removes excess; None if no
-        move or swap removes excess. The excess of a host is the part of its scores outside the
-        bands, the target ranges of scores. Hosts are tried from the largest excess down, until a
-        move or swap of one host removes excess."""
+        """Return [(instance, destination)] of the next move or swap; None if no move or swap
+        removes excess, the part of the scores outside the bands. The hosts are tried in the order
+        of their excess, the largest first. The result is the best move of the first host that has
+        one, or the best swap of this host if it has no move."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break

@@ -119,8 +119,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         the instance. Untracked claims are those that Nova's tracker does not know.
 
         The usage of these claims is subtracted, so that nothing is counted twice. If Nova is about
-        to subtract the usage of the instance itself, one of these claims becomes a tracked claim
-        and its usage is left to Nova.
+        to subtract the usage of the instance, one of these claims becomes a tracked claim, and Nova
+        subtracts its usage.
 
         :param leaves: whether the instance leaves this host
         """

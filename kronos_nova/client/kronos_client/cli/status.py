@@ -163,9 +163,9 @@ def _aggregate(aggregate, now):
 
 
 def _losses(losses):
-    """Return a text with the number of hosts or failure domains whose servers can all restart after
-    the loss of the host or domain, such as "hosts that may be lost: 7 of 8, 6 in Nova's own order;
-    1 not judged"."""
+    """Return a text with the number of hosts or failure domains that may be lost, such as "hosts
+    that may be lost: 7 of 8, 6 in Nova's own order; 1 not judged". A host or domain may be lost if
+    all its servers can restart elsewhere."""
     many = 'hosts' if losses.level is None else f'{losses.level} domains'
     total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
     in_order = (f', {losses.in_order} in Nova\'s own order'
