@@ -158,8 +158,9 @@ class SupposedMeasurements(Measurements):
 
     def _shift(self, present: _Present, weights: np.ndarray, occupied: Occupied,
                rows: np.ndarray) -> np.ndarray:
-        """Return float64 (H, P): the load that restarted servers add to hosts. For new hosts, the
-        load of the model host's servers is subtracted.
+        """Return float64 (H, P): the changes of the hosts' loads. Restarted servers add their loads
+        to their new hosts. A new host begins with the load of an existing host, its model host, so
+        the load of the servers there is subtracted.
 
         :param weights: float64 (V, P), weights of the instances after the changes
         :param rows: intp (H,), for each host after the changes its position in the present cloud;

@@ -380,8 +380,8 @@ def _parsed(text):
 def report_of(last):
     """Return the report of an aggregate's last evaluation; None before the first evaluation.
 
-    If the process of the last evaluation died, return the report of the previous evaluation, with
-    the outcome ``failed`` and a warning.
+    If the process of the last evaluation died, the result is the report of the evaluation before,
+    with the outcome ``failed`` and a warning.
     """
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None

@@ -106,7 +106,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a host does not exist, or is not in the aggregate
-    :raises RequestRefused: a change or the policies file cannot be read
+    :raises RequestRefused: a hypothetical change or the policies file cannot be read
     """
     from kronos_nova.room import failover  # imported late, as above
     asked = _cloud(context, request)

@@ -115,8 +115,8 @@ class Attempt:
 
     @property
     def is_over(self):
-        """Return True if nothing is left to do in this process. This is so if the guest has left,
-        if the migration is rolled back, or if another process has ended the migration."""
+        """Return True if nothing is left to do in this process: the guest has left, the migration
+        is rolled back, or another process has ended the migration."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
@@ -140,8 +140,8 @@ class Attempt:
             or self.is_rolled_back_by_driver and type(self.error).__module__ == 'builtins')
 
     def runs(self, state):
-        """Return True if a power state means that the guest runs. This is so for RUNNING, and for
-        PAUSED if a user has paused the instance."""
+        """Return True if a power state means that the guest runs: RUNNING, or PAUSED if a user has
+        paused the instance."""
         return state == power_state.RUNNING or (
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
