@@ -510,8 +510,8 @@ class Leveling:
     def _best_of_all(self) -> list[tuple[int, int]] | None:
         """Return [(instance, destination)] of the next move or swap; None if no move or swap
         removes excess, the part of the scores outside the bands. The hosts are tried in the order
-        of their excess, the largest first. The result is the best move of the first host that has
-        one, or the best swap of this host if it has no move."""
+        of their excess, the largest first. The first host with such a move or swap is used: its
+        best move, or its best swap if it has no such move."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
