@@ -62,7 +62,7 @@ from kronos_nova.policies import Policy
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """A move that could have been made in place of a planned move. Its instance and destination are
+    """A move that could have been made in place of a planned move. ``vm`` and ``destination`` are
     indexes of the problem. ``combined_after`` is the combined imbalance after the move."""
 
     vm: int
@@ -75,12 +75,12 @@ def alternatives(state: State, steps: Iterable[tuple[str, Step]],
     """Yield the best alternative of each step of a plan: the other move that would have lowered the
     combined imbalance most. The alternative is None if rules and policies permit no other move.
 
-    If a step spreads load, its alternatives are moves of all servers of its source host. For any
-    other step, the alternatives are moves of the same server to other hosts. If the load of the
-    server is not known, the best alternative is the move to the host with most free room.
+    If a step spreads load, any server of the step's source host may be moved instead. In all other
+    steps, only the same server may be moved, to another host. If the load of the server is not
+    known, the best alternative is the move to the host with most free room.
 
     :param state: the state before the first step; the steps are applied to this state
-    :param steps: (phase, step)
+    :param steps: pairs (phase, step), in the order of the plan
     :param ceiling: load that no host may exceed, except in moves that empty hosts or pack
     """
     within = state.model.with_ceiling(state, ceiling)
@@ -131,11 +131,10 @@ million pairs take some MiB of memory."""
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
                    moves: Sequence[PlannedMove], ceiling: float) -> tuple[PlannedMove, ...]:
-    """Return the moves of a plan, each with its best alternative: the move that could best have
-    been made in its place.
+    """Return the moves of a plan, each with its best alternative; see :func:`alternatives`.
 
     :param start: the state before the plan
-    :param steps: (phase, step) of the same plan, in the same order
+    :param steps: a pair (phase, step) for each move, in the order of ``moves``
     :param ceiling: load that no host may exceed, except in moves that empty hosts or pack
     """
     problem = start.problem
@@ -236,12 +235,13 @@ def blocked(state: State, host: int, held: dict[int, str],
 
 def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray,
            accepted: np.ndarray) -> np.ndarray:
-    """Return for each instance a word of :data:`SKIP_REASONS` that says why the instance stayed.
-    The word is '' if the instance could have been moved.
+    """Return, for each instance, the word of :data:`SKIP_REASONS` for the reason why the instance
+    stayed. The word is '' if the instance could have been moved.
 
-    :param pairs: indexes of instances (n,), and indexes of possible destinations (m,)
-    :param gains: bool (n, m), True if a move would gain something
-    :param accepted: bool (n, m), True if policies accept the move
+    :param pairs: intp (n,), indexes of instances; and intp (m,), indexes of hosts
+    :param gains: bool (n, m), True if the move of the instance to the host would lower the combined
+        imbalance or free a host
+    :param accepted: bool (n, m), True if the policies accept this move
     """
     vms, hosts = pairs
     permitted = state.delta((vms[:, None], hosts[None, :])).feasible
@@ -256,9 +256,9 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return one word for each instance: the most frequent reason why its useful destinations are
-    forbidden. A destination is useful if the move would lower the imbalance or free a host. Only
-    the first :data:`NEAREST` useful destinations of an instance are considered.
+    """Return, for each instance, the most frequent reason why useful destinations are forbidden.
+    A destination is useful if the move would lower the imbalance or free a host. Only the first
+    :data:`NEAREST` useful destinations of an instance are considered.
 
     :param vms: indexes of instances for which every useful destination is forbidden
     :param useful: bool (n, m), the useful destinations of each instance
@@ -277,10 +277,13 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
 
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield (instances, hosts, gains, accepted) of moves that could lower the combined imbalance.
-    The arrays have the shapes and meaning of the parameters of :func:`_words`. The moves are moves
-    off the most loaded hosts to any host, and moves off all other hosts to the least loaded
-    hosts."""
+    """Yield the moves that could lower the combined imbalance: first parts of the moves off the
+    most loaded hosts to any host, then parts of the moves off other hosts to the least loaded
+    hosts.
+
+    Each part is a tuple of intp (n,), the instances; intp (m,), the hosts; bool (n, m), true for
+    moves that lower the combined imbalance; and bool (n, m), true for moves that policies accept.
+    """
     extremes = state.extremes()
     if extremes.is_balanced:
         return
@@ -297,9 +300,9 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield (instances, hosts, gains, accepted) of moves that could free hosts. The arrays have the
-    shapes and meaning of the parameters of :func:`_words`. The moves are moves off the least loaded
-    hosts in use to the most loaded hosts."""
+    """Yield the moves that could free hosts: moves off the least loaded hosts to the most loaded
+    hosts. There is at most one item, a tuple of the same form as those of :func:`_spreading`. All
+    moves to another host count as useful and as accepted."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -319,8 +322,8 @@ moves two servers back by hand causes a warning. Not measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
-    """Yield a warning for each policy whose threshold is below the noise of its imbalance. No
-    instance is moved for differences that may be noise."""
+    """Yield a warning for each policy whose threshold is below the imbalance that noise alone
+    causes. Such a threshold has no effect, because no instance is moved for noise."""
     for policy in policies:
         if noise.get(policy.name, 0.0) > policy.threshold:
             yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
@@ -353,8 +356,8 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
 
 
 def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[str]:
-    """Yield a note if a plan is the first of several plans that are needed to reach the targets; no
-    note if one plan suffices.
+    """Yield a note if more than one plan is needed to bring the imbalances below their thresholds.
+    The note has the expected number and duration of these plans.
 
     :param before: the state of the expected load before any move
     :param cooldown: seconds between two plans
@@ -381,8 +384,8 @@ def _hours(seconds: float) -> str:
 
 
 def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
-    """Yield a note if a plan is shorter than its budget because further moves would begin too late;
-    no note for other plans."""
+    """Yield a note if a plan has fewer moves than its budget because further moves would begin too
+    late, when the measured load is out of date."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
@@ -416,9 +419,10 @@ def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
     """Yield warnings about hot (too loaded) hosts that moves cannot relieve, because servers cause
     little of the load of these hosts.
 
-    :param excess: float64 (H, P), the load of each host minus the load above which a host is hot; 0
-        or less for hosts that are not hot
-    :param policies: number of policies of the problem, not counting the columns of forecasts
+    :param excess: float64 (H, P), the load that has to leave each host; 0 or less for hosts that
+        are not hot
+    :param policies: number of policies. The problem has this number of columns for measured load,
+        followed by columns for forecast load, which are ignored
     """
     problem, together = state.problem, hot_hosts.servers_share(state)
     found = np.argwhere(hot_hosts.own_heat(state, excess)[:, :policies]).tolist()
@@ -453,7 +457,7 @@ def stranded(scope: Scope) -> Iterator[str]:
 class Findings:
     """The state of an aggregate before any move, and the phases of planning that are due.
 
-    before : the state before any move, by the measured load, with columns for forecast hours
+    before : the state before any move, with the measured and the forecast loads
     due : the phases of planning that have something to do
     """
 
@@ -550,11 +554,11 @@ def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) ->
 
 def _skips(found: Findings, state: State, reasons: Mapping[int, str],
            kept_back: Mapping[int, str]) -> tuple[plan.Skip, ...]:
-    """Return the instances that stayed, grouped by reason, with texts about the rules that keep
-    them on their hosts.
+    """Return the instances that stayed, grouped by reason. The groups also have texts about the
+    rules that keep instances on their hosts.
 
-    :param kept_back: {instance index: reason why its move was left out of the plan}, as in a
-        TimelyPlan
+    :param kept_back: {instance index: reason}, for instances whose move was left out of the plan
+        because servers could then not all restart after the loss of a host
     """
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)

@@ -32,11 +32,9 @@ from kronos_nova.model.state import State
 class Ended:
     """The end state that an integer program finds for instances that leave their hosts.
 
-    moves : (instance, destination) of each move. The moves of an earlier round (stage of moves)
-        come first
+    moves : pairs (instance, destination), in the order of the program's stages (groups of moves)
     stays : intp, instances that have to leave but stay, because no host is found for them
-    is_proven : True if it is proven that at least as many instances stay in every other end state;
-        False otherwise
+    is_proven : True if it is proven that no other end state has fewer instances in ``stays``
     parts : {instance: NUMA cells that the program chose on the instance's new host}
     """
 
@@ -49,19 +47,21 @@ class Ended:
 class Assignment:
     """The input of an integer program that chooses hosts for instances.
 
-    The input has v instances and h hosts. Some of the instances have to leave their hosts, the
-    others may move to make room. The hosts are possible destinations. The program applies the rules
-    about room, NUMA cells, load and groups that are kept apart. All other rules are evaluated in
-    the present state. A kind is a set of instances that are equal for the program. There are k
-    kinds.
+    The input has v instances and h hosts. Some of the instances have to leave their hosts. The
+    other instances may move to make room. The hosts are possible destinations. A kind is a set of
+    instances that are equal for the program. There are k kinds.
+
+    The program itself applies the rules about room, NUMA cells, load and groups that are kept
+    apart. All other rules are evaluated once, in the present state.
 
     kind : intp (v,), kind of each instance
     allowed : bool (k, h), true for hosts that instances of a kind may go to
-    emptied : use of NUMA cells without the v instances; None if no rule about NUMA cells applies
+    emptied : use of the hosts' NUMA cells by all instances except the v instances; None if no rule
+        about NUMA cells applies
     places : the distinct sets of NUMA cells that instances use now, each a tuple of Place
-    lies : intp (v,), position in ``places`` of the NUMA cells of each instance
-    is_exact : False if a host is forbidden now, but may be permitted after other instances have
-        moved
+    lies : intp (v,), position in ``places`` of the NUMA cells that each instance uses
+    is_exact : False if a rule that was evaluated in the present state forbids a host, and may
+        permit the host after other instances have moved
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
@@ -71,9 +71,9 @@ class Assignment:
         :param leaving: intp, instances that have to leave
         :param others: intp, instances that may move but do not have to
         :param hosts: intp, possible destinations, sorted
-        :param by_weight: whether only instances with equal loads are of one kind
-        :param closed: bool (h,), true for hosts of ``hosts`` that are not destinations; None if all
-            are destinations
+        :param by_weight: True if all instances of a kind have to have equal loads
+        :param closed: bool (h,), true for hosts of ``hosts`` to which no instance may go; None if
+            instances may go to all hosts
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
@@ -134,16 +134,15 @@ class Assignment:
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """Return a list with one array intp (v,): a number for each instance. Instances that need
-        different NUMA cells have different numbers. The list is empty if no rule about NUMA cells
-        applies."""
+        """Return a list with one array intp (v,): numbers that differ for instances that need
+        different NUMA cells. The list is empty if no rule about NUMA cells applies."""
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """Return the sets of NUMA cells that instances use.
+        """Return :attr:`lies` and :attr:`places`, the NUMA cells that the instances use.
 
-        :returns: intp (v,), the position of the set of each instance in a list; and this list,
-            without duplicates
+        :returns: intp (v,), for each instance a position in the list; and the list of the distinct
+            sets of NUMA cells
         """
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
@@ -153,17 +152,17 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """Return intp (v, C), a row for each instance: for each resource class, the row of
-        ``limits`` of the shared provider from which the class is allocated; -1 if the instance's
-        host provides the class."""
+        """Return intp (v, C): the shared provider from which each instance has its allocation of
+        each resource class. The value is the provider's row of ``Problem.limits``, or -1 if the
+        instance's host itself provides the class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """Return intp (v, n), the present failure domains of the instances that have to leave.
-        There is a column for each of the n groups whose members are kept apart by failure domains.
-        The value is -1 for instances that are not in the group, or do not have to leave."""
+        """Return intp (v, n): the index of the present failure domain of each instance, for each of
+        the n groups whose members have to be in different failure domains. The value is -1 if the
+        instance is not in the group, or does not have to leave its host."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]
@@ -176,15 +175,15 @@ class Assignment:
         return tuple(sorted(groups[self.apart[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
-        """Forbid ``host`` to all instances that are of the same kind as ``vm``, in the programs
-        that are made later. A kind is a set of instances that are equal for the program."""
+        """Forbid ``host`` to all instances of the kind of ``vm``. Only programs that are made later
+        are affected."""
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Return a text that explains why no host could hold an instance. Return '' if a host could
-        hold the instance once all instances that may make room have left this host.
+        """Return a text that explains why no host has enough room for an instance, even if all
+        instances in ``others`` left the host. Return '' if a host would then have enough room.
 
         :param others: intp, instances that may make room
         """
@@ -202,8 +201,8 @@ class Assignment:
 
     @property
     def why_too_little(self) -> str:
-        """A text that explains why the instances that have to leave do not all fit on the hosts.
-        The text is '' if no resource class lacks room in the sum over all hosts."""
+        """A text that names a resource class of which all hosts together have too little free room
+        for the instances that have to leave. The text is '' if there is no such class."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -229,10 +228,8 @@ class Assignment:
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Count the instances that may move but do not have to, by kind, host and NUMA cells.
-
-        Each row of the result stands for the instances of one kind (equal instances) that are on
-        one host and use one set of NUMA cells.
+        """Count the instances that may move but do not have to. Return three arrays with a row for
+        each of the n combinations of kind, host and set of NUMA cells that have such instances.
 
         :returns: intp (n, 2), the kind and the position of the host in ``hosts``; intp (n,), the
             position of the set of NUMA cells in ``places``; and intp (n,), the number of instances
@@ -263,13 +260,12 @@ class Assignment:
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Return the end state of a solution, with the moves in the order of the program's rounds
-        (stages of moves).
+        """Return the end state of a solution, with the moves in the order of the program's stages.
 
-        A solution only says how many instances of each kind (set of equal instances) move. This
-        method chooses the instances. The instances of a kind that move get their destinations one
-        after the other. Each instance goes to the destination that has the least load at that time.
-        Of instances that have to leave their hosts, the heaviest is the first.
+        A solution only has the numbers of instances of each kind that leave and arrive at each
+        host. This method chooses the instances and their destinations. One instance after the
+        other goes to the destination with the least load. Instances that have to leave their hosts
+        go in the order of their loads, the highest load first.
         """
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
@@ -302,19 +298,17 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of one kind (equal instances) that move in a
-        round (a stage of moves).
+        """Choose the instances of one kind that move in one stage. Return their positions in
+        ``vms``, as an intp array.
 
-        If the instances of the kind have to leave their hosts, the heaviest instances move.
-        Otherwise the lightest instances of each host move.
+        If the instances of the kind have to leave their hosts, the ``count`` instances with the
+        highest loads move, and ``leave`` and ``lies`` are ignored. Otherwise the instances with the
+        lowest loads of each host move, and ``count`` is ignored.
 
         :param is_left: bool (v,), true for instances that have not moved yet
-        :param count: number of instances that move, if the instances of the kind have to leave;
-            otherwise ignored
-        :param leave: intp (h,), number of instances that leave each host, if the instances of the
-            kind do not have to leave; otherwise ignored
-        :param lies: {host: {position in ``places``: number of instances that leave this set of NUMA
-            cells}}
+        :param leave: intp (h,), number of instances that leave each host
+        :param lies: {position of the host in ``hosts``: {position in ``places``: number of
+            instances that leave this set of NUMA cells}}
         """
         vms = np.flatnonzero((self.kind == kind) & is_left)
         size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
@@ -334,8 +328,8 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the fraction of the cluster's free room that each instance needs, in the
-    resource class in which this fraction is largest."""
+    """Return float64 (n,): the fraction of the free room of all available hosts that each instance
+    needs. Of all resource classes, the class with the largest fraction counts."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
@@ -345,8 +339,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
     hosts, only the hosts with most free room are considered. Hosts that are to be emptied are never
     considered.
 
-    :param pairs: maximum number of hosts times number of different sizes of instances. At least one
-        host is considered even if the maximum is exceeded
+    :param pairs: maximum of the product of two numbers: the considered hosts, and the different
+        sizes of instances. At least one host is considered even if the maximum is exceeded
     """
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
@@ -365,10 +359,10 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the longest beginning of ``vms`` that needs no more than the free room of ``hosts`` in
-    any resource class, summed over the hosts. At least one instance is returned.
+    """Return the first instances of ``vms``: as many as all ``hosts`` together have free room for,
+    in each resource class. At least one instance is returned.
 
-    :param hosts: bool (H,), true for the hosts that count
+    :param hosts: bool (H,), true for hosts whose free room counts
     """
     problem = state.problem
     needed, free = np.cumsum(problem.demands[vms], axis=0), problem.limits - state.used
