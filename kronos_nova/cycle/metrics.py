@@ -50,8 +50,8 @@ load of each instance."""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return an empty set: no instance outside of the snapshot has a name of ``names``. This
-    function is used in place of a request to Nova if the snapshot has the whole cloud."""
+    """Return an empty set, because no instance outside of the snapshot has one of ``names``. This
+    function replaces a request to Nova if the snapshot has all instances of the cloud."""
     return set()
 
 
@@ -64,11 +64,11 @@ class MetricsReader:
 
     :param instances: instances of the snapshot; a series is not used if several instances have the
         name in its label
-    :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
-    :param accepts_partial: True to use answers with a warning of the source, such as that a part is
-        missing; False to refuse such answers
-    :param hosts: names of all hosts of the snapshot; see
-        :func:`kronos_nova.load.instance_weights.by_label`
+    :param names_elsewhere: function of an instance attribute and names that returns those of the
+        names that instances outside of the snapshot have
+    :param accepts_partial: True to use answers for which the source has a warning, such as that a
+        part is missing; False to refuse such answers
+    :param hosts: names of all hosts of the snapshot
     """
 
     def __init__(self, source: MetricsSource, instances: Sequence[Instance] = (),
@@ -118,8 +118,8 @@ class MetricsReader:
         return self._shared[label_type]
 
     def vector(self, policy: Policy, kind: str) -> Vector:
-        """Return the answer to a policy's query; an empty answer if the policy has no query of that
-        kind.
+        """Return the answer to a policy's query of a kind. If the policy has no such query, the
+        answer has no samples.
 
         :raises MetricsError: there is no usable answer
         """
@@ -135,8 +135,7 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """Return the answer to a query of a policy, or to another query. The answer is kept, so
-        that the query is sent once.
+        """Return the answer to a query. The answer is kept, so that the query is sent once.
 
         :raises MetricsError: there is no usable answer
         """
@@ -166,8 +165,7 @@ class MetricsReader:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answered:
-    """The quality of the answer to a policy's imbalance query. An answer has a quality even if the
-    answer is not used.
+    """The quality of the answer to a policy's imbalance query, whether or not the answer is used.
 
     coverage : fraction of the available hosts that have a sample
     oldest : Unix seconds of the oldest of these samples; NaN = there is none
@@ -180,11 +178,11 @@ class Answered:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGuard:
     """A policy whose scores of hosts are known, but whose profile (load per instance) does not fit
-    the scores. The policy does not count in imbalances, but it keeps full hosts from becoming
-    fuller.
+    the scores. The policy does not count in imbalances, but forbids moves to hosts with high
+    scores.
 
     scores : float64 (H,), NaN = not measured
-    weights : float64 (V,), the most that each instance may use, by its flavor
+    weights : float64 (V,), the highest possible load of each instance, from its flavor
     host_scale : float64 (H,), the score that an instance with a weight of 1 adds to each host
     """
 
@@ -206,14 +204,15 @@ class Load:
     policies : policies with data
     no_data : {name of a policy without data: reason}
     guards : ScoreGuards of the policies in ``no_data`` whose scores of hosts are known
-    scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
+    scores : float64 (H, P), the answers to ``imbalance_query``; NaN = not measured
+    capacity : float64 (H, P), the answers to ``capacity_query``; NaN = not measured, or no query
     host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
-    measured : bool (H,), True if the figures of all policies are known
-    weights : float64 (V, P), NaN = not known; None before :func:`weigh`
-    units : float64 (H, P), weight that a sample of 1 gives to an instance on each host; None before
+    measured : bool (H,), True if these three figures of the host are known for all policies
+    weights : float64 (V, P), load of each instance; NaN = not known; None before :func:`weigh`
+    units : float64 (H, P), weight of an instance on each host whose sample is 1; None before
         :func:`weigh`
-    doubts : the warnings about missing or impossible figures of instances and sizes; ``warnings``
-        has these as well
+    doubts : those of ``warnings`` that are about missing or impossible loads of instances and
+        sizes of hosts
     answered : {policy: quality of its answer}, for policies with an answer
     """
 
@@ -234,14 +233,15 @@ class Load:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Occupied:
-    """The hosts of an aggregate and their instances, as :mod:`kronos_nova.load.belief` needs them.
+    """The hosts of an aggregate and their instances, for the checks of
+    :mod:`kronos_nova.load.belief`.
 
-    available : bool (H,), hosts that may be destinations
+    available : bool (H,), true for hosts that may be destinations
     vm_host : intp (V,), index of each instance's host
-    resting : bool (V,), instances that are moving, were moved a short time ago, or may not be moved
-        because of earlier moves
-    is_new : bool (V,), instances too young for monitoring to have their rates
-    doubted : (policy, host) of scores that failed a check in the evaluation before
+    resting : bool (V,), true for instances that are moving, were moved a short time ago, or may not
+        be moved because of earlier moves
+    is_new : bool (V,), true for instances too young for monitoring to have their rates
+    doubted : (policy, host) of each score that failed a check in the previous evaluation
     """
 
     hosts: tuple[Host, ...]
@@ -287,9 +287,9 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
 class _Weighed:
     """The result of :func:`weigh` for one policy.
 
-    problem : reason why plans do not use the policy; '' if plans use it
+    problem : reason why plans do not use the policy; '' if plans use the policy
     scores : None if plans do not use the policy
-    doubts : the warnings about missing or impossible figures; ``warnings`` has these as well
+    doubts : those of ``warnings`` that are about missing or impossible figures
     """
 
     host_scale: np.ndarray
@@ -305,9 +305,9 @@ class _Weighed:
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
           rules: belief.BeliefRules) -> Load:
-    """Return the Load with the weights of instances. Hosts are left out if their figures contradict
-    Nova or the figures of their servers. Policies are left out if their profile (load per instance)
-    does not fit their scores (load per host)."""
+    """Return the Load with the weights (loads) of instances. The score of a host becomes NaN if the
+    score contradicts Nova or the loads of the host's servers. A policy is left out if its profile
+    (load per instance) does not fit its scores (load per host)."""
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)
@@ -376,8 +376,8 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 
 def guard_of(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
-    """Return a ScoreGuard with weights of instances from their flavors; None if it is not known
-    which resource the policy measures."""
+    """Return the ScoreGuard of a policy. The weight of each instance is the amount of the measured
+    resource in its flavor. Return None if it is not known which resource the policy measures."""
     resource = host_sizes.resource(policy)
     return ScoreGuard(
         policy=policy.name, scores=scores,
@@ -401,8 +401,8 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Yield texts for an operator about series of a policy that match none of Nova's hosts. The
-    texts propose how to make them match."""
+    """Yield the text that proposes a change of a policy, so that more of its series have the names
+    of Nova's hosts. Yield nothing if no such change is found."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:
@@ -463,12 +463,11 @@ class Measurements:
                                  [host.name for host in snapshot.hosts]))
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Return the load of an aggregate. Within one evaluation, a second call with the same
-        hosts, instances and placements returns the load of the first call. So moves that the
-        evaluation starts do not change the load.
+        """Return the load of an aggregate. The load is measured at the first call, and again only
+        if the aggregate has other hosts or instances, or an instance is on another host.
 
         :param name: name of the aggregate
-        :param measure: measures the load; called only if the load is not known yet
+        :param measure: function that measures the load
         """
         key = (name, tuple(host.name for host in occupied.hosts),
                tuple(instance.uuid for instance in occupied.instances),
@@ -514,9 +513,9 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
 class MeasuredGuests:
     """Measured figures from which the durations of moves are predicted.
 
-    dirty : {uuid of an instance: MiB a second that it writes}
-    used : {uuid: MiB of memory to copy}
-    links : {host: MiB a second of its link}
+    dirty : {uuid of an instance: MiB of memory that its guest writes per second}
+    used : {uuid of an instance: MiB of memory to copy}
+    links : {host: bandwidth of its link in MiB per second}
     warnings : texts about queries without an answer
     """
 
@@ -538,9 +537,9 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
 
 
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
-    """Run the configured queries for figures about moves. If a query has no answer, the figures
-    learnt from past moves are used later. Impossible figures are ignored: negative or infinite
-    figures, several figures for one name, and links without bandwidth."""
+    """Run the configured queries for figures about moves, and return the answers. A query without
+    an answer causes a warning. Impossible figures are ignored: negative or infinite figures,
+    several figures for one name, and links of less than 1 MiB per second."""
     found: dict[str, dict[str, float]] = {kind: {} for kind in metrics.OF_MIGRATION}
     warnings = []
     for query in migration_queries(queries):
@@ -558,10 +557,10 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
 
 
 def _mib(samples: Mapping[str, Sequence[metrics.Sample]], least: float) -> dict[str, float]:
-    """Return {name: MiB} of samples in bytes. Names that have several samples or an impossible
-    sample are left out.
+    """Convert samples from bytes to MiB, and return {name: MiB}. Names that have several samples or
+    an impossible sample are left out.
 
-    :param least: bytes below which a figure cannot be true
+    :param least: minimum of a possible sample, in bytes
     """
     return {name: some[0].value / MIB for name, some in samples.items()
             if len(some) == 1 and math.isfinite(some[0].value) and some[0].value >= least}

@@ -58,15 +58,16 @@ NO_ANSWER = Verdict(unasked='an earlier question had no answer')
 
 
 class Precheck:
-    """The check of an aggregate's moves by Nova's scheduler. The answers are kept while the
-    aggregate is planned again.
+    """The check of an aggregate's moves by Nova's scheduler. The answers are kept until the plan
+    of the aggregate is finished.
 
     A refusal of a host applies to all instances of a kind. Instances are of one kind if they have
     the same project and equal flavors, images, requirements, allocations and server groups.
 
     :param model: the model of the aggregate, whose rules limit the possible destinations
-    :param is_over: returns True if the time for requests is over
-    :param refused_lately: {instance uuid: {destination: error}} of moves that Nova refused to begin
+    :param is_over: function that returns True if the time for requests is over
+    :param refused_lately: {instance uuid: {destination: error}}, for moves that Nova has refused
+        to begin in earlier evaluations
     """
 
     def __init__(self, dry_run: DryRun, snapshot: Snapshot, model: Model,
@@ -94,12 +95,11 @@ class Precheck:
                 if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the moves of a plan that the scheduler refuses. The scheduler is asked about each
-        move for which no answer is kept. For each move, the earlier moves of the plan count as
-        made, except refused moves.
+        """Return the numbers (``order``) of the moves of a plan that the scheduler refuses. The
+        scheduler is asked about each move for which no answer is kept. A move is checked as if all
+        earlier moves of the plan that were not refused had been made.
 
-        :param moves: in the order of the plan
-        :returns: the numbers (``order``) of the refused moves
+        :param moves: moves of the plan, in their order
         """
         agreed: list[PlannedMove] = []
         refused = set()
@@ -111,9 +111,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the instances that arrive at the destination of a move, or leave it, in earlier
-        moves of the plan. All arriving instances are returned. Leaving instances are returned only
-        if the move waits for their moves."""
+        """Return the instances that arrive at the destination of a move, or leave this host, in
+        earlier moves of the plan. Leaving instances are included only if ``move`` waits for the end
+        of their moves."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -173,9 +173,8 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return True if the scheduler has refused so many hosts that no move of the instance is
-        tried for some time. Return False otherwise. The required number of refusals
-        (:meth:`_enough`) may differ between instances of one kind.
+        """Return True if the scheduler has refused so many hosts for an instance that the instance
+        is not moved for some time; False otherwise.
 
         :param hosts: {refused host: reason} for the kind of the instance
         """
@@ -198,9 +197,9 @@ class Precheck:
         return self._limits[key]
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
-        """Return {(uuid of an instance, host): reason} of the moves that a plan must avoid. A plan
-        must avoid moves to hosts that were refused for an instance of the same kind. If enough
-        hosts were refused for an instance, a plan must avoid all moves of this instance."""
+        """Return {(uuid of an instance, host): reason} of the moves that a plan must avoid. These
+        are moves to hosts that were refused for an instance of the same kind. If so many hosts were
+        refused that an instance is not moved for some time, they are all moves of the instance."""
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
@@ -214,9 +213,9 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return one Refusal for each refused instance, with all hosts that were refused for
-        instances of its kind. If enough hosts were refused for a kind, its other movable instances
-        also count as refused."""
+        """Return a Refusal for each refused instance, with all hosts that were refused for
+        instances of its kind. If so many hosts were refused that other instances of the kind are
+        not moved for some time, there is a Refusal for each of these instances as well."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
@@ -245,9 +244,9 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan. The ``reason`` of a move has a note if the scheduler was
-        not asked about the move, or if the request to the scheduler did not have all facts about
-        the move."""
+        """Return the moves of the plan, with a note in the ``reason`` of some moves. A move has a
+        note if the scheduler was not asked about the move, or if the request to the scheduler
+        did not have all facts about the move."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -263,13 +262,14 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return True if an earlier answer of the scheduler about a host is valid for the present plan;
-    False otherwise. The answer is valid on two conditions. The same instances leave the host before
-    the move. At most as many instances of the kind arrive on the host before the move as the
-    request to the scheduler counted.
+    """Return True if an answer that the scheduler gave about a move for another plan is valid for
+    the present plan; False otherwise.
 
-    :param asked: the earlier moves for which the answer was given
-    :param before: the earlier moves in the present plan
+    The answer is valid if, before the move, the same instances leave the destination in both plans,
+    and in the present plan no more instances of the same kind arrive there.
+
+    :param asked: the instances that arrived and left before the move in the other plan
+    :param before: the instances that arrive and leave before the move in the present plan
     """
     return asked.leaving == before.leaving and asked.alike >= before.alike
 
@@ -306,8 +306,8 @@ class Checks:
 
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
-    """Make a plan and ask the scheduler about its moves. Refused moves are forbidden, and planning
-    continues, until no move is refused. All searches and requests share one deadline."""
+    """Make a plan, and ask the scheduler about its moves. Refused moves are removed and forbidden,
+    and planning continues, until no move is refused or the deadline is over."""
     chosen = None
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
@@ -325,8 +325,8 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
 
 
 def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) -> Model:
-    """Return the model for the next search. Moves that were refused are forbidden, and instances
-    that the plan moves already do not move again."""
+    """Return the model for the next search. The model forbids the moves that were refused, and all
+    moves of instances that the plan already moves."""
     problem, vetoes = model.problem, dict(checks.precheck.vetoes())
     for _phase, step in chosen.steps if chosen else ():
         vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
@@ -337,8 +337,8 @@ def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) 
 
 
 def _to_plan(given: Inputs, limits: Limits) -> Limits:
-    """Return the Limits of one search for a plan. Its deadline leaves a part of the remaining time
-    for requests to the scheduler."""
+    """Return the Limits of one search for a plan. The deadline of the search is earlier than that
+    of ``limits``, so that time is left for requests to the scheduler."""
     if given.planner_ports.dry_run is not_asked:
         return limits
     now = limits.clock()

@@ -80,14 +80,15 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """The aggregates from which the next cycle is chosen, in several lists of names.
+    """Names of aggregates, from which those of the next cycle are chosen.
 
     wanted : all aggregates for which Kronos plans
-    healthy_first : aggregates that are due, and aggregates in ``urgent``; the aggregates in
-        ``failed`` come last
+    healthy_first : aggregates that may be evaluated now. Aggregates whose last evaluation failed
+        are at the end
     failed : aggregates whose last evaluation failed
-    urgent : aggregates with an approved plan or a drain, which do not wait for the interval
-    ordered : aggregates with a drain, which are also in ``urgent``
+    urgent : aggregates with an approved plan or a drain, which do not wait for the interval between
+        evaluations
+    ordered : aggregates with a drain
     """
 
     wanted: Sequence[str]
@@ -146,8 +147,8 @@ class CycleScheduler:
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan or a
         drain does not wait for the interval. An aggregate whose last evaluation failed is evaluated
-        without other aggregates, except those that share hosts with it. So a further failure does
-        not affect other aggregates.
+        alone, or only with aggregates that share hosts with it, so that a further failure does not
+        affect other aggregates.
 
         :returns: names of the locked aggregates
         """
@@ -172,11 +173,10 @@ class CycleScheduler:
 
     def _has_waited_enough(self):
         """Return whether this worker has waited :data:`TAKING_PATIENCE` seconds for the lock
-        :data:`TAKING`. The worker may then continue without the lock.
+        :data:`TAKING`, which another worker holds. This worker may then continue without the lock.
 
-        Another worker holds this lock while it chooses aggregates. A worker that holds the lock for
-        :data:`TAKING_PATIENCE` seconds is stopped or hangs. The aggregates that the other worker
-        has locked stay locked, and all other aggregates can be planned.
+        A worker holds this lock only while it chooses aggregates. So a worker that holds the lock
+        for this time is stopped or hangs.
         """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
@@ -266,7 +266,7 @@ class CycleScheduler:
 
     def _started_child(self, ours):
         """Send a child the order to plan for the aggregates ``ours``, and return the Popen of the
-        child. The child of the last cycle is used if its configuration is up to date and it accepts
+        child. The child of the last cycle is used if it has the present configuration and accepts
         the order. Otherwise a new child is started."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
@@ -293,9 +293,8 @@ class CycleScheduler:
     @property
     def _head_start(self):
         """Return the seconds for which a due aggregate is reserved for the worker that last
-        evaluated the aggregate. An idle child process of this worker may still have the data of the
-        aggregate in memory. The result is 0 if idle child processes end before the next cycle is
-        due, because no child process has the data then."""
+        evaluated the aggregate, because a child process of this worker may still have the data of
+        the aggregate in memory. Return 0 if child processes always end before the next cycle."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 

@@ -51,8 +51,8 @@ class BeliefRules:
 
     least_known : fraction (0 to 1) of a host's servers that must have a series in the answer to the
         profile query
-    tolerance : fraction of a host by which the sum of the loads of its servers may exceed
-        :data:`EXCESS` times the host's own load
+    tolerance : amount by which the sum of the loads of a host's servers may exceed :data:`EXCESS`
+        times the host's score, as a fraction of the host's capacity
     """
 
     least_known: float = 0.8
@@ -65,10 +65,10 @@ class Servers:
 
     share : float64 (V,), fraction of its host that each instance uses; NaN if there is no sample or
         an impossible sample
-    seen : bool (V,), True if there is a sample, even an impossible one
-    counted : bool (V,), True if there must be a sample, because the instance is active, is not in a
+    seen : bool (V,), True if the instance has a sample, even an impossible one
+    counted : bool (V,), True if the instance must have a sample, because it is active, is not in a
         move, and is not too new for exporters and rates
-    repeated : bool (V,), True if there are several samples; None if no instance has several samples
+    repeated : bool (V,), True if the instance has several samples; None if no instance has several
     """
 
     share: np.ndarray
@@ -96,8 +96,8 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return a text that explains why a policy cannot be used in plans: too few hosts have a
-        load that is believed. Return '' if enough hosts have such a load.
+        """Return '' if the scores of enough hosts are believed to use the policy in plans. If not,
+        return a text with the number of hosts that are not believed, and the reasons.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,), true for available hosts
@@ -167,8 +167,9 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return the reason why a policy is not used: the sum of the loads of servers is too small a
-    fraction of the load of their hosts. Return '' if the sum is large enough.
+    """Check whether the loads of servers add up to a plausible fraction of the load of their hosts.
+    Return '' if the fraction is large enough; otherwise, return a text that explains why the policy
+    is not used.
 
     If the loads of servers are too small, the profile is probably in another unit than the scores.
     The expected gains of moves are then wrong. Policies of mode ``relieve`` are not checked,
@@ -198,9 +199,8 @@ def _queries(policy: Policy) -> str:
 
 
 def _reserved(policy: Policy) -> str:
-    """Return an addition to the text of :func:`faintness` for policies about memory. Free huge
-    pages count as used memory of a host, but not as load of its servers. Return '' for other
-    policies."""
+    """Return a sentence about huge pages for policies about memory; '' for other policies. Free
+    huge pages count as used memory of a host, but not as load of its servers."""
     if host_sizes.resource(policy) != 'MEMORY_MB':
         return ''
     return ('. Memory in huge pages counts as used on the host also while it is free: add free '
@@ -270,12 +270,12 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
                rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
-    If the policy has a fallback for servers without a series, a few such servers are normal. The
-    result is then True only if no server of the host has a series, and at least the fraction
-    ``least_known`` of the servers on other hosts has one.
+    Without a fallback, too few are less than the fraction ``least_known`` of the host's servers.
+    With a fallback, it is enough that one of the host's servers has a series. The result is also
+    False if less than the fraction ``least_known`` of the servers on other hosts have a series.
 
-    :param seen: float64 (H,), number of the ``expected`` servers that have a series
-    :param expected: float64 (H,), number of servers that should have a series
+    :param expected: float64 (H,), number of servers of each host that must have a series
+    :param seen: float64 (H,), number of these servers that have a series
     """
     if not expected[host]:
         return False

@@ -47,17 +47,16 @@ the dead worker created last may not be ended. Not measured."""
 
 
 class TaskRegister(Protocol):
-    """The protocol of a register of tasks, which has the last sign of life of each worker. A task
-    is a live migration that a conductor worker prepares."""
+    """The protocol of a register of tasks. A task is a live migration that a conductor worker
+    prepares. The register has the time of the worker's last sign of life for each task."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
-        """Return the tasks that are recorded as lost, and the tasks whose worker is dead. A worker
-        is dead if its last sign of life is too old.
+        """Return the tasks that are recorded as lost, and the tasks whose worker is dead. The
+        worker of a task is dead if its last sign of life is before a time. This time depends on
+        whether the task was handed over to the nova-compute of the source.
 
-        :param begun_before: time of the oldest sign of life that is accepted for a task that was
-            not handed over to the source
-        :param handed_over_before: time of the oldest sign of life that is accepted for a task that
-            was handed over to the source
+        :param begun_before: time for tasks that were not handed over
+        :param handed_over_before: time for tasks that were handed over
         """
 
     def in_progress(self) -> frozenset[str]:
@@ -71,8 +70,8 @@ class TaskRegister(Protocol):
         the worker has continued the task in the meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record that a migration without a task is lost. The reconciler then ends the migration,
-        as it ends the migrations of dead workers."""
+        """Record a lost task for a migration that has no task, so that the reconciler ends the
+        migration."""
 
     def end(self, migration_uuid: str) -> None:
         """Delete the record of a migration's task."""
@@ -134,9 +133,9 @@ class Reconciler:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
-        """Read the histories of several instances together, and return them. If this fails, return
-        {}; the caller then reads each instance separately, so that one unreadable instance does not
-        block the others."""
+        """Return {uuid: history} of several instances, which are read together. Return {} if a
+        history cannot be read. The caller then reads each instance separately, so that one
+        unreadable instance does not block the others."""
         try:
             return self.nova.histories(wanted)
         except exception.InventoryError:

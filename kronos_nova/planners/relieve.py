@@ -1,9 +1,9 @@
 """The planner that relieves hosts whose load is above a limit that a policy sets.
 
-The instances that leave a host are to have the least memory, and have to remove enough load in each
-policy. This is a minimum knapsack problem with one constraint for each policy. A branch and bound
-search solves this problem, the most promising branch first. The lower bound of a branch is the
-memory to copy if instances could be divided (Dantzig 1957).
+The instances that leave a host have to remove enough load in each policy. Of all such sets of
+instances, the set with the least memory is searched. This is a minimum knapsack problem with one
+constraint for each policy. A best-first branch and bound search solves this problem. The lower
+bound of a branch is the memory to copy if parts of instances could be moved (Dantzig 1957).
 """
 
 import functools
@@ -112,11 +112,11 @@ class Relieve:
                   limits: Limits) -> list[tuple[int, int]] | None:
         """Return the moves of a plan that relieves all hot hosts together, in a possible order.
         Return None if the cluster is too large, if a host is hot only because of single instances,
-        or if the moves have no possible order.
+        or if no such plan is found.
 
-        The plan brings the most hosts to their target loads. Of equal plans, the plan with the most
-        hosts at or below their limits and the least load above the limits is chosen, then the plan
-        that copies the least memory.
+        The plan brings as many hosts as possible to their target loads. Of several such plans, the
+        plan with the least load above the limits is chosen, then the plan that copies the least
+        memory.
 
         :param hot: {host: search for the instances that leave the host} for each hot host
         """
@@ -176,9 +176,9 @@ class _Host:
     """The search for the instances that leave one hot host.
 
     hot : intp (n,), policies in which the host is to be relieved
-    why : text about the reason of the moves
-    sore : instances whose own load is above the policy's limit for one instance
-    is_by_server : whether the host is hot only because of the instances ``sore``
+    why : text with the reason for the moves
+    sore : instances whose own load is above a policy's limit for a single instance
+    is_by_server : True if the host is hot only because of the instances in ``sore``
     useful : instances whose load in the policies ``hot`` is large enough that moving them helps
     vms : instances of ``useful`` that have a possible destination
     """
@@ -261,9 +261,9 @@ class _Host:
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Return moves of single instances that remove as much of the excess as possible. There are
-        no further moves once the excess is removed, the budget is used up, or no instance has a
-        possible destination.
+        """Return moves (instance, destination) that remove as much of the excess as possible. The
+        instances are tried one after the other, until the excess is removed or the budget is used
+        up. Instances without a possible destination stay.
 
         :param excess: float64 (n,), load to remove in each policy of ``hot``
         """
@@ -313,17 +313,19 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function of (position, load to remove) that returns a lower bound of the memory to
-    copy. Only the instances from this position on may leave the host. The bound is the memory to
-    copy if these instances could be divided.
+    """Return a function that computes a lower bound of the memory to copy, in MiB. The bound is the
+    memory to copy if parts of instances could be moved.
 
-    :param gain: float64 (n, P), load that each instance removes
-    :param cost: float64 (n,), memory of each instance
+    The arguments of the function are the position of the first instance that may still leave, and
+    the load to remove in each policy.
+
+    :param gain: float64 (n, P), load that each instance removes in each policy
+    :param cost: float64 (n,), MiB of memory of each instance
     """
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Return two arrays: the cumulative sums of gains, and the cumulative sums of costs. The
-        instance with the least cost for its gain comes first."""
+        """Return the cumulative sums of the gains in a policy, and of the costs, as two arrays. The
+        instances are those from ``begin`` on, the lowest ratio of cost to gain first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
         return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]
