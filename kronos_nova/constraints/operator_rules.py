@@ -99,15 +99,14 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return, for each instance, the rules that apply to the instance and have one of
-        ``relations``.
+        """Return, for each instance, the rules with one of ``relations`` that apply to the
+        instance.
 
         :param relations: relations of rules to hosts, such as ``must_run_on``
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
             otherwise; False to include only the other rules; None to include all rules
-        :returns: (intp (V,), the position of each instance's entry in the list; the list of
-            distinct entries). An entry is a tuple of the positions of rules. The first entry is
-            empty
+        :returns: intp (V,), for each instance a position in the list; and the list of distinct sets
+            of rules. A set is a tuple with the positions of its rules. The first set is empty
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -128,9 +127,11 @@ class _Subjects:
         return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
-        """Return a text with the names of the rules at the positions ``numbers``, without rules
-        that accept ``host`` for their servers. If ``host`` is None, the text has the names of all
-        of these rules."""
+        """Return a text with the names of those rules that do not accept ``host`` for their
+        servers. If ``host`` is None, the text has the names of all the rules.
+
+        :param numbers: positions of the rules
+        """
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 
@@ -146,12 +147,12 @@ def _positions(names: Sequence[str]) -> dict[str, int]:
 
 def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str],
                 moved: Mapping[str, str]) -> tuple[Group, ...]:
-    """Return the groups that rules about several servers define, with instances of a problem as
-    members.
+    """Return a server group for each rule that keeps several servers together or apart. The members
+    of the group are the instances of the problem that the rule selects.
 
-    Two kinds of servers count in a group but are not moved. The first kind are servers that are
-    migrating to a host of the problem. The second kind are servers on hosts outside of the problem,
-    if a host of the problem is in the same failure domain, such as a rack.
+    The group also counts selected servers that are migrating to a host of the problem, and servers
+    on other hosts that are in the same failure domain (such as a rack) as a host of the problem.
+    These servers are not moved.
 
     :param vms, hosts: uuids of the instances and names of the hosts of the problem
     :param moved: {uuid of an instance: present host}, for instances that are no longer on their
@@ -185,11 +186,12 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
 
 def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
-    """Return the failure domains of a level, such as racks, and the failure domain of each host.
+    """Return the failure domains of a level, such as racks, and the failure domain of each host. A
+    failure domain is identified by the index of its first host. Return ({}, None) for the level
+    of hosts, because every host is its own failure domain.
 
-    :returns: {failure domain: index of its first host}; and intp (H,), for each host the index of
-        the first host in the same failure domain. If the level is that of hosts, the dict is empty
-        and the second result is None, because every host is its own failure domain
+    :returns: {failure domain: index of its first host}; and intp (H,), for each host this index of
+        its failure domain
     """
     if level == HOST:
         return {}, None

@@ -71,8 +71,8 @@ series about slots as about losses of hosts."""
 class RoomFigures:
     """The results of :class:`LossJudge` for one aggregate.
 
-    losses : a report about covered losses of hosts for each level of failure domains, and one for
-        single hosts
+    losses : reports about covered losses: one for single hosts, and one for each level of failure
+        domains
     slots : how many more servers fit, for each flavor that ``slot_flavors`` names
     """
 
@@ -84,8 +84,8 @@ class LossJudge:
     """A checker of which losses of hosts and failure domains are covered in each aggregate. The
     results are kept for later evaluations.
 
-    rule_memory : hosts on which lost servers could restart, kept for the rule of
-        :mod:`kronos_nova.cycle.loss_rule`
+    rule_memory : results of earlier checks by the rule of :mod:`kronos_nova.cycle.loss_rule`, kept
+        from one evaluation to the next
     """
 
     def __init__(self) -> None:
@@ -165,9 +165,8 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """Return a function without arguments. The function returns the seconds that are left of a
-    share of time. The share begins now. Its length is the time until the deadline, divided by
-    ``parts``."""
+    """Return a function without arguments that returns the seconds left of a share of time. The
+    share begins now, and lasts for the time until the deadline divided by ``parts``."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()

@@ -401,8 +401,8 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Yield the text that proposes a change of a policy, so that more of its series have the names
-    of Nova's hosts. Yield nothing if no such change is found."""
+    """Yield at most one text about a policy whose series do not match Nova's hosts. The text names
+    the change of the query with which more hosts match, or a label that all series lack."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:

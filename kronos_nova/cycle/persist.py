@@ -46,9 +46,9 @@ WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and n
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
                   snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Return the (policy, host) pairs whose scores are doubted after this evaluation. These are
-    scores that fail the checks of :mod:`kronos_nova.load.belief` now, and scores that failed before
-    and could not be checked now.
+    """Return the (policy, host) pairs whose scores the next evaluation does not trust at once.
+    These are scores that fail the checks of :mod:`kronos_nova.load.belief` now, and scores that
+    failed before and could not be checked now.
 
     :param before: the result of this function in the previous evaluation
     """
@@ -157,9 +157,10 @@ class ResultWriter:
 
     def _with_proposal(self, report: plans.AggregateReport,
                        now: datetime.datetime) -> plans.AggregateReport:
-        """Return the report to be recorded. If a plan of the aggregate waits for approval already,
-        only one of the two plans is kept. The new plan is kept if it is better, or if the level no
-        longer asks for approval; otherwise the waiting plan is kept."""
+        """Return the report to be recorded, after a decision between its plan and a plan of the
+        aggregate that already waits for approval. If the level no longer asks for approval, or if
+        the new plan is better, the waiting plan is ended. Otherwise the new plan is removed from
+        the report."""
         record = self.seen.proposed.get(report.name)
         if record is None:
             return report
@@ -264,7 +265,7 @@ def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) ->
 
 
 def log(report: plans.AggregateReport, is_news: bool = True) -> None:
-    """Log a report. Each line is cut and sanitized, because tenants choose names in it.
+    """Log a report. Each line is cut and sanitized, because it may have names that tenants choose.
 
     :param is_news: True if the outcome differs from the outcome of the evaluation before, so that
         the first line is logged at level INFO

@@ -262,14 +262,12 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return True if an answer that the scheduler gave about a move for another plan is valid for
-    the present plan; False otherwise.
+    """Return True if the scheduler's answer about a move in an earlier version of the plan is valid
+    for the present version; False otherwise. The answer is valid if the same instances leave the
+    destination before the move, and if no more instances of the same kind arrive there.
 
-    The answer is valid if, before the move, the same instances leave the destination in both plans,
-    and in the present plan no more instances of the same kind arrive there.
-
-    :param asked: the instances that arrived and left before the move in the other plan
-    :param before: the instances that arrive and leave before the move in the present plan
+    :param asked: the instances that leave and arrive before the move in the earlier version
+    :param before: the instances that leave and arrive before the move in the present version
     """
     return asked.leaving == before.leaving and asked.alike >= before.alike
 

@@ -34,13 +34,14 @@ class Drains:
         """Record the request to drain some hosts. Either the drains of all these hosts are
         recorded, or none of them.
 
-        A host may have an earlier drain that has ended without a release of the host. The earlier
-        drain then becomes released. The new drain takes over its list of stopped servers.
+        If an earlier drain of a host has ended without a release of the host, the state of the
+        earlier drain becomes released. The new drain takes over the list of servers that the
+        earlier drain has stopped.
 
         :param refuse: function that raises an error if the request has to be refused. Its argument
             is the names of all hosts that are drained already. The function is called in the
-            transaction that records the request. So of two requests at the same time, the second is
-            checked against the hosts of the first
+            transaction that records the request, so that two simultaneous requests cannot both
+            pass the check
         :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -126,11 +127,9 @@ class Drains:
 
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
-        """Bring a drain to the state ``new``, in which no move of the drain starts. Abandon the
-        moves of the drain that were not requested from Nova yet.
-
-        No move starts during this function's transaction. Migrations that were already requested
-        from Nova continue.
+        """Bring a drain to the state ``new``, if the drain is still in one of ``states``. Abandon
+        the moves of the drain that were not requested from Nova yet. Migrations that were already
+        requested continue.
 
         :param who: name that is recorded as the worker that abandoned the moves
         :returns: whether the state was changed

@@ -79,10 +79,9 @@ class SharedClock:
     def check(self) -> None:
         """Compare the clock of the host with the clock of the database.
 
-        :raises ClockSkewed: the clocks differ by more than :data:`MOST_SKEW_SECONDS`. The text of
-            the error contains the difference. Callers log an error again when its text changes, so
-            the text keeps an older difference until that difference is wrong by more than
-            :data:`MOST_SKEW_SECONDS`
+        :raises ClockSkewed: the clocks differ by more than :data:`MOST_SKEW_SECONDS`. The
+            difference in the text is that of an earlier error, unless it has changed by more than
+            :data:`MOST_SKEW_SECONDS`; callers log an error again only when its text changes
         """
         skew = self.skew()
         if skew is None or abs(skew) <= MOST_SKEW_SECONDS:

@@ -96,7 +96,7 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return '' if the scores of enough hosts are believed to use the policy in plans. If not,
+        """Return '' if so many hosts have a believed score that plans can use the policy. Otherwise
         return a text with the number of hosts that are not believed, and the reasons.
 
         :param scores: float64 (H,), the measured scores
@@ -270,9 +270,10 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
                rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
-    Without a fallback, too few are less than the fraction ``least_known`` of the host's servers.
-    With a fallback, it is enough that one of the host's servers has a series. The result is also
-    False if less than the fraction ``least_known`` of the servers on other hosts have a series.
+    Without a fallback, at least the fraction ``least_known`` of the host's servers must have a
+    series. With a fallback, one server with a series is enough. If no server of the host has one,
+    the result depends on the servers of other hosts: it is True if at least the fraction
+    ``least_known`` of these have a series.
 
     :param expected: float64 (H,), number of servers of each host that must have a series
     :param seen: float64 (H,), number of these servers that have a series

@@ -1,9 +1,9 @@
 """Adaptation of a recipe (an example policies file) to the labels that a Prometheus has.
 
-A recipe takes the names of hosts from the label ``instance``. For this, its queries have calls of
+The queries of a recipe take the names of hosts from the label ``instance`` by calls of
 ``label_replace()`` whose last arguments are :data:`RENAMED`. The adaptation changes these
 arguments, the selectors of metrics, the label that identifies servers, and the windows of range
-selectors. It does not change comments and thresholds.
+selectors. Comments and thresholds stay the same.
 """
 
 import re
@@ -51,7 +51,7 @@ def adapted(recipe: str, found: Found) -> str:
 
 
 def restricted(promql: str, kind: str, selector: str) -> str:
-    """Return a copy of a query in which a label matcher is added to each metric of an exporter.
+    """Return a query in which the metrics of one exporter have an additional label matcher.
 
     :param kind: the exporter whose metrics get the matcher
     :param selector: the label matcher
@@ -71,8 +71,9 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the pieces of a recipe's text. In the pieces, each ``label_replace()`` with the
-    arguments RENAMED takes the names of hosts from the label in which the exporter has them."""
+    """Yield the changed text of a recipe in pieces. The calls of ``label_replace()`` with the
+    arguments :data:`RENAMED` are changed: they take the names of hosts from the label in which the
+    exporter in Prometheus has the names."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before
@@ -99,9 +100,8 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the Naming of hosts in an expression. The result is the Naming of the exporter to
-    which the first metric of the expression belongs. If no such exporter was found, the result is
-    DEFAULT."""
+    """Return the Naming (source of host names) of the exporter of an expression's first metric.
+    Return DEFAULT if this exporter was not found in Prometheus."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)
@@ -144,7 +144,7 @@ def _selected(metric: str, matchers: str | None, selector: str) -> str:
 
 
 def _with_label(names: str, label: str) -> str:
-    """Return the label names of a ``by (...)``. ``label`` replaces the label by which the recipe
-    identifies servers, ``domain`` or ``resource``."""
+    """Return the label names of a ``by (...)``, with ``label`` in place of ``domain`` or
+    ``resource``, the labels by which recipes identify servers."""
     return ', '.join(label if name in ('domain', 'resource') else name
                      for name in re.split(r',\s*', names))

@@ -28,9 +28,8 @@ class Delta:
     as the two moves of a swap. Each attribute is computed when it is first read, and is valid until
     the state changes.
 
-    Every move of a chain is evaluated as if the other moves of the chain were already made. If the
-    moves of a chain affect each other in other ways than by load and room, the chain is evaluated
-    on a copy of the state.
+    Every move of a chain is evaluated as if the other moves of the chain were already made. In the
+    shapes of arrays, (...) stands for the shape of the arrays of moves.
     """
 
     def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
@@ -43,8 +42,8 @@ class Delta:
 
     @functools.cached_property
     def moves(self) -> Chains:
-        """The moves of all chains, as a tuple with one pair of arrays intp (...) for each position
-        in a chain. A pair is (instances, destinations)."""
+        """The moves of all chains: a tuple with a pair (instances, destinations) of arrays intp
+        (...) for each of the k positions in a chain."""
         return tuple((np.broadcast_to(vms, self.shape), np.broadcast_to(hosts, self.shape))
                      for vms, hosts in self._moves)
 
@@ -89,9 +88,8 @@ class Delta:
 
     @functools.cached_property
     def price(self) -> np.ndarray:
-        """float64 (...): the change of the price of all moves since :meth:`State.settle`. A price
-        is a cost in units of combined imbalance. The change is negative for moves back to earlier
-        hosts."""
+        """float64 (...): the change of :meth:`State.price` by the moves, in units of combined
+        imbalance. The change is negative for moves back to earlier hosts."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:
@@ -171,8 +169,8 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """Return float64 (...): the part of :attr:`price` that is due to soft groups. Moves have
-        this price if they increase the number of members that violate the policy of a group."""
+        """Return float64 (...): the part of :attr:`price` for members of soft server groups that
+        violate the policy of their group."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
@@ -191,7 +189,8 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays with an entry for each group of each moved instance.
+        """Return the effect of moves on server groups, as three arrays with an entry for each pair
+        of a move and a group of the moved instance.
 
         :returns: intp (m,), the position of the move in the flattened ``vms``; intp (m,), the
             group; and intp (m,), the change of the number of members that violate the policy of the

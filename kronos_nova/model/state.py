@@ -18,17 +18,18 @@ from kronos_nova.model.problem import TOLERANCE
 
 class State:
     """A :class:`Model` after some moves. Only :meth:`move` and :meth:`arrive` change the hosts of
-    instances. A move back to the earlier host undoes a move.
+    instances. A move is undone by a move back to the earlier host.
 
     scores, capacity_scores : float64 (H, P), scores of the hosts, and scores by ``capacity_query``
-    used : float64 (H + S, C), allocated amount of each provider
+    used : float64 (H + S, C), allocated amount of each resource class on each of the H hosts and S
+        shared providers
     vm_host : intp (V,), host of each instance
     guests : intp (H,), number of instances on each host, including instances that are migrating to
         the host
-    groups : counts of the server groups' members in places
+    groups : counts of the server groups' members on hosts and in failure domains
     cells : use of NUMA cells; None if the problem has no NUMA cells
-    origin : intp (V,), host of each instance at the last :meth:`settle`. Prices are computed for a
-        move from this host to the present host
+    origin : intp (V,), host of each instance at the last :meth:`settle`. The price of an instance
+        is that of a move from this host to its present host
     """
 
     def __init__(self, model: Model):
@@ -69,13 +70,13 @@ class State:
         return other
 
     def settle(self) -> None:
-        """Make the present state the start for prices. Afterwards, the moves made so far and the
-        present violations of group policies have no price."""
+        """Set the price to 0: later, :meth:`price` has only the costs of moves and violations of
+        group policies that are added to the present state."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
-        """Move an instance to another host. Return the host that the instance leaves. A second
-        move, back to this host, undoes the first move."""
+        """Move an instance to another host, and return the host that the instance leaves. A move
+        back to this host undoes the move."""
         source = int(self.vm_host[vm])
         self._shift(vm, source, -1)
         self._shift(vm, destination, 1)
@@ -92,8 +93,8 @@ class State:
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
         """Return float64 (h,): the number of further instances like ``vm`` for which each host has
-        free room. Other rules are ignored. The room of a shared provider counts for each host that
-        shares the provider."""
+        free room. Rules that are not about room are ignored. The free room of a shared provider
+        counts in full for each of its hosts."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
         rows = problem.row(hosts[:, None], needed)
@@ -122,9 +123,9 @@ class State:
         self._extremes = {}
 
     def imbalances(self) -> np.ndarray:
-        """Return float64 (P,): the highest minus the lowest score of the available hosts in each
-        policy. Hosts that the policy leaves out do not count. The result is 0 if no host is
-        available."""
+        """Return float64 (P,): for each policy, the highest minus the lowest score of the available
+        hosts. The highest and lowest scores that the policy leaves out do not count. The result is
+        0 if no host is available."""
         counted = self.scores[self.problem.available]
         if self.problem.left_out is not None:
             return spans.imbalances(counted.T, self.problem.left_out)
@@ -142,8 +143,8 @@ class State:
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """Return the part of :meth:`price` that is due to members that violate the policies of soft
-        groups. Only violations that were added since :meth:`settle` count."""
+        """Return the price of the violations of soft server groups' policies, a part of
+        :meth:`price`. Only violations that were added since :meth:`settle` have a price."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 

@@ -115,8 +115,8 @@ class Relieve:
         or if no such plan is found.
 
         The plan brings as many hosts as possible to their target loads. Of several such plans, the
-        plan with the least load above the limits is chosen, then the plan that copies the least
-        memory.
+        plan that best keeps hosts within their limits is chosen, then the plan that copies the
+        least memory.
 
         :param hot: {host: search for the instances that leave the host} for each hot host
         """

@@ -1,9 +1,9 @@
 """Completion or rollback of live migrations that a restart of nova-compute interrupted.
 
 The hypervisors continue without nova-compute. When nova-compute starts again, Nova only aborts the
-copy and clears the task_state. The preparations at the destination are not undone. If the guest has
-arrived there in the meantime, Nova does not notice this. This fix completes the migration if the
-guest has arrived, and rolls it back if not.
+copy and clears the task_state. Nova does not undo the preparations at the destination, and does not
+notice if the guest has arrived there in the meantime. This fix completes the migration if the guest
+has arrived at the destination, and otherwise rolls the migration back.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
 """
@@ -106,9 +106,11 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def _end_others(self, context, instance, attempt):
         """Set the status of the instance's unfinished live migrations from this host to ``error``,
-        because no process continues these migrations. The migration of ``attempt`` is left out. If
-        ``attempt`` is None, migrations whose guest is being copied are left out, because Nova's
-        method ends them."""
+        because no process continues these migrations.
+
+        :param attempt: the migration that this nova-compute ends, which is left out. If None,
+            migrations whose guest is being copied are left out, because Nova's method ends them
+        """
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,
@@ -173,9 +175,10 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return True if a conductor may be preparing a live migration of the instance. If this
-    conductor has died, another conductor worker clears the task_state of the instance. No worker
-    does so if the option ``atomic_moves`` is off, so the result is then False."""
+    """Return True if a live migration of the instance has the status ``accepted``, so that a
+    conductor may be preparing the migration. If this conductor has died, another conductor worker
+    clears the task_state. If the option ``atomic_moves`` is off, no other worker does this, and
+    the result is always False."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:
