@@ -79,9 +79,8 @@ def _add_routes(application, services, enforcer, turns):
 
 
 class _OwnContext:
-    """A middleware that gives each request a new context. Without it, a thread would keep the
-    context of its last request, and messages about the next request would be logged with this old
-    context."""
+    """A middleware that gives each request a new context. Otherwise, log messages about a request
+    could have the context of the request that the same thread handled before."""
 
     def __init__(self, application, _conf):
         self._application = application
@@ -105,8 +104,8 @@ class Keystone(auth_token.AuthProtocol):
     this middleware; :class:`Authentication` then refuses the request if its resource needs a token.
 
     If keystone does not answer, this class records the outage, and the request is refused with 503.
-    With the option ``delay_auth_decision`` of keystonemiddleware, the token would seem invalid
-    instead, and users would replace valid tokens.
+    The option ``delay_auth_decision`` of keystonemiddleware is not used, because valid tokens would
+    then seem invalid during an outage.
     """
 
     def process_request(self, request):

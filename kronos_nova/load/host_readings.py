@@ -88,12 +88,12 @@ class Readings:
 
 def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
          allowed: Range, rules: ScoringRules) -> Readings:
-    """Return one reading for each host: the sample that has the name of the host in the label
-    ``label``.
+    """Return the Readings of ``hosts``. The reading of a host is the sample that has the name of
+    the host in the label ``label``.
 
     Series of other hosts are ignored, because they belong to other aggregates. A host that is not
-    available needs no sample. A sample of this host must nevertheless be in the range, because a
-    value out of range shows that the query is wrong.
+    available needs no sample. If it has one, the value must nevertheless be in the allowed range,
+    because a value out of range shows that the query is wrong.
 
     :param available: bool (H,), true for the hosts that need a sample
     :param allowed: the range of valid values

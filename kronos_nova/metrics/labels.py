@@ -176,8 +176,8 @@ def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
 
 
 def _labels_of(samples, host_label) -> list[str]:
-    """Return the policy's own label, followed by other labels in the order of their names. The
-    other labels are the :data:`_LABELS` most frequent ones."""
+    """Return ``host_label``, followed by the :data:`_LABELS` most frequent other labels, sorted by
+    name."""
     counts = collections.Counter(label for sample in samples for label in sample.labels)
     del counts['__name__'], counts[host_label]
     common = sorted(counts, key=lambda label: (-counts[label], label))[:_LABELS]
@@ -209,8 +209,8 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
 
 
 def _matches(values, rewrite, hosts):
-    """Return the number of hosts that have a series after a rewrite. Return 0 if a host has several
-    series, because it is not known which series is right."""
+    """Return the number of hosts that have a series after a rewrite. Return 0 if one of the hosts
+    has several series, because it is not known which series is right."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()
     return 0 if any(names[host] > 1 for host in matched) else len(matched)

@@ -62,11 +62,11 @@ class Transport:
         have status 200. The timeout is the endpoint's timeout, or ``seconds`` if ``seconds`` is
         less.
 
-        A separate thread sends the request. So the caller waits no longer than the timeout, even
-        for a name server, a handshake or a slow peer. At the timeout the connections are shut, and
-        the thread then ends.
+        A separate thread sends the request, so that the caller waits no longer than the timeout,
+        even if a name server, a handshake or the peer is slow. At the timeout the connections are
+        shut, and the thread then ends.
 
-        :raises MetricsError: a subclass for each way to fail; see :mod:`kronos_nova.exception`
+        :raises MetricsError: the request failed; the subclass of the error depends on the cause
         """
         exchange = _Exchange(lambda: self._exchange(path, parameters))
         if exchange.is_done_within(min(self.endpoint.timeout, seconds)):

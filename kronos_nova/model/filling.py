@@ -9,10 +9,9 @@ def most_added(problem: Problem) -> np.ndarray:
     """Return float64 (H, P): an upper bound of the score that movable instances can add to each
     host.
 
-    Each resource class gives a bound. The bound is the load of the movable instances that fill the
-    free amount of the class on the host. These instances are taken from the whole aggregate, the
-    highest ratio of load to amount first. The amount that movable instances on the host use now
-    counts as free. The lowest bound of all classes is returned.
+    Each resource class gives a bound: the highest load that movable instances of the aggregate can
+    have if they fill the free amount of the class on the host. The amount that movable instances on
+    the host use now counts as free. The lowest bound of all classes is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

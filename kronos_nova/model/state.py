@@ -124,8 +124,8 @@ class State:
 
     def imbalances(self) -> np.ndarray:
         """Return float64 (P,): for each policy, the highest minus the lowest score of the available
-        hosts. The highest and lowest scores that the policy leaves out do not count. The result is
-        0 if no host is available."""
+        hosts, without the extreme scores that the policy leaves out. The result is 0 if no host is
+        available."""
         counted = self.scores[self.problem.available]
         if self.problem.left_out is not None:
             return spans.imbalances(counted.T, self.problem.left_out)

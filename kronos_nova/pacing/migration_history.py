@@ -29,9 +29,9 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return, for each move, the mean number of moves in progress on its link during the move,
-    including the move itself. A move has two links: the link of its source host and the link of its
-    destination host. The link with more moves counts.
+    """Return, for each move, the mean number of moves that used the network link of a host during
+    the move, including the move itself. Of the links of the source and of the destination, the one
+    with more moves counts.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -132,10 +132,9 @@ Key = float | str | tuple[str, str]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """Values about migrations that are assumed if no past moves are known.
+    """Values about migrations that are assumed until past moves show other values.
 
-    bandwidth : configured MiB per second of one migration; None if the bandwidth is to be learnt
-        from past moves
+    bandwidth : configured MiB per second of one migration; None if not configured
     fixed : seconds before and after copying
     downtime : seconds for which a guest may be stopped
     """
@@ -183,8 +182,8 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """Return a Copy with the amounts that a live migration of an instance between two hosts
-        copies. From the Copy, the duration of the migration can be predicted."""
+        """Return a Copy: the values from which the duration of an instance's live migration between
+        two hosts is predicted."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
@@ -227,8 +226,9 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Return {key: natural logarithm of the factor of durations}, learnt from past moves. There
-        is one key for each memory size, each pair of hosts and each instance.
+        """Return {key: natural logarithm of a factor}, learnt from past moves. Predicted durations
+        are multiplied by the factors. There is one key for each memory size, each pair of hosts and
+        each instance.
 
         :param timed: moves with their durations in seconds
         """

@@ -69,11 +69,11 @@ class InstanceHistory:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """The records of all instances, and of all migrations that have not ended. Instances and
-    migrations are found by their uuids.
+    """The records of all instances, and of all migrations that have not ended.
 
-    ``hosts`` are the root providers of compute nodes: {uuid: host}. ``silent`` are the names of
-    cells that did not respond; their instances and migrations are missing.
+    ``hosts`` is {uuid of the root provider of a compute node: host}. ``instances`` and
+    ``migrations`` are dicts with uuids as keys. ``silent`` are the names of cells that did not
+    respond, whose instances and migrations are missing.
     """
 
     hosts: Mapping[str, str]
@@ -108,9 +108,8 @@ class NovaRecords(Protocol):
 
     def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
         """Return the instances with recent migrations, and the cells that could not be read. A
-        migration is recent if it has not ended, or if it changed within ``seconds``.
+        migration is recent if it has not ended, or has changed within the last ``seconds``.
 
-        :param seconds: maximum age of the change of an ended migration
         :returns: {instance uuid: {migration uuid: value that differs after each change of the
             migration}}, and the names of the cells
         """
@@ -142,21 +141,20 @@ class NovaRecords(Protocol):
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that has no worker, and clear the task state of its instance.
 
-        A migration is ended only if the nova-compute of the source has not received the request for
-        the migration, and only while this nova-compute is up. A nova-compute that is up has
-        received all requests in its queue, so the request cannot arrive later.
+        The migration is ended only if the nova-compute of the source is up and has not received the
+        request for the migration. A nova-compute that is up has received all requests in its queue,
+        so the request cannot arrive later.
 
-        :returns: True if nothing is left to do, because the migration was ended or another process
-            continues it; else False
+        :returns: True if the migration was ended or another process continues the migration; False
+            if the caller has to try again
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
-        """Return the amounts that an instance should have, as a tuple of {resource class: amount}.
-        The amounts follow from the instance's flavor, request, devices and ports. The tuple has
-        several items if several sets of amounts are right, and is empty if the instance no longer
-        exists."""
+        """Return the amounts that an instance should have, by its flavor, request, devices and
+        ports. The result is a tuple with a dict {resource class: amount} for each permitted set of
+        amounts. The tuple is empty if the instance no longer exists."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
-        """Return the allocations that the instance may have on its host, in addition to its
-        allocations ``kept``. The best candidate comes first. The result is empty if there is no
-        room."""
+        """Return the candidates for the allocations of an instance on its host, the best candidate
+        first. The allocations ``kept`` stay and are not part of a candidate. The result is empty
+        if the host has no room."""

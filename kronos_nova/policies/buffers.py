@@ -18,7 +18,7 @@ PERCENT = re.compile(r'(\d{1,3})%')
 
 
 def _key(about: str, **rules: object) -> object:
-    """Return a field of a buffer with its description.
+    """Return the pydantic field for a key of a buffer, with a description.
 
     :param about: description in reStructuredText, for the documentation and the JSON schema
     """

@@ -58,7 +58,7 @@ Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
 
 
 def _key(default: Any = None, /, *, about: str, **rules: Any) -> Any:
-    """Return a key of a rule with its description.
+    """Return the pydantic field for a key of a rule, with a description.
 
     :param about: description in reStructuredText, for the documentation and the JSON schema
     """

@@ -24,8 +24,8 @@ class RecordedMetrics:
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the recorded vector. If no answer was recorded for a query for loads of instances
-        or for migrations, return an empty vector.
+        """Return the recorded vector. Answers to queries about instances or migrations may be
+        missing in a snapshot; the vector is then empty.
 
         :raises MetricsError: the recorded answer is an error of Prometheus
         """

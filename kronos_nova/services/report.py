@@ -143,13 +143,13 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return the LoadOfTime of a range of days; None if no evaluation covers these days. The
-    minutes in a LoadOfTime are means per day: hot minutes, in which a host has a score above 0.9,
-    and contended minutes, in which a server is on a full host.
+    """Return the LoadOfTime of a range of days: the mean hot minutes and contended minutes per day.
+    Return None if no evaluation was made on these days. In a hot minute, a host has a score above
+    0.9. In a contended minute, a server is on a full host.
 
     :param loads: list with one LoadSum, the sum over these days; empty if there is none
     :param days: (first day, last day)
-    :param covered: name of the field with the seconds for which ``hot`` and ``contended`` are known
+    :param covered: name of the field with the seconds for which both figures are known
     :param hot: name of the field with the hot seconds
     :param contended: name of the field with the contended seconds
     """

@@ -10,9 +10,10 @@ from kronos_nova.db.models.base import Base
 class CooldownRow(Base):
     """The cooldown of an aggregate or an instance until a time.
 
-    ``scope`` is ``aggregate``, ``instance`` or ``spread``. ``name`` is the name of the aggregate or
-    the uuid of the instance. ``times`` is the number of cooldowns that the aggregate or instance
-    has had so far. ``set_at`` is the time at which ``until`` was written.
+    ``scope`` is ``aggregate``, ``instance``, or ``spread`` for an aggregate's moves that spread
+    load. ``name`` is the name of the aggregate or the uuid of the instance. ``times`` is the number
+    of cooldowns that the aggregate or instance has had so far. ``set_at`` is the time at which
+    ``until`` was written.
     """
 
     __tablename__ = 'cooldowns'
