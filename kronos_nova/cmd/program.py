@@ -28,8 +28,8 @@ may be cut off. Not measured."""
 
 
 class Program:
-    """The substitute for the cliff application of a command that is a program of its own.
-    ``options`` are the parsed arguments."""
+    """An object that a command gets in place of the cliff application, if the command is run as a
+    program of its own. ``options`` are the parsed arguments."""
 
     interactive_mode = False
 

@@ -196,8 +196,8 @@ def not_evacuated(state: State, budget_left: int,
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     """Return the reason why an instance cannot leave its draining host; None if the instance can
-    leave. If all destinations refuse the instance, the reason is that of a destination which passes
-    the most rules.
+    leave. If every destination is forbidden, the reason is that of the most suitable destination.
+    This is the destination that passes the most rules before a rule forbids it.
 
     :returns: (a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, a text for an operator)
     """

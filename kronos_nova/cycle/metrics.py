@@ -178,8 +178,8 @@ class Answered:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGuard:
     """A policy whose scores of hosts are known, but whose profile (load per instance) does not fit
-    the scores. The policy does not count in imbalances, but forbids moves to hosts with high
-    scores.
+    the scores. The policy does not count in imbalances, but forbids moves that would raise the
+    score of a host above a ceiling.
 
     scores : float64 (H,), NaN = not measured
     weights : float64 (V,), the highest possible load of each instance, from its flavor

@@ -46,9 +46,9 @@ WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and n
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
                   snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Return the (policy, host) pairs whose scores the next evaluation does not trust at once.
-    These are scores that fail the checks of :mod:`kronos_nova.load.belief` now, and scores that
-    failed before and could not be checked now.
+    """Return the (policy, host) pairs whose scores the next evaluation does not use, even if the
+    scores then pass all checks of :mod:`kronos_nova.load.belief`. These are scores that fail the
+    checks now, and scores that failed before and could not be checked now.
 
     :param before: the result of this function in the previous evaluation
     """

@@ -1,8 +1,9 @@
 """A search for invalid rows of the control database, and the repair of these rows.
 
-Kronos itself never writes invalid rows. They come from a wrong clock, a restored backup, a broken
-disk or a change by hand. Services repair some kinds of invalid rows without a command. Any other
-invalid row blocks the work on its object, such as a plan or a drain, until the row is repaired.
+Kronos itself never writes invalid rows. Invalid rows come from a wrong clock, a restored backup, a
+broken disk or a change by hand. Services repair some kinds of invalid rows without a command. Any
+other invalid row blocks the work on its object, such as a plan or a drain, until the row is
+repaired.
 """
 
 import dataclasses

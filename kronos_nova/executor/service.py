@@ -32,9 +32,10 @@ class ServiceContext:
 
 
 class DispatchService:
-    """The service that sends moves to executors, and carries out the consequences when moves end.
+    """The service that sends moves to executors, handles the results of moves that have ended, and
+    sends notifications.
 
-    :param listens: whether to receive results from the broker, in addition to reading the journal
+    :param listens: True to receive results from the message broker as well as from the journal
     """
 
     def __init__(self, context: ServiceContext, listens: bool = True):

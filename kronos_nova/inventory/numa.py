@@ -33,8 +33,13 @@ all whole numbers exactly only up to this number."""
 
 
 class Topology(NamedTuple):
-    """The NUMA cells of an instance, as the fields of
-    :class:`~kronos_nova.objects.snapshot.Instance` with the same names describe them."""
+    """The NUMA cells of an instance. The fields are those of
+    :class:`~kronos_nova.objects.snapshot.Instance` with the same names.
+
+    cells : NUMA cells that the instance requests; empty for an instance without NUMA topology
+    on_cells : numbers of the host's NUMA cells that these cells use now; None if unknown
+    on_pages : page sizes of these cells in KiB; empty if unknown
+    """
 
     cells: tuple[InstanceCell, ...] = ()
     on_cells: tuple[int, ...] | None = None

@@ -1,5 +1,5 @@
-"""Diagnosis of labels. It finds out why series lack Nova's host names, and which change of the
-query adds these names."""
+"""Diagnosis of labels: why series lack Nova's host names, and which change of the query adds these
+names."""
 
 import collections
 import dataclasses
@@ -55,8 +55,8 @@ class Diagnosis:
     :ivar repeated: hosts with more than one series
     :ivar proposal: change of the query with which more hosts would match; None if no such change is
         found
-    :ivar by_case: change of the query with which more hosts would match if case were ignored; None
-        if no such change is found
+    :ivar by_case: change of the query with which more hosts would match, but only in names that
+        differ from Nova's in upper and lower case; None if no such change is found
     """
 
     matched: tuple[str, ...]
@@ -82,12 +82,11 @@ def _first_part(value):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite of label values, with the same result as ``label_replace``. The rewrite uses string
-    functions in place of ``pattern``, because the regular expression could take a time quadratic in
-    the length of a value.
+    """A rewrite of label values, with the same result as ``label_replace``.
 
-    :ivar group: function that returns the text of the pattern's first group; None if the pattern
-        does not match
+    :ivar group: function that returns the part of a value that the first group of ``pattern``
+        matches; None if ``pattern`` does not match. The function is used in place of a regular
+        expression, whose time could be quadratic in the length of the value
     """
 
     pattern: str

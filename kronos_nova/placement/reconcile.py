@@ -1,11 +1,13 @@
 """Repair of allocations that moves left behind. The repair runs soon after the moves, without a
 request by an operator.
 
-Only instances that have a migration which has not ended or has changed lately are examined. An
+The repair examines only instances with migrations that have not ended or have changed lately. An
 instance without a problem is examined again only after a change of its migrations. All other
-instances are left to an audit. Only one process is meant to reconcile at a time. If two processes
-reconcile, no harm is done: placement refuses a change if its consumers have changed in the
-meantime, and only one process can take a task from its dead worker.
+instances are left to an audit.
+
+Only one process is meant to reconcile at a time. If two processes reconcile, no harm is done:
+placement refuses a change if its consumers have changed in the meantime, and only one process can
+take a task from its dead worker.
 """
 
 import dataclasses
@@ -205,9 +207,9 @@ class Reconciler:
             self.tasks.end(task.migration_uuid)
 
     def _end_unbegun_task(self, task):
-        """End a task whose worker died before it recorded the uuid of a migration. Nova may have
-        created a migration nevertheless; such a migration is ended as well. If there is none, the
-        task_state of the instance is cleared."""
+        """End a task whose worker died before it recorded the uuid of a migration. If Nova has
+        created a migration nevertheless, end this migration as well. Otherwise clear the task_state
+        of the instance."""
         died = task.beat_at + LAST_BREATH
         known = self.tasks.in_progress()
         left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]

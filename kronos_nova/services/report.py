@@ -144,8 +144,9 @@ def _uncompared(explanation):
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
     """Return the LoadOfTime of a range of days: the mean hot minutes and contended minutes per day.
-    Return None if no evaluation was made on these days. In a hot minute, a host has a score above
-    0.9. In a contended minute, a server is on a full host.
+    Hot minutes are the time with a score above 0.9, summed over all hosts. Contended minutes are
+    the time on a full host, summed over all servers. Return None if no evaluation was made on these
+    days.
 
     :param loads: list with one LoadSum, the sum over these days; empty if there is none
     :param days: (first day, last day)
