@@ -301,8 +301,8 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Yield the moves that could free hosts: moves off the least loaded hosts to the most loaded
-    hosts. There is at most one item, a tuple of the same form as those of :func:`_spreading`. All
-    moves to another host count as useful and as accepted."""
+    hosts. At most one tuple is yielded, of the same form as those of :func:`_spreading`. The two
+    bool arrays are true for all moves to another host."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -421,8 +421,8 @@ def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
 
     :param excess: float64 (H, P), the load that has to leave each host; 0 or less for hosts that
         are not hot
-    :param policies: number of policies. The problem has this number of columns for measured load,
-        followed by columns for forecast load, which are ignored
+    :param policies: number of policies. The first columns of the problem's arrays are those of the
+        policies. The other columns, for forecasts, are ignored
     """
     problem, together = state.problem, hot_hosts.servers_share(state)
     found = np.argwhere(hot_hosts.own_heat(state, excess)[:, :policies]).tolist()

@@ -207,9 +207,9 @@ class Load:
     scores : float64 (H, P), the answers to ``imbalance_query``; NaN = not measured
     capacity : float64 (H, P), the answers to ``capacity_query``; NaN = not measured, or no query
     host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
-    measured : bool (H,), True if these three figures of the host are known for all policies
+    measured : bool (H,), True if all three figures above are known for the host and all policies
     weights : float64 (V, P), load of each instance; NaN = not known; None before :func:`weigh`
-    units : float64 (H, P), weight of an instance on each host whose sample is 1; None before
+    units : float64 (H, P), weight that an instance with a sample of 1 has on each host; None before
         :func:`weigh`
     doubts : those of ``warnings`` that are about missing or impossible loads of instances and
         sizes of hosts
@@ -240,7 +240,7 @@ class Occupied:
     vm_host : intp (V,), index of each instance's host
     resting : bool (V,), true for instances that are moving, were moved a short time ago, or may not
         be moved because of earlier moves
-    is_new : bool (V,), true for instances too young for monitoring to have their rates
+    is_new : bool (V,), true for instances so new that monitoring does not have their rates yet
     doubted : (policy, host) of each score that failed a check in the previous evaluation
     """
 

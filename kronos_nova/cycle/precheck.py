@@ -198,8 +198,8 @@ class Precheck:
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
         """Return {(uuid of an instance, host): reason} of the moves that a plan must avoid. These
-        are moves to hosts that were refused for an instance of the same kind. If so many hosts were
-        refused that an instance is not moved for some time, they are all moves of the instance."""
+        are moves to hosts that were refused for an instance of the same kind, and all moves of
+        instances that are not moved for some time because too many hosts were refused."""
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
@@ -214,8 +214,8 @@ class Precheck:
 
     def refusals(self) -> tuple[Refusal, ...]:
         """Return a Refusal for each refused instance, with all hosts that were refused for
-        instances of its kind. If so many hosts were refused that other instances of the kind are
-        not moved for some time, there is a Refusal for each of these instances as well."""
+        instances of its kind. Instances that are not moved for some time, because too many hosts
+        were refused for their kind, have a Refusal as well."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable

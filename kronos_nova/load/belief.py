@@ -51,8 +51,8 @@ class BeliefRules:
 
     least_known : fraction (0 to 1) of a host's servers that must have a series in the answer to the
         profile query
-    tolerance : amount by which the sum of the loads of a host's servers may exceed :data:`EXCESS`
-        times the host's score, as a fraction of the host's capacity
+    tolerance : fraction of a host's capacity. The sum of the loads of the host's servers may exceed
+        :data:`EXCESS` times the host's score by this fraction
     """
 
     least_known: float = 0.8
@@ -199,8 +199,9 @@ def _queries(policy: Policy) -> str:
 
 
 def _reserved(policy: Policy) -> str:
-    """Return a sentence about huge pages for policies about memory; '' for other policies. Free
-    huge pages count as used memory of a host, but not as load of its servers."""
+    """Return a sentence about free huge pages, for policies about memory; '' for other policies.
+    Free huge pages are a possible cause of the problem that :func:`faintness` finds: they count as
+    used memory of a host, but not as load of its servers."""
     if host_sizes.resource(policy) != 'MEMORY_MB':
         return ''
     return ('. Memory in huge pages counts as used on the host also while it is free: add free '
@@ -271,9 +272,9 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
     """Return True if too few of a host's servers have a series; False otherwise.
 
     Without a fallback, at least the fraction ``least_known`` of the host's servers must have a
-    series. With a fallback, one server with a series is enough. If no server of the host has one,
-    the result depends on the servers of other hosts: it is True if at least the fraction
-    ``least_known`` of these have a series.
+    series. With a fallback, one server with a series is enough. If no server of the host has a
+    series, the result is True only if at least the fraction ``least_known`` of the servers on other
+    hosts have a series.
 
     :param expected: float64 (H,), number of servers of each host that must have a series
     :param seen: float64 (H,), number of these servers that have a series

@@ -175,15 +175,15 @@ class Assignment:
         return tuple(sorted(groups[self.apart[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
-        """Forbid ``host`` to all instances of the kind of ``vm``. Only programs that are made later
-        are affected."""
+        """Forbid ``host`` to all instances of the same kind (equal instances) as ``vm``. Only
+        programs that are made later are affected."""
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Return a text that explains why no host has enough room for an instance, even if all
-        instances in ``others`` left the host. Return '' if a host would then have enough room.
+        """Return a text that explains why no host would have enough room for an instance, even if
+        all instances in ``others`` left their hosts. Return '' if a host would have enough room.
 
         :param others: intp, instances that may make room
         """
@@ -229,7 +229,8 @@ class Assignment:
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Count the instances that may move but do not have to. Return three arrays with a row for
-        each of the n combinations of kind, host and set of NUMA cells that have such instances.
+        each of the n combinations of a kind (equal instances), a host and a set of NUMA cells that
+        have such instances.
 
         :returns: intp (n, 2), the kind and the position of the host in ``hosts``; intp (n,), the
             position of the set of NUMA cells in ``places``; and intp (n,), the number of instances
@@ -262,10 +263,10 @@ class Assignment:
     def ended(self, solution: Solution) -> Ended:
         """Return the end state of a solution, with the moves in the order of the program's stages.
 
-        A solution only has the numbers of instances of each kind that leave and arrive at each
-        host. This method chooses the instances and their destinations. One instance after the
-        other goes to the destination with the least load. Instances that have to leave their hosts
-        go in the order of their loads, the highest load first.
+        A solution only has numbers: how many instances of each kind (equal instances) leave each
+        host and arrive there. This method chooses the instances and their destinations. One
+        instance after the other goes to the destination with the least load. Of instances that have
+        to leave their hosts, the instance with the highest load is the first.
         """
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
@@ -298,8 +299,8 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Choose the instances of one kind that move in one stage. Return their positions in
-        ``vms``, as an intp array.
+        """Choose the instances of one kind (equal instances) that move in one stage. Return their
+        positions in ``vms``, as an intp array.
 
         If the instances of the kind have to leave their hosts, the ``count`` instances with the
         highest loads move, and ``leave`` and ``lies`` are ignored. Otherwise the instances with the
@@ -339,8 +340,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
     hosts, only the hosts with most free room are considered. Hosts that are to be emptied are never
     considered.
 
-    :param pairs: maximum of the product of two numbers: the considered hosts, and the different
-        sizes of instances. At least one host is considered even if the maximum is exceeded
+    :param pairs: maximum number of pairs of a considered host and a size of instances. At least one
+        host is considered even if the maximum is exceeded
     """
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
@@ -359,8 +360,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first instances of ``vms``: as many as all ``hosts`` together have free room for,
-    in each resource class. At least one instance is returned.
+    """Return as many of the first instances of ``vms`` as fit into the free room of all ``hosts``
+    together, in each resource class. At least one instance is returned.
 
     :param hosts: bool (H,), true for hosts whose free room counts
     """

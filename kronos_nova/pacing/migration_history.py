@@ -29,9 +29,9 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return, for each move, the mean number of moves that used the network link of a host during
-    the move, including the move itself. Of the links of the source and of the destination, the one
-    with more moves counts.
+    """Return, for each move, the mean number of moves that shared its bandwidth during the move,
+    including the move itself. The moves off the same source and the moves to the same destination
+    are counted separately, and the larger number is returned.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
