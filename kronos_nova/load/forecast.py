@@ -5,14 +5,13 @@ pattern. This is the *seasonal naive* forecast, with which all other forecasts a
 & Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
 whether a load follows a daily pattern, a weekly pattern or none. So five simple forecasts of each
 load are made. Three of the five are values of the load: the present value, the value of yesterday,
-and the value of a week ago. The other two are the values of yesterday and of a week ago after a
-shift. The shift is the difference between the present value and the value at the present hour of
-that day. The shift takes growth of the load into account. The five are combined with weights
-inverse to the mean square of their errors during the last day (Bates & Granger, The Combination of
-Forecasts, Operational Research Quarterly 20, 1969). Each lead (hours ahead) has its own weights.
-For the next hour, the present value counts most; for later hours, the values a season ago. The
-M-competitions found that combinations of simple forecasts are hard to beat (Makridakis et al.,
-International Journal of Forecasting 36, 2020).
+and the value of a week ago. The other two are the values of yesterday and of a week ago, plus the
+growth of the load since then: the present value minus the value at the same hour of that day. The
+five are combined with weights inverse to the mean square of their errors during the last day (Bates
+& Granger, The Combination of Forecasts, Operational Research Quarterly 20, 1969). Each lead (hours
+ahead) has its own weights. For the next hour, the present value counts most; for later hours, the
+values a season ago. The M-competitions found that combinations of simple forecasts are hard to beat
+(Makridakis et al., International Journal of Forecasting 36, 2020).
 
 The quality of a forecast is measured for the last day. For each hour of this day, the forecast is
 computed with weights from other hours, and is compared with the actual load. All loads are means of
@@ -29,8 +28,9 @@ the actual load. The origin of a forecast is the hour at which the forecast is m
 change in the daily course of loads is noticed later; lowered, some hours of the day are never
 compared. Fixed by the hours of a day."""
 DAYS = 2 * ORIGINS + 1
-"""Number of hours of the last two days, and one hour more: the hours whose mean loads are read for
-forecasts from the previous day. The last hour is the present value. Fixed by :data:`ORIGINS`."""
+"""Number of past hours whose mean loads are read for forecasts from the previous day: the last
+complete hour, whose load counts as the present load; the 24 hours of :data:`ORIGINS` before it; and
+the 24 hours before these. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
 """Number of hours between the current hour and the earliest load that forecasts from the previous
 week read. A forecast reads the load of one week before the hour at which the forecast is made. The
@@ -76,8 +76,8 @@ because a step takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:
-    """Return the number of hours whose loads a forecast from the week before reads. The first of
-    these hours is :data:`WEEK_AGO` hours ago.
+    """Return the number of hours of the previous week whose loads are read for forecasts. The first
+    of these hours is :data:`WEEK_AGO` hours before the current hour.
 
     :param horizon: number of hours that are forecast
     """
@@ -140,8 +140,8 @@ class Seasonal:
     ahead : float64 (N, H), the forecasts; NaN if only the present load is known
     errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN if
         not known
-    present_errors : float32 (N, H, 24), as ``errors``, if the load of the hour in which a forecast
-        is made is used as the forecast
+    present_errors : float32 (N, H, 24), errors if loads are assumed not to change: the load at the
+        time of the forecast is used for all H hours
     """
 
     ahead: np.ndarray
@@ -168,14 +168,15 @@ class Seasonal:
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """Return float64 (N, H): margins to add to the forecasts of loads. The load of a host is
-        expected to stay below its forecast plus its margin in the fraction ``quantile`` of the
-        hours.
+        """Return float64 (N, H): the safety margin to add to the forecast of each load. In the
+        fraction ``quantile`` of the hours, the load of a host is expected to stay below its
+        forecast plus its margin.
 
         The margin of a host is a quantile of the amounts by which the host exceeded its forecast in
         the last day. This margin is divided among the loads on the host, in proportion to their
-        contributions to the errors of the host. So the margins of the loads add up to the margin of
-        the host, and move with their loads (Euler's allocation; Tasche, arXiv:0708.2542).
+        contributions to the errors of the host (Euler's allocation; Tasche, arXiv:0708.2542). The
+        margins of the loads therefore add up to the margin of the host. If a load moves to another
+        host, its margin moves as well.
         """
         beyond, known = np.nan_to_num(-self.errors), ~np.isnan(self.errors).all(axis=0)
         of_host = placed.sums(beyond)
@@ -215,10 +216,9 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (forecasts, errors, present_errors) for one lead. The forecasts (n,) are for the hour
-    ``lead`` hours after the current hour. The errors (n, 24) are errors of forecasts with this lead
-    in the last day. The present_errors (n, 24) are the errors if the present load is used as the
-    forecast."""
+    """Return (forecasts, errors, present_errors), float64 (n,), (n, 24) and (n, 24), for the hour
+    ``lead`` hours after the current hour. The errors are those of forecasts with the same lead in
+    the last day. The present_errors are the errors if loads are assumed not to change."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]

@@ -79,10 +79,10 @@ def by_label(vector: Vector, label: str, host_label: str = '',
     """Return {value of a label: its samples} from the answer to a query.
 
     If at least one series has the name of a host of this cloud in ``host_label``, series of other
-    hosts are left out. The reason is that two clouds that share a Prometheus may have libvirt
-    domains with the same names.
+    hosts are left out, because they belong to other clouds. Clouds that share a Prometheus may have
+    libvirt domains with the same names.
 
-    :param hosts: names of all hosts of this cloud that were read
+    :param hosts: names of all known hosts of this cloud
     """
     samples: dict[str, list[ProfileSample]] = {}
     foreign = foreign_hosts(vector, host_label, hosts)
@@ -97,7 +97,7 @@ def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> se
     """Return the host names in the series of an answer that belong to other clouds. The result is
     empty if no series has the name of a host of this cloud.
 
-    :param hosts: names of all hosts of this cloud that were read
+    :param hosts: names of all known hosts of this cloud
     """
     named = {sample.labels.get(host_label, '') for sample in vector.samples}
     return named - set(hosts) - {''} if named & set(hosts) else set()
@@ -115,8 +115,9 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     score.
 
     :param samples: result of :func:`by_label` for ``vm_profile_label``
-    :param resting: bool (V,), true for instances that are in a move or were moved recently. For a
-        short time, both hosts may report such an instance, so that several samples cause no warning
+    :param resting: bool (V,), true for instances that are in a move or were moved recently. Several
+        samples of such an instance cause no warning, because the source and the destination may
+        both report the instance for a short time
     """
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]

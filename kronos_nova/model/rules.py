@@ -41,7 +41,8 @@ method ``why`` instead."""
 class Rule:
     """A rule by which some instances may not go to some hosts.
 
-    is_additive : whether only sums over the moves of a chain matter
+    is_additive : whether the rule depends only on sums over the moves of a chain, which are moves
+        that are made together
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
     yields : whether the rule may be relaxed if a host cannot be emptied otherwise
@@ -169,10 +170,11 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of room: the free room and the total room of each host,
-        float64 (h, k) each, and the needs of each instance, float64 (v, k). Resources of shared
-        providers do not limit a host here: the arrays give the host more of these resources than
-        all instances need."""
+        """Return three arrays for a search that compares sums: the free room of each host, float64
+        (h, k), its total room, float64 (h, k), and the needs of each instance, float64 (v, k). The
+        instances on a host fit if the sum of their needs does not exceed the room. Shared providers
+        do not limit a host here: of their resources, the host has more room than all instances
+        need."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -282,9 +284,9 @@ class LoadLimit(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums of load: the free load and the total load of each host, and
-        the loads of instances. Shapes are as in :meth:`Room.linear`. The unit is the unit of the
-        instances' loads."""
+        """Return three arrays for a search that compares sums, in the shapes of
+        :meth:`Room.linear`: the load that may still be added to each host, the load that each host
+        may have, and the loads of instances. The unit is the unit of the instances' loads."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
         return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
@@ -350,11 +352,11 @@ class GroupPolicy(Rule):
 
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
-        """Return bool (n,): true where the group allows its member on the host. All arguments
-        except ``state`` and ``others`` have one entry for each member. ``others`` are used only for
-        groups whose members are kept apart, because the rule is additive only for these groups.
+        """Return bool (n,): true where the group allows its member on the host. The arrays
+        ``groups``, ``vms`` (the members) and ``hosts`` are intp (n,).
 
-        :param others: other moves of the same chains
+        :param others: other moves of the same chains, which count only for groups whose members are
+            kept apart
         """
         counts, members = state.groups, state.model.memberships
         there, place = counts.on(groups, hosts), members.place(groups, hosts)
@@ -369,9 +371,9 @@ class GroupPolicy(Rule):
             there >= counts.least_others(groups, home))
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
-        """Return intp (n,): the number of further members of a group that the place (host or
-        failure domain) of each host may take. Return None if the rule does not keep the members of
-        the group apart."""
+        """Return intp (n,): for each host, the number of further members of a group that its place
+        (the host, or its failure domain) may take. Return None if the rule does not keep the
+        members of the group apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)
@@ -461,8 +463,8 @@ class CellRoom(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for sums over all NUMA cells of each host, as :meth:`Room.linear`
-        does.
+        """Return three arrays for a search that compares sums, in the shapes of
+        :meth:`Room.linear`. Each host has the sum over its NUMA cells.
 
         :returns: the free room of each host, the total room of each host, and the needs of
             instances

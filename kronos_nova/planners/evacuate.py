@@ -6,12 +6,11 @@ instances, an integer program (:mod:`kronos_nova.model.assignment`) chooses the 
 several instances together. Instances of other hosts may then move to make room. A possible order of
 the moves is found afterwards (:mod:`.order`).
 
-Empty hosts matter more than even loads. If every destination raises the imbalance of some policy,
-the instance goes to the destination with the smallest increase. The overload ceiling is a score
-that no host should exceed. A destination that would exceed the ceiling is chosen only if every
-possible destination would. If the load of the instance or of its possible destinations is not
-known, the instance goes to the host with most room. With the largest instance first, this is
-Graham's LPT rule (1969).
+Empty hosts matter more than even loads, so an instance moves even if every destination raises the
+imbalance. The overload ceiling is a score that no host should exceed. A destination that would
+exceed the ceiling is chosen only if every possible destination would exceed it. If the load of the
+instance or of its possible destinations is not known, the instance goes to the host with most room.
+With the largest instance first, this is Graham's LPT rule (1969).
 """
 
 import dataclasses
@@ -160,8 +159,8 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return a sequence of moves that leaves fewer instances on the draining hosts than ``way``;
-    ``way`` itself if no such sequence is found.
+    """Return a sequence of moves that leaves fewer instances on the draining hosts than ``way``
+    does. Return ``way`` if no such sequence is found.
 
     Each step solves an integer program for some of the possible destinations. The program chooses
     which instances move to these hosts, and which instances of these hosts make room. All other
@@ -194,8 +193,8 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
     """Yield (instance, NoPlace with the reason) for each instance that stays.
 
     :param stay: the instances for which no destination was found
-    :param is_proven: whether it is proven that no plan leaves fewer instances behind than ``stay``
-        has
+    :param is_proven: whether it is proven that no plan leaves fewer than ``len(stay)`` instances
+        behind
     """
     if not stay:
         return
@@ -216,10 +215,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the end state that leaves the fewest instances on the draining hosts; None if no end
-    state was found in time. Of equal end states, the end state with the least load above limits is
-    returned. If these loads are equal as well, the end state for which the least memory is copied
-    to make room is returned."""
+    """Return the best end state; None if no end state was found in time. The best end state leaves
+    the fewest instances on the draining hosts. If several do, the one with the least load above
+    limits is the best, and then the one for which the least memory is copied to make room."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -283,9 +281,9 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return two lists: the moves in a possible order, and the moves that cannot be made.
 
-    Two orders are tried. In the first order, the moves off the first draining host come first, then
-    the moves that make room, then the other moves. The second order is tried only if some moves
-    cannot be made in the first order. The moves that make room then come first. The order in which
+    Two orders are tried. The first order begins with the moves off the first draining host,
+    followed by the moves that make room and the other moves. If some moves cannot be made in this
+    order, the second order is tried: it begins with the moves that make room. The order in which
     more moves can be made is returned.
     """
     problem, moves = state.problem, list(moves)
@@ -311,9 +309,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without needless moves. A move of an instance that makes room is needless if
-    all other moves are possible without this move. Large plans (see :data:`CHECKED`) are returned
-    unchanged."""
+    """Return the moves without needless moves. A move that makes room is needless if all other
+    moves are possible without it. Large plans (see :data:`CHECKED`) are returned unchanged."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:

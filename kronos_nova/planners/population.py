@@ -7,13 +7,13 @@ two numbers: the value after the swap, and the prices of the moves of the swap.
 
 A *swap* sends one instance from a first host to a second host, and another instance back. Each host
 has a *dummy item*, which stands for no instance. A swap with a dummy item is a move of one
-instance. Instances and dummy items are called *items*. These are the neighbourhoods *shift* and
-*swap* of machine reassignment (ROADEF 2012). If a plan has used up its budget of moves, a swap also
-undoes the earlier move that costs least to undo.
+instance. Instances and dummy items are called *items*. Moves and swaps are the neighbourhoods
+*shift* and *swap* of machine reassignment (ROADEF 2012). If a plan has used up its budget of moves,
+a swap also undoes the earlier move that costs least to undo.
 
-The best assignments that the search has found are kept in :class:`Incumbents`. These assignments
-are called *end states*. An end state is the assignment after all moves of a plan. The *cost* of an
-end state is its exact combined imbalance plus the prices of the moves.
+An *end state* is the assignment after all moves of a plan. The *cost* of an end state is its exact
+combined imbalance plus the prices of the moves. :class:`Incumbents` keeps the best end states that
+the search has found.
 """
 
 import bisect
@@ -100,29 +100,29 @@ up to exp(:data:`STEEPEST`). Fixed by the range of single precision."""
 
 class SoftenedMax:
     """The function that gives an assignment its value at one temperature. The value is a smooth
-    approximation of the combined imbalance. The value also falls with moves that do not lower the
-    combined imbalance yet but help later moves to lower it.
+    approximation of the combined imbalance. The approximation is used because single moves often do
+    not change the exact imbalance: if two hosts share the highest score, the imbalance falls only
+    after two moves, but the value falls after the first of them.
 
-    If two hosts share the highest score, two moves are needed to lower the imbalance. The
-    expression ``temperature × log Σ exp(score / temperature)`` is close to the highest score, and
-    counts every host with nearly this score. So the expression falls with the first of the two
-    moves. With the signs turned, the same expression gives the lowest score. The bound of the error
-    of the expression is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5 (log-sum-exp).
+    The highest score is approximated by ``temperature × log Σ exp(score / temperature)``, to which
+    every host with nearly the highest score contributes. The lowest score is approximated by the
+    same expression with opposite signs. Boyd and Vandenberghe, Convex Optimization, section 3.1.5
+    (log-sum-exp), has a bound of the error.
 
     The sum ``Σ`` is called a *term*. There are T terms: for each policy, one for the highest score
     and one for the lowest score. Each host contributes one part to each term. A swap of two
     instances changes only the contributions of two hosts. The new contribution of a host is the old
-    contribution times one factor for each of the two instances. So one matrix product rates all
-    pairs of instances at once. Single precision is exact enough to choose a swap.
+    contribution times one factor for each of the two instances. One matrix product therefore rates
+    all pairs of instances at once. Single precision is exact enough to choose a swap.
 
-    Hosts that a policy leaves out of its imbalance contribute nothing. If a swap makes such a host
-    count, the value after the swap is not exact; :class:`Trial` then rates the swap exactly.
+    A host that a policy leaves out of its imbalance contributes nothing. A swap may cause the
+    policy to include the host. The rating of this swap is then not exact, but :class:`Trial` rates
+    the chosen swap again, exactly.
 
     price : float32 (T,), weight of the logarithm of each term in the value
-    kind : intp (h,), number of the size of each host; hosts of equal size have the same number
-    arriving, leaving : float32 (k, v + h, T), factors by which an item changes a host's
-        contribution to each term, if the item arrives at the host or leaves the host; for each of
-        the k sizes of hosts
+    kind : intp (h,), kind of each host, from 0 to k - 1; hosts of equal size are of one kind
+    arriving, leaving : float32 (k, v + h, T), factors by which each item changes the contribution
+        of a host of each kind to each term, when the item arrives at the host or leaves the host
     """
 
     def __init__(self, space: SearchSpace, temperature: float):
@@ -185,10 +185,10 @@ class Population:
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h), scores of the hosts
     free : float64 (n, c, h), free room of the hosts
-    left : intp (n,), number of further moves that each assignment may have
-    tried : bool (n, 2, h), true for a host for which a search for a better swap has failed since
-        the assignment last changed; column 1 for steps in which the host only sends an instance,
-        column 0 for other steps
+    left : intp (n,), number of further moves that the budget permits in each assignment
+    tried : bool (n, 2, h), true if no better swap of the host was found in a step since the
+        assignment last changed. Index 1 of the second axis is for steps in which the host only
+        sends an instance; index 0 is for all other steps
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -219,7 +219,8 @@ class Population:
         the value. The value of an assignment is a smooth approximation of its combined imbalance.
         The more a host contributes to the value, the more probably the host is drawn.
 
-        :param are_few: whether plans may have few moves, see :meth:`Swaps._draw`
+        :param are_few: whether a plan may have only few moves for the number of hosts, see
+            :meth:`Swaps._draw`
         :returns: positions of the assignments that further swaps are unlikely to improve (local
             optima), and the number of rated pairs of items
         """
@@ -253,19 +254,23 @@ class Swaps:
     """The swaps of one drawn host with other hosts in each of n assignments, and the ratings of
     these swaps.
 
-    here : intp (n, 1), the drawn host
-    first, second : intp (n, a) and (n, b), items on the drawn host, and items on the hosts with
-        which this host swaps; rows are padded with the dummy item of the drawn host
-    there, goals : intp (n, b), present hosts of the second items, and destinations of the second
-        items
-    changes : float32 (n, a, b), change of the value by each swap, plus the prices of its moves. The
-        value of an assignment is a smooth approximation of its combined imbalance. If plans may
-        have many moves, the change of the value is halved for a swap that takes two more moves
-    drawn : float32 (n, 2, h), weights by which hosts are drawn: column 0 to receive an instance,
-        column 1 to send an instance. If plans may have many moves, a host is drawn by column 0 for
-        both, and column 1 is 0
-    back : intp (n,), the instance whose move a swap has to undo if the swap adds a move; a dummy
-        item if the budget of moves is not used up
+    here : intp (n, 1), the drawn host of each assignment
+    first : intp (n, a), items on the drawn host. An item is an instance, or a dummy item that
+        stands for no instance. Rows are padded with the dummy item of the drawn host
+    second : intp (n, b), items on other hosts, each of which may be swapped with each of
+        ``first``; padded in the same way
+    there : intp (n, b), present hosts of the items ``second``
+    goals : intp (n, b), destinations of the items ``second``: the drawn host, or the original host
+        of the item
+    changes : float32 (n, a, b), rating of each swap; the lowest is the best. The rating is the
+        change of the value, a smooth approximation of the combined imbalance, plus the prices of
+        the moves of the swap. If plans may have many moves, the change of the value is halved for a
+        swap that adds two moves, so that swaps are compared by their change per move
+    drawn : float32 (n, 2, h), weights by which hosts are drawn. If plans may have only few moves,
+        index 0 of the second axis is for hosts that receive an instance, and index 1 for hosts that
+        send an instance. Otherwise, index 0 is for all hosts, and the weights at index 1 are 0
+    back : intp (n,), the instance whose move is undone if a swap adds a move and the budget is used
+        up; a dummy item if the budget is not used up
     """
 
     def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
@@ -291,16 +296,17 @@ class Swaps:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a host for each assignment. Return two arrays bool (n, v + h): true for the items of
-        this host that may be swapped, and true for the items of other hosts that may be swapped.
+        """Draw a host for each assignment. Return two arrays, bool (n, v + h) each: true for the
+        items of the drawn host that may be swapped, and true for the items of other hosts with
+        which they may be swapped.
 
-        If plans may have few moves, swaps of two instances that are on their original hosts are
-        left out, because these swaps take two moves. The drawn host then either only sends or only
-        receives instances. A host that sends is drawn by its contribution to the terms of the
-        highest scores. A host that receives is drawn by its contribution to the terms of the lowest
-        scores. Terms are explained in :class:`SoftenedMax`.
+        If plans may have only few moves, two instances that are on their original hosts are not
+        swapped, because the swap would take two moves. The drawn host then either only sends or
+        only receives instances. A host that sends is drawn by its contribution to the highest
+        scores. A host that receives is drawn by its contribution to the lowest scores.
+        Contributions are explained in :class:`SoftenedMax`.
 
-        :param are_few: whether plans may have few moves
+        :param are_few: whether a plan may have only few moves for the number of hosts
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(self.share)], axis=1))
@@ -322,8 +328,8 @@ class Swaps:
         return first, second
 
     def _partners(self) -> np.ndarray:
-        """Return bool (n, h), one row for each assignment: true for hosts whose items may be
-        swapped with items of the host that was drawn for this assignment."""
+        """Return bool (n, h): for each assignment, true for the hosts whose items may be swapped
+        with items of the drawn host."""
         chosen = np.ones(self.share.shape, dtype=bool)
         if chosen.shape[1] > PARTNERS:
             few = np.argpartition(self.share, -PARTNERS, axis=1)[:, :-PARTNERS]
@@ -344,9 +350,10 @@ class Swaps:
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays: intp (n,), for each assignment the instance whose move costs least to
-        undo; and float32 (n, 1), the cost of undoing this move. If the budget of moves is not used
-        up, the instance is a dummy item and the cost is 0."""
+        """Return two arrays for swaps that add a move when the budget of moves is used up. The
+        first, intp (n,), has for each assignment the instance whose move costs least to undo. The
+        second, float32 (n, 1), has the cost of undoing this move. If the budget is not used up, the
+        instance is a dummy item and the cost is 0."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.dummy)
@@ -382,8 +389,8 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays whose matrix product has each term after a swap, as a fraction of the
-        term before the swap: float32 (n, T, a, f) and (n, T, f, b), with f products to be summed. A
+        """Return two arrays, float32 (n, T, a, f) and float32 (n, T, f, b). Their matrix product,
+        (n, T, a, b), is each term after each swap, as a fraction of the term before the swap. A
         term is the sum of the contributions of all hosts, see :class:`SoftenedMax`."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
@@ -408,9 +415,10 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): the cost of the earlier move that each swap has to undo; 0 for
-        swaps that undo no move. The cost is NEVER for pairs of items that cannot be swapped, and
-        for swaps that add two moves if the budget permits fewer than two."""
+        """Return float32 (n, a, b): for each swap, the cost of undoing an earlier move if the
+        budget requires this; 0 if no move is undone. The cost is NEVER (practically infinite) for
+        pairs of items that cannot be swapped, and for swaps that add two moves if the budget
+        permits fewer than two."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -420,10 +428,10 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays: float32 (n, a), the number of moves that each first item adds to the
-        plan by leaving its host; and float32 (n, b), the number of moves that each second item adds
-        by going to its destination. The number is 1 for an instance that leaves its original host,
-        -1 for a second item that returns to its original host, and 0 otherwise."""
+        """Return two arrays, float32 (n, a) and float32 (n, b): the number of moves that each of
+        the items ``first`` and each of the items ``second`` adds to the plan. The number is 1 for
+        an instance that leaves its original host, -1 for an item of ``second`` that returns to its
+        original host, and 0 otherwise."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)
@@ -431,9 +439,9 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add the prices of the moves to ``changes``, and NEVER where room is lacking. If plans may
-        have many moves, first halve the change of the value by a swap that takes two more moves. So
-        swaps are compared by their change for each move."""
+        """Add to ``changes`` the prices of the moves, and NEVER for swaps for which a host has no
+        room. If plans may have many moves, first halve the change of the value by each swap that
+        adds two moves, so that swaps are compared by their change per move."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
@@ -450,13 +458,13 @@ class Swaps:
 
 
 class Trial:
-    """The swap with the best rating in each assignment, rated exactly. Assignments in which no swap
-    lowers the value are left out. The value of an assignment is a smooth approximation of its
-    combined imbalance.
+    """The best swap of each assignment, rated again exactly. Assignments in which no swap lowers
+    the value are left out. The value of an assignment is a smooth approximation of its combined
+    imbalance.
 
     number : intp (m,), positions of the assignments
-    items : intp (3, m), the item that leaves the drawn host, the item that comes back, and the item
-        whose move is undone
+    items : intp (3, m), the item that leaves the drawn host, the item that is swapped with it, and
+        the item whose move is undone
     sources, goals : intp (3, m), present hosts and destinations of ``items``
     """
 
@@ -525,8 +533,9 @@ def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarra
 
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
-    """Return intp (n, most): for each row of ``mask``, the numbers of the columns in which the row
-    is true. Shorter rows are padded with their value in ``filler``."""
+    """Return intp (n, most): for each row of ``mask``, the indices of its true columns. ``most`` is
+    the largest number of true columns in a row. Shorter rows are padded with the row's value in
+    ``filler``."""
     count, rows = np.count_nonzero(mask, axis=1), np.arange(len(mask))
     most = max(1, int(count.max(initial=0)))
     filled = np.repeat(filler, most, axis=1)
