@@ -47,9 +47,9 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the set of values of the label "instance" of the exporters on Nova's hosts, shortened
-    for messages. Return None if Prometheus does not answer, or if there is a kind of exporter whose
-    series name no host of Nova."""
+    """Return the values of the label "instance" of the exporters that run on Nova's hosts, as a
+    set. The values are shortened for messages. Return None if Prometheus does not answer, or if the
+    series of some kind of exporter name no host of Nova."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)

@@ -21,8 +21,8 @@ class Returning:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Return the rule that keeps instances off hosts that the instances left recently. So
-        instances do not move back and forth."""
+        """Return the rule that keeps instances off hosts that they left recently, so that instances
+        do not move back and forth."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))

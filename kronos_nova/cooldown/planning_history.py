@@ -42,9 +42,9 @@ class PastTry:
         known
     processed_mb : MiB of memory that the migration copied, plus MiB that were left to copy at the
         end. A page that was copied twice counts twice. None if not known
-    sharing : mean number of moves of Kronos, including this move, that shared a network link during
-        this move. The link is that of the source or that of the destination, whichever had more
-        moves
+    sharing : mean number of Kronos' moves, including this move, that used one network link during
+        this move. Of the links of the source and of the destination, the link with more moves
+        counts
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 
@@ -90,8 +90,8 @@ class PlanningHistory:
         :mod:`kronos_nova.load.belief` in the last evaluation}
     caused : {uuid of an instance: number of moves of other instances in the last 24 hours that were
         planned because of the load of this instance}
-    homes : {uuid of an instance: (its host, the host on which it would be if no move for load had
-        been made)}; None if these hosts are not known
+    homes : {uuid of an instance: (its host, the host on which the instance would be if Kronos had
+        made no moves that relieve, spread or pack hosts)}; None if these hosts are not known
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -170,13 +170,13 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 
 
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
-    """Return the pairs (instance uuid, source) of the moves that ended at or after a time. Moves
+    """Return the pairs (instance uuid, source) of the moves that ended at ``since`` or later. Moves
     that emptied a host are left out.
 
     An instance should not return to the source of its move, because the return would undo the move.
     Instances of an emptied host may return.
 
-    :param since: the time, in Unix seconds
+    :param since: a time, in Unix seconds
     """
     return frozenset((move.instance_uuid, move.source) for move in moves
                      if move.ended_at >= since and not move.has_emptied)

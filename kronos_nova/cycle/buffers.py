@@ -75,8 +75,8 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Return True if the report has no moves, or has only moves that are chosen by load. A plan
-    that makes room may then replace the plan of the report. Return False otherwise."""
+    """Return True if a plan that makes room may replace the plan of the report. This is permitted
+    if the report has no moves, or only moves that are chosen by load. Return False otherwise."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 
@@ -172,24 +172,23 @@ class _RoomMaker:
     history: PlanningHistory
 
     def must_wait(self, report: AggregateReport) -> bool:
-        """Return True if no room can be made in an aggregate now; False otherwise. No room can be
-        made while a plan is in progress, a cooldown runs, or the report has a plan that must not be
-        replaced."""
+        """Return True if no room can be made in an aggregate now, because a plan is in progress, a
+        cooldown has not ended, or the report has a plan that must not be replaced. Return False
+        otherwise."""
         return (report.name in self.history.under_way or not gives_way(report)
                 or self.history.aggregates.get(report.name, 0.0) > 0)
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
         """Return moves after which more servers of a buffer fit. The result is empty in three
-        cases: no such moves are found, Nova's scheduler refuses one of the moves, or the moves
-        would uncover the loss of a host. The loss of a host is uncovered if servers of the lost
-        host could not restart elsewhere.
+        cases: no such moves are found; Nova's scheduler refuses one of the moves; or, after the
+        moves, the servers of some host could no longer restart elsewhere if the host failed.
 
         The returned moves replace the plan of the report. If the report has a plan, a second search
-        for moves permits only moves off the source hosts of this plan. The moves of the second
-        search are returned on two conditions. They make at least as much room as the moves of the
-        first search. They copy at most as much memory as the moves of the first search and the
-        replaced plan together.
+        permits only moves off the source hosts of this plan, so that the moves also relieve these
+        hosts. The result of the second search is returned if it makes at least as much room as the
+        result of the first search, and copies at most as much memory as the result of the first
+        search and the replaced plan together.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

@@ -32,8 +32,9 @@ earlier check (``python -m bench failover``)."""
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts) -> LossRule | None:
-    """Return the rule for one plan; None if neither ``failover_hosts`` nor ``failover_domains`` is
-    set. The time limit for the checks of the rule starts with this call."""
+    """Return the rule that protects covered losses, for one plan; None if neither
+    ``failover_hosts`` nor ``failover_domains`` is set. The time limit for the checks of the rule
+    starts with this call."""
     return LossRules(snapshot, policies, options, planner_ports).begin()
 
 
@@ -49,9 +50,9 @@ class LossRules:
         self._moves: list[PlannedMove] = []
 
     def begin(self) -> LossRule | None:
-        """Return the rule for the next plan; None if neither ``failover_hosts`` nor
-        ``failover_domains`` is set. The time limit for the checks of the rule starts with this
-        call."""
+        """Return the rule that protects covered losses, for the next plan; None if neither
+        ``failover_hosts`` nor ``failover_domains`` is set. The time limit for the checks of the
+        rule starts with this call."""
         options, clock = self._options, self._planner_ports.clock
         if not (options.failover_hosts or options.failover_domains):
             return None

@@ -208,8 +208,8 @@ class TimelyPlan:
     moves : the moves with their times, by :meth:`Pace.paced`
     is_short : True if the plan has fewer moves than its budget, because further moves would begin
         too late
-    kept_back : {index of an instance whose move was left out of the plan: text about the loss of a
-        host or failure domain that the move would uncover}
+    kept_back : {index of an instance whose move was left out of the plan: reason}. The reason names
+        a host or failure domain whose servers could not restart elsewhere after the move
     """
 
     chosen: Chosen
@@ -272,8 +272,9 @@ class _Scheduled:
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """The rank of the plan; a smaller rank is better. The rank is (True if the plan spreads no
-        load, combined imbalance at its end if it spreads load, minus the number of moves)."""
+        """The rank of the plan; a smaller rank is better. The rank has three parts: False if the
+        plan has moves that spread load, otherwise True; the combined imbalance at the end of the
+        plan, or 0 if no move spreads load; and minus the number of moves."""
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
         end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
         return not spreads, end, -len(self.moves)

@@ -32,12 +32,12 @@ class CompletedMove:
 
 
 def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
-    """Return {uuid of a server: (its present host, its host without moves for load)} for servers
-    whose two hosts differ.
+    """Return {uuid of a server: (its present host, the host on which it would be without Kronos'
+    moves by load)}, for servers whose two hosts differ. Moves by load are moves that relieve,
+    spread or pack hosts.
 
-    Moves that empty a host or repair a group are not undone, because these moves would have been
-    made in any case. A server is left out if its last move was such a move, or if another party
-    moved the server later.
+    Moves that empty a host or repair a group are assumed to be made in any case. A server is left
+    out if its last move was of this kind, or if another party has moved the server since.
 
     :param past: moves in the order of their ends
     :param hosts: {uuid of a server: its host}
@@ -53,11 +53,13 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
 
 
 def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention | None:
-    """Return the contention that there would be without the moves; None if no host is measured.
-    Each moved server counts as being on the host on which it would be without the moves.
+    """Return the contention that there would be without Kronos' moves by load; None if no host is
+    measured. The scores are computed with each server in ``places`` on its host without these
+    moves.
 
-    A server counts as being on its present host if its host without the moves is not available or
-    has no score.
+    If that host is not available or has no score, the server stays on its present host.
+
+    :param places: the result of :func:`homes`
     """
     if not load.policies or load.weights is None:
         return None

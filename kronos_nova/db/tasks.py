@@ -17,8 +17,8 @@ class Tasks:
 
     :param worker: name of this process
     :param clock: returns the time
-    :param announcements: the control database with short timeouts, which :meth:`announce` uses,
-        because that method delays a request of Nova. None for ``database``
+    :param announcements: the control database with short timeouts, for :meth:`announce`, during
+        which a request of Nova waits; None to use ``database``
     """
 
     def __init__(self, database, worker, clock, announcements=None):
@@ -38,8 +38,8 @@ class Tasks:
 
     @retried
     def begin(self, key: str, migration_uuid: str) -> bool:
-        """Record the migration of an announced task. Callers call this method before they change
-        anything for the migration.
+        """Record the migration of an announced task. The caller must not change anything for the
+        migration before this call.
 
         :returns: whether this worker may continue; False if another process has taken the task
             away, because this worker seemed to be dead
@@ -87,8 +87,10 @@ class Tasks:
         """Return the tasks that are recorded as lost, and the tasks whose worker has died. A worker
         counts as dead if its last sign of life for the task is older than a limit.
 
-        :param begun_before: limit for tasks that were not handed over to the source compute
-        :param handed_over_before: limit for tasks that were handed over to the source compute
+        :param begun_before: the limit, a time, for tasks that were not handed over to the source
+            compute
+        :param handed_over_before: the limit, a time, for tasks that were handed over to the source
+            compute
         """
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(

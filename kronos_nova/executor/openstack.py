@@ -118,8 +118,8 @@ class OpenStackComputeApi:
             memory_processed=progress.get('memory_processed_bytes'))
 
     def set_free(self, move):
-        """Return False, and change nothing, because a nova-conductor that is down may still carry
-        out the request after its restart."""
+        """Do not clear the task_state of the instance, and return False. A nova-conductor that is
+        down may still carry out the request after its restart."""
         return False
 
     def abort(self, move):

@@ -29,8 +29,7 @@ class Model:
     """A problem with all rules and prices. A price is the cost of a move in units of combined
     imbalance. A model does not change while an aggregate is planned.
 
-    rules : rules that forbid moves, in the order in which they are evaluated; callback rules come
-        last
+    rules : rules that forbid moves, in the order of their evaluation; callback rules come last
     prices : Prices of moves
     memberships : members of server groups
     breakable : bool (G,), true for groups whose policy moves may violate; each violation adds to
@@ -87,8 +86,9 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return the positions of the server groups of an instance. Two instances of one group must
-        not be moved at the same time, because Nova does not count a group member that is migrating.
+        """Return the positions of the server groups whose members must not be moved at the same
+        time as the instance. These are all groups of the instance, because Nova does not count a
+        group member that is migrating.
         """
         return tuple(self.memberships.groups_of(vm).tolist())
 

@@ -57,9 +57,10 @@ class Healer:
     """The repair of the findings of one audit.
 
     :param client: client of placement
-    :param nova: Nova's records, which are read again for every case before its repair
-    :param held: Holdings of the audit, of which only the trees and the sharing providers are used
-    :param rooms: callable that returns the consumers that keep room now, by uuid
+    :param nova: Nova's records, which are read again before each repair
+    :param held: Holdings of the audit; only their provider trees and sharing providers are used
+    :param rooms: callable that returns {uuid of a consumer: KeptRoom}, for the consumers that keep
+        room at present
     """
 
     def __init__(self, client: PlacementClient, nova: NovaRecords, held: holdings.Holdings,

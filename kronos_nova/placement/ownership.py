@@ -66,8 +66,9 @@ def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> froze
 
 def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
-    """Return the allocations that an instance had before its move began. They are ``on_source``,
-    and the instance's allocations of other resource classes on sharing providers.
+    """Return the allocations that an instance had before its move began: ``on_source``, and the
+    present allocations of the instance on sharing providers whose resource class is not in
+    ``on_source``.
 
     :param instance: present allocations of the instance
     :param on_source: allocations of the migration; or, if the migration has none, the instance's

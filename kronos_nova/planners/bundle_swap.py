@@ -72,9 +72,9 @@ class BundleSwaps:
     """A search that finds swaps of bundles in a packing, and makes these swaps. A packing is an
     assignment of instances to hosts.
 
-    ratio : float64 (c,), need of the instances without a host for each resource, as a fraction of
-        the largest need. The usable room of a host is the smallest quotient of its free room and
-        this need
+    ratio : float64 (c,), how much of each resource the instances without a host need, as a fraction
+        of the largest need. The usable room of a host is the minimum over all resources of its free
+        room divided by ``ratio``
     price : float64 (v,), price of moving each instance: the least usable room that the move must
         add
     rated : number of pairs of bundles rated so far
@@ -124,8 +124,8 @@ class BundleSwaps:
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
         """Return the bundles that can be taken from the piles: from each pile, one bundle for each
-        number of instances from 1 to ``most``. If ``least`` is 0, one empty bundle for each open
-        host is added.
+        number of instances from 1 to ``most``. If ``least`` is 0, one empty bundle is added for
+        each host that may take more instances.
 
         :param piles: the arrays that :meth:`_piles` returns
         """
@@ -150,7 +150,7 @@ class BundleSwaps:
         :param out: the bundles that may be the first bundle of a swap
         :param vm: an instance without a host, which is put on the host that the first bundle
             leaves; None if there is no such instance
-        :param least: rating that the swap must exceed
+        :param least: lower bound of the usable room that the swap adds, minus the price of the swap
         """
         packing = self.packing
         back = self._bundles(piles, 0, MOST_BACK)
@@ -180,11 +180,9 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each ``i``, the usable room if ``size[of[i]]`` is subtracted
-        from the free room ``room[at[i]]``. Usable room is free room of the scarcest resource.
-
-        The columns are computed one by one, so that no array with all columns is needed.
-        """
+        """Return float64 (n,): for each ``i``, the usable room of a host with the free room
+        ``room[at[i]]`` after ``size[of[i]]`` is taken from it. The usable room of a host is its
+        free room of the scarcest resource."""
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
             np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)

@@ -64,9 +64,9 @@ lowered, hosts with little memory to copy are emptied first. Not measured."""
 
 
 class Pack:
-    """A planner that empties one host after the other. Each instance goes to the host where the
-    least usable room is lost. The usable room of a host is its free room of the resource that is
-    scarcest for the instances to be placed. If an instance fits on no host, full hosts swap
+    """A planner that empties one host after the other. Each instance goes to the host whose usable
+    room the instance reduces least. The usable room of a host is its free room of the resource that
+    is scarcest for the instances to be placed. If an instance fits on no host, full hosts swap
     instances until one of these hosts has room.
 
     Several searches empty the hosts in different orders. The end state that frees the most hosts is
@@ -100,9 +100,9 @@ class Pack:
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the moves to the best end state, found by an integer program; yield nothing if the
-    cluster is too large or no end state is found. The best end state is the end state with the
-    lowest cost among the end states that free the most hosts.
+    """Yield the moves to the best end state that an integer program finds. The best end state frees
+    the most hosts, at the lowest cost. Yield nothing if the cluster is too large or no end state is
+    found.
 
     :param freed: number of hosts that a known plan frees
     """
@@ -140,8 +140,8 @@ def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
-    """Return end states that the budget permits, each as a list of moves. Each list is in an order
-    that is likely to be a possible order."""
+    """Return end states that the budget permits, each as a list of moves. The order of each list is
+    likely to be possible."""
     if not len(space.vms):
         return []
     found, rated = [], 0
@@ -158,8 +158,8 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 class Emptying:
     """One search that empties hosts until no further host can be emptied.
 
-    keeps_balance : whether the swaps made in a failed attempt to empty a host are kept
-    rated : number of pairs of bundles rated so far
+    keeps_balance : whether a failed attempt to empty a host keeps its swaps of other instances
+    rated : number of pairs of bundles rated so far; a bundle is several instances of one size
     """
 
     def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float):
@@ -188,8 +188,8 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """True if it is certain that no further host can be freed; False otherwise. This is certain
-        if the instances would not fit on fewer hosts even if instances could be divided."""
+        """True if no further host can be freed, because the instances would not fit on fewer hosts
+        even if instances could be divided; False if a further host can perhaps be freed."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -259,12 +259,12 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on the host where the least usable room is lost. The usable room of a
-        host is its free room of the resource that is scarcest for the instances to be placed.
+        """Put an instance on the host whose usable room the instance reduces least. The usable room
+        of a host is its free room of the resource that is scarcest for the instances to be placed.
 
         If the instance fits on no host, make room for the instance by a swap. If no swap makes
-        enough room, make another swap that makes more room usable, and try again. Return True if
-        the instance was put on a host; False otherwise.
+        enough room, make the swap that adds the most usable room, and try again. Return True if the
+        instance was put on a host; False otherwise.
         """
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
@@ -277,9 +277,9 @@ class Emptying:
         """Put an instance on a host that has room for the instance. Return True if the instance was
         put on a host; False if no host has room.
 
-        The original host of the instance is preferred, then the host on which the instance leaves
-        the least room unusable for the other instances to be placed. This room is measured in the
-        resource that is scarcest for these instances. Of equal hosts, the fullest host is chosen.
+        The original host of the instance is preferred, then the host whose usable room the instance
+        reduces least. The usable room of a host is its free room of the resource that is scarcest
+        for the instances to be placed. Of equal hosts, the fullest host is chosen.
         """
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))

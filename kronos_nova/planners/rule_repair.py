@@ -101,12 +101,12 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
     """Return the better of two plans: the plan after which fewer rules are violated.
 
-    If equally many rules are violated, costs decide. The plan ``others`` is then returned if two
-    conditions hold. The cost of ``others`` is lower. After ``others``, no imbalance is above both
-    its threshold and its present value.
+    If equally many rules are violated, ``others`` is returned if its cost is lower, and if no
+    imbalance after ``others`` is above both its threshold and its present value. Otherwise,
+    ``moves`` is returned.
 
-    :param should: whether costs are compared; if False, ``moves`` is returned for equally many
-        violations
+    :param should: whether costs are compared; if False, ``moves`` is returned if equally many rules
+        are violated
     """
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
@@ -177,8 +177,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Return True if a move could repair a violation: a movable instance violates a rule that must
-    hold, or has a lower penalty for preferences on another host. Return False otherwise.
+    """Return True if a movable instance violates a rule that must hold, or would have a lower
+    penalty for violated preferences on another host. Return False otherwise.
 
     :param should: whether preferences count
     """

@@ -80,9 +80,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
 
-        :raises MigrationPreCheckError: the task failed before the request was sent to the source.
-            MigrationPreCheckError replaces outages, and errors after which Nova would set the
-            instance to ERROR. Its ``code`` is :data:`outages.CODE` after an outage, otherwise 500
+        :raises MigrationPreCheckError: the task failed before the request was sent to the source,
+            by an outage (``code`` is :data:`outages.CODE`), or by an error after which Nova would
+            set the instance to ERROR (``code`` is 500)
         """
         try:
             self._registration.begin(self.migration.uuid)
@@ -132,11 +132,11 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             migrate_data=self.migrate_data)
 
     def rollback(self, ex):
-        """Restore the allocations on the source. An error of the rollback is logged and left to the
+        """Restore the allocations on the source. An error of placement is logged and left to the
         reconciler, because Nova has to report the error that caused the rollback.
 
-        If the request to the source may have arrived, the allocations are not changed. The guest
-        may be moving, and then it needs its allocations at the destination.
+        If the request to the source may have arrived, the allocations are not changed, because a
+        guest that is moving needs its allocations at the destination.
         """
         if self._registration.is_handed_over:
             LOG.warning('Host %s did not confirm the request for live migration %s, and may have '
@@ -152,10 +152,10 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
                           instance=self.instance)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
-        """Call Nova's method, and note the reason if the host refuses.
+        """Call Nova's check of a destination. If the check fails, note the reason.
 
-        :raises MigrationPreCheckError: the host refused by an error after which Nova itself would
-            not try the next host
+        :raises MigrationPreCheckError: the check failed with an error that would end Nova's search
+            for a destination. After MigrationPreCheckError, Nova tries the next host
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)
@@ -171,10 +171,12 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         return super()._get_request_spec_for_select_destinations(attempted_hosts)
 
     def _find_destination(self):
-        """Call Nova's method. If no host is valid, raise an error that names the reasons.
+        """Call Nova's search for a destination. If no host is valid, raise an error with the
+        reasons.
 
-        :raises NoValidHost: no host accepts the instance; the message has the reasons of the hosts
-            that the scheduler chose, which Nova logs only at the debug level
+        :raises NoValidHost: no host accepts the instance. The message says why each host that the
+            scheduler chose refused the instance. Nova itself logs these reasons only at the debug
+            level
         """
         try:
             return super()._find_destination()

@@ -1,5 +1,5 @@
-"""Checks of operators' rules against the present cloud. They find rules that select nothing, and
-rules that contradict each other or a server group."""
+"""Checks of operators' rules against the present cloud. The checks find rules that select nothing,
+and rules that contradict each other or a server group."""
 
 import collections
 from collections.abc import Iterator

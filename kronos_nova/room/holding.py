@@ -25,8 +25,8 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
     NUMA cells that Nova would choose are counted as well, if they are free.
 
     :param packs: True if Nova fills NUMA cells that are in use first
-    :param allocated: consumers of holds whose allocations are included in the use of the snapshot's
-        hosts; None for all
+    :param allocated: uuids of the holds' consumers whose allocations the snapshot already counts as
+        used; None for all consumers
     """
     seen = {host.name for host in snapshot.hosts if host.used is not None}
     for hold in holds:
@@ -87,8 +87,7 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 def problem_of(hold: Hold, snapshot: Snapshot) -> str:
     """Return the reason why not all expected new servers can use a hold's room now; '' if all can.
 
-    :param snapshot: the cloud, with the hosts of the hold's aggregate if this aggregate still
-        exists
+    :param snapshot: the cloud, including the hosts of the hold's aggregate
     """
     hosts = {host.name: host for host in snapshot.hosts}
     try:

@@ -51,8 +51,8 @@ class PlanRow(Base):
 
 
 class ReportRow(Base):
-    """The AggregateReport of a plan as JSON. The report has the number of instances that are not
-    moved for each reason, but not their names.
+    """The AggregateReport of a plan as JSON. For each reason why instances are not moved, the
+    report has the number of these instances, but not their names.
 
     A report is kept for a shorter time than its plan.
     """

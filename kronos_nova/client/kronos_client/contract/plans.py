@@ -21,10 +21,10 @@ class Plan(Response):
     """A plan of moves in an aggregate. The combined imbalance is the sum of the imbalances in all
     policies, each multiplied by the weight of its policy. ``combined_before`` is the combined
     imbalance before the plan, and ``combined_after`` after the plan. ``combined_now`` is the
-    combined imbalance after the plan, by the load of the last evaluation that found the plan
-    waiting for approval; null if unknown. ``waits_for`` is the reason why an approved plan is not
-    started yet. ``reason`` is the reason why the plan ended, or a text about moves that were left
-    out."""
+    combined imbalance after the plan, computed with newer loads: those of the last evaluation
+    during which the plan waited for approval; null if unknown. ``waits_for`` is the reason why an
+    approved plan is not started yet. ``reason`` is the reason why the plan ended, or a text about
+    moves that were left out."""
 
     uuid: str
     aggregate: str
