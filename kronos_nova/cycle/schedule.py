@@ -77,7 +77,7 @@ class Pace:
 
     :param tries: past moves of Kronos, from which durations are learnt
     :param snapshot: the cloud, with its moves in progress
-    :param measured: measured figures about moves
+    :param measured: measured memory writes and memory sizes of instances, and speeds of links
     """
 
     def __init__(self, options: PaceOptions, tries: Iterable[PastTry], snapshot: Snapshot,

@@ -28,8 +28,8 @@ class Permits:
     :param defaults: returns the levels that nova.conf sets
     :param is_open: called with the name of an aggregate and a time; returns whether a maintenance
         window of the aggregate is open at this time
-    :param hold: called with the name of an aggregate; returns the reason why a stop that is not in
-        the database yet holds back the aggregate's moves; None if there is no such stop
+    :param hold: called with the name of an aggregate; returns the reason for a stop of the
+        aggregate's moves that is not in the database yet; None if there is no such stop
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],

@@ -2,13 +2,12 @@
 
 Four statistics are stored for each instance: the mean ``μ`` and the variance ``σ²`` of its load
 ``x`` over about a day, its mean ``q`` over about a quarter of an hour, and the covariance ``c`` of
-``x`` with the value of ``q`` at the sample before. Older samples have less weight in each
-statistic.
+``x`` with ``q`` at the previous sample. Older samples have less weight in each statistic.
 
 For a stationary load with autocovariances ``γ(k)``, and weights ``w(k)`` of ``q``,
-``c = Σ w(k) γ(k)``. This is also the covariance of the present load with its mean over the time to
-come, if this mean has the same weights. So ``β = c / σ²`` is the slope of the regression of the
-future load on the present load, and
+``c = Σ w(k) γ(k)``. The covariance of the present load with its future mean is equal to ``c``, if
+this mean has the same weights. So ``β = c / σ²`` is the slope of the regression of the future load
+on the present load, and
 
     E = μ + β (x - μ)
 

@@ -55,7 +55,7 @@ class Reply:
     reason : the text after the status in the status line
     headers : mapping whose keys are compared without regard to case
     method : method of the request
-    proxy : URL of the HTTP proxy that the environment names; None = there is none
+    proxy : URL of the HTTP proxy that the environment names; None if it names none
     """
 
     status: int

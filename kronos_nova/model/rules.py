@@ -1,10 +1,12 @@
 """The kinds of rules into which constraints are compiled.
 
 A rule is evaluated for many moves at once. Each rule has a reason, which is reported for the
-instances that stay because of the rule. A chain is several moves that are made together. A rule is
-additive (``is_additive``) if it depends only on sums over the moves of a chain. An additive rule
-gets the other moves of the chain as an argument. A rule that is not additive reports the chains
-whose moves affect each other (``couples``). These chains are evaluated on a copy of the state.
+instances that stay because of the rule.
+
+A chain is several moves that are made together. A rule that depends only on sums over the moves of
+a chain is *additive* (``is_additive``), and gets the other moves of the chain as an argument. Any
+other rule reports the chains whose moves affect each other (``couples``). These chains are
+evaluated on a copy of the state.
 """
 
 import dataclasses

@@ -127,7 +127,7 @@ class SchedulerDryRun:
     @staticmethod
     def _why_no_host(found, destination, error):
         """Return a sentence that says whether placement or a filter refused the host. The
-        scheduler's error does not contain this."""
+        scheduler's error does not say which of the two refused."""
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '

@@ -29,8 +29,7 @@ def note(database, request_spec, hold_seconds):
     Nothing is recorded if ``request_spec`` names a host, because room on another host does not help
     these servers. An error of this function is logged and does not affect Nova's request.
 
-    :param database: the control database, whose statements fail early rather than delay Nova's
-        request
+    :param database: the control database, with short timeouts because a request of Nova waits
     :param hold_seconds: seconds for which the room is kept after it was made
     """
     try:

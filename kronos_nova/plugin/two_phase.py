@@ -117,8 +117,9 @@ Nova sets the values of the destination once the port has an allocation on the d
 
 
 def _without_source(request):
-    """Return a copy of a port's InstancePCIRequest without the keys OF_SOURCE, which describe the
-    device on the source. So devices of any host can match the request."""
+    """Return a copy of a port's InstancePCIRequest without the keys :data:`OF_SOURCE`. These keys
+    describe the device on the source, so that devices of other hosts would not match the request.
+    """
     copy = request.obj_clone()
     copy.spec = [{key: value for key, value in spec.items() if key not in OF_SOURCE}
                  for spec in request.spec]

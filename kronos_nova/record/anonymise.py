@@ -187,9 +187,8 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word is a name or an id of the recorded cloud that must not be left in
-        the copy. The result is False for a word that is also a pseudonym or a plain number, because
-        such a word reveals nothing."""
+        """Return whether a word reveals a name or an id of the recorded cloud. The result is False
+        for a name that is also a pseudonym or a plain number."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
@@ -365,8 +364,8 @@ def _wish(mapping):
 
 
 def _apart(mapping, names):
-    """Return the metadata entry that keeps the members of a server's group in different failure
-    domains, as a dict; {} if there is no such entry. The level of the domains, such as a rack, is
+    """Return, as a dict, the metadata entry that keeps the members of a server's group in different
+    failure domains; {} if there is no such entry. The level of the domains, such as a rack, is
     replaced by a pseudonym."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
@@ -388,8 +387,8 @@ def _policies(policies, snapshot, names):
 
 
 def _rules(selections, names):
-    """Yield the rules of operators that select servers of the snapshot, with pseudonyms. A rule
-    that applies separately to each project becomes several rules, one for each project."""
+    """Yield, with pseudonyms, the operators' rules that select servers of the snapshot. A rule that
+    applies separately to each project becomes several rules, one for each project."""
     for number, found in enumerate(selections, 1):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)

@@ -22,7 +22,7 @@ from kronos_nova.room import whole
 def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
               allocated: Collection[str] | None = None) -> Snapshot:
     """Return the cloud in which the room of holds (room kept for new servers) counts as used. The
-    NUMA cells that Nova would choose are counted as well, if they are free.
+    NUMA cells that Nova would choose for these servers also count as used, if the cells are free.
 
     :param packs: True if Nova fills NUMA cells that are in use first
     :param allocated: uuids of the holds' consumers whose allocations the snapshot already counts as

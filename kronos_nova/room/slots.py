@@ -62,7 +62,7 @@ class Slots:
 class SlotCounter:
     """A counter of slots (further servers that fit) in one cloud.
 
-    free : float64 (H + S, C), free amounts of each provider of the problem
+    free : float64 (H + S, C), free amounts of the H hosts and the S sharing providers
     cells : use of NUMA cells; None if no server needs NUMA cells
     """
 

@@ -67,7 +67,7 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
 def is_run(context: Context, found: m.Maintenance) -> bool:
     """Return whether a process that is alive runs a maintenance. The result is False if no process
-    runs it, or if its process counts as dead."""
+    runs the maintenance, or if the process that ran it counts as dead."""
     return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
 
 

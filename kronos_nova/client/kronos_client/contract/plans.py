@@ -87,9 +87,9 @@ class PlannedMove(Response):
     move. ``expected_seconds`` is the predicted duration of the move, and ``expected_downtime`` the
     predicted time for which the guest is stopped. These three times are in seconds, and null if
     there is no prediction. ``project_id`` is the project of the server. ``benefits`` are the
-    projects with servers that stay on the source. ``caused_by`` is the uuid of the server with the
-    largest load on the source; empty if this server itself moves, or if the move does not relieve
-    the source.
+    projects that benefit from the move, because they have servers that stay on the source.
+    ``caused_by`` is the uuid of the server with the largest load on the source; empty if this
+    server itself moves, or if the move does not relieve the source.
     """
 
     order: int
