@@ -53,17 +53,17 @@ is below the tolerance of the solver and has no effect. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
-    """A solution of the integer program. A kind is a set of equal instances; a round is a stage of
-    moves.
+    """A solution of the integer program, with r rounds, k kinds and h hosts. A round is a stage of
+    moves. A kind is a set of equal instances.
 
-    arrive, leave : intp (r, k, h), number of instances of each kind that arrive at each host in
-        each round, and number that leave each host
-    stay : intp (k,), number of instances of each kind that have to leave but stay
+    arrive : intp (r, k, h), number of instances of each kind that arrive at each host in each round
+    leave : intp (r, k, h), number of instances of each kind that leave each host in each round
+    stay : intp (k,), number of instances of each kind that stay although they have to leave
     cost : cost of the solution
     bound : lower bound of the cost of any solution
-    ways : {(round, kind, host): NUMA cells of each instance that arrives at the host}
-    lies : {(round, kind, host): {position in ``places`` of the assignment: number of instances in
-        these NUMA cells that leave}}
+    ways : {(round, kind, host): list with the NUMA cells of each arriving instance}
+    lies : {(round, kind, host): {set of NUMA cells: number of instances that leave these cells}}. A
+        set is given as its position in ``places`` of the Assignment
     """
 
     arrive: np.ndarray
@@ -82,9 +82,9 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """The use of a resource of a NUMA cell by a column of the program. A column is a variable of
-    the program: the number of instances of one kind that arrive at a host, or leave a host, in one
-    round.
+    """The use of a resource of a NUMA cell by the instances that a column of the program counts. A
+    column is a variable of the program. The column counts the instances of one kind that arrive at
+    one host, or leave one host, in one round.
 
     column : number of the column
     round : the round, a stage of moves
@@ -102,8 +102,8 @@ class Program:
     """The integer program. Its variables are the numbers of instances of each kind that arrive at
     each host, leave each host, and stay. A kind is a set of equal instances.
 
-    As many instances of each kind arrive as leave. In the end state, the rules about room, NUMA
-    cells and groups that are kept apart hold. Methods add other constraints and costs.
+    Every instance that leaves a host arrives at another host. In the end state, the rules about
+    room, NUMA cells and groups that are kept apart hold. Methods add other constraints and costs.
 
     A round is a stage of moves that can use the room that earlier rounds freed. All instances that
     arrive in a round fit before any instance leaves in this round. So the moves of a round are
@@ -120,9 +120,9 @@ class Program:
         :param rounds: number of rounds of moves; with 1, the moves of a solution may have no
             possible order
         :param slot: an instance that is equal to the new servers for which the moves make room;
-            None if the moves have another purpose. If given, a solution places no instance of
-            another kind in a NUMA cell that could then hold fewer of the new servers. This
-            restriction halves the size of the program and rarely makes the result worse
+            None if the moves have another purpose. If given, no other instance is placed in a NUMA
+            cell that could then hold fewer of the new servers. This restriction halves the size of
+            the program and rarely makes the result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -188,16 +188,16 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Three arrays (n,) with an entry for each column (variable) of arrivals and departures:
-        the kind of the instances, the host, and the sign. The sign is 1.0 for arrivals and -1.0 for
-        departures."""
+        """A tuple of three arrays with an entry for each column (variable) of arrivals and
+        departures: intp (n,), kind of the instances; intp (n,), position of the host; float64 (n,),
+        1.0 for arrivals and -1.0 for departures."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add constraints on the arrivals and departures of instances. A row stands for one host,
-        or for several hosts that share a bound. For each row, the arriving amounts minus the
-        leaving amounts are at most the bound of the row.
+        """Add an upper bound of the change of an amount, such as used memory, on each host. Hosts
+        that share a bound form one row. In each row, the arriving amounts minus the leaving amounts
+        are at most the bound.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), row of each host
@@ -215,12 +215,11 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """Yield bool (n,) for each moment at which the bounds of hosts must hold: true for the
-        columns (variables) of arrivals and departures up to that moment.
+        """Yield one array for each moment at which the bounds of hosts must hold: bool (n,), true
+        for the columns (variables) of arrivals and departures up to this moment.
 
-        A round is a stage of moves. With one round, the only moment is the end of the round. With
-        more rounds, there is a moment in each round: after the arrivals of the round, and before
-        its departures.
+        If there is one round, the only moment is its end. If there are more rounds, each round has
+        one moment: after its arrivals and before its departures.
         """
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
@@ -269,8 +268,8 @@ class Program:
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
-        """Add constraints about NUMA cells: in each cell, arrivals minus departures use no more
-        than is free.
+        """Add constraints about NUMA cells: in each cell, the amount that arriving instances need,
+        minus the amount that departing instances used, is at most the free amount.
 
         The program chooses the cells of an arriving instance. Nova may choose other cells. The
         later search for the order of the moves uses the cells that Nova would choose.
@@ -306,9 +305,9 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints that prevent moves within a host: if instances of a kind (equal
-        instances) arrive at a host, none of this kind leaves the host. Otherwise, a solution could
-        move an instance between two cells of its host, which is not possible.
+        """Add constraints by which no kind of instances both arrives at a host and leaves the same
+        host. Without these constraints, a solution could move an instance between two NUMA cells of
+        its host, which is not possible.
 
         :param use: use of NUMA cells without the instances of the assignment
         """
@@ -331,14 +330,14 @@ class Program:
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
-        """Return the ways in which an arriving instance can use the NUMA cells of a host, with a
-        column (a variable) for each way. The value of the column is the number of arriving
-        instances that use the way. Columns are added to the program if there are several ways.
+        """Return the possible choices of a host's NUMA cells for an arriving instance, with a
+        column (a variable) for each choice. The column counts the arriving instances with this
+        choice. If there are several choices, their columns are added to the program.
 
-        :param column: the column of all arrivals of the kind at the host
+        :param column: number of the column of all arrivals of the kind at the host
         :param need: kind of the instances by their needs of NUMA cells
-        :returns: numbers of the columns; and the way of each column, a tuple with the Place of each
-            cell of the instance's NUMA topology
+        :returns: (list of the numbers of the columns, list of the choices). A choice is a tuple of
+            Places, one for each cell of the instance's NUMA topology
         """
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []
@@ -376,9 +375,9 @@ class Program:
                     taken._replace(amount=taken.amount * amount))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
-        """Add constraints by which no host ends with a load above ``most``. The load of an instance
-        is taken as the mean load of the equal instances (of its kind). If ``price`` is given, load
-        above ``most`` is permitted at this cost.
+        """Add constraints by which no host ends with a load above ``most``. Each instance counts
+        with the mean load of the instances of its kind. If ``price`` is given, load above ``most``
+        is permitted at this cost.
 
         :param most: float64 (h, P), highest load of each host; inf for no limit
         :param price: cost of a load that is above ``most`` by 1; None if no load may be above
@@ -431,8 +430,9 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints by which the moves leave the reserved room free on the available hosts.
-        The room of all available hosts counts, with or without instances."""
+        """Add constraints by which all available hosts together keep the reserved room free after
+        the moves. Available hosts without instances count as well. If the hosts with instances
+        have less free room now, only this free room has to be kept."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
@@ -449,11 +449,11 @@ class Program:
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def keep_wishes(self, should: bool) -> None:
-        """Set the objective to the costs of operators' preferences and of copying. An instance that
-        stays on a host that an operator's rule forbids costs more than all preferences and copies
-        together.
+        """Set the objective to the costs of operators' preferences and of copying memory. If an
+        operator's rule forbids the present host of an instance, moving this instance lowers the
+        objective by more than all preferences and copies cost.
 
-        :param should: whether preferences count
+        :param should: True if preferences count; False if preferences are ignored
         """
         of, prices = self.of, self.of.model.prices
         vms = of.sample[:, None]
@@ -474,10 +474,11 @@ class Program:
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
     def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
-        """Lower the objective by a reward for each host that becomes empty, and add a constraint by
-        which at least ``least`` hosts become empty.
+        """Lower the objective by ``reward`` for each host that becomes empty, and add a constraint
+        by which at least ``least`` hosts become empty.
 
-        :param hosts: bool (h,), true for hosts whose instances are all in the assignment
+        :param hosts: bool (h,), true for the hosts that may become empty, because all of their
+            instances are in the assignment
         """
         first, begin = len(self.arrive), self.columns
         for host in np.flatnonzero(hosts):
@@ -494,11 +495,13 @@ class Program:
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
                       in_part: bool = False) -> None:
-        """Lower the objective by a reward if a host loses its excess load in every policy.
+        """Lower the objective by ``reward`` if the load that leaves a host is at least its excess
+        load in every policy.
 
-        :param host: position in the hosts of the assignment
-        :param excess: float64 (P,), load that has to leave; policies with 0 or less do not count
-        :param in_part: whether excess load that stays has a cost in proportion to its amount
+        :param host: position of the host in the hosts of the assignment
+        :param excess: float64 (P,), excess load; policies with 0 or less do not count
+        :param in_part: True to add a cost for excess load that stays. The cost in each policy is
+            ``reward`` / P if all excess load stays, and proportionally less otherwise
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)

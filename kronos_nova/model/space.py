@@ -1,10 +1,10 @@
 """The part of a model on which the search for a plan works. This part consists of small arrays, so
 that a few array operations rate many assignments of instances to hosts.
 
-The arrays have the effects of single moves, the prices of moves (costs in units of combined
-imbalance), and the sums of free resources. Shared providers, rules that are not additive and the
-order of moves are not included. :meth:`State.delta` evaluates all rules when the order of a plan's
-moves is searched.
+The arrays contain the effects of single moves, the prices of moves (costs in units of combined
+imbalance), and the sums of free resources. The search ignores shared providers, the order of moves,
+and rules that are not additive. These rules are checked afterwards: :meth:`State.delta` evaluates
+all rules when the order of the plan's moves is searched.
 """
 
 import functools
@@ -38,24 +38,27 @@ so that differences and products of such prices are numbers."""
 
 class SearchSpace:
     """The available hosts that a search may use, and the movable instances on these hosts. There
-    are h hosts and v instances. There are c kinds of room (such as a resource class or a load
-    limit) that could run out within the budget of moves.
+    are h hosts and v instances. There are c kinds of room, such as a resource class or a load
+    limit. A kind of room that cannot run out within the budget of moves is left out.
 
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
-    has no load and stands for no instance.
+    stands for no instance, and has no load and no size.
 
-    hosts, vms : intp, indexes of the hosts and instances in the problem. Other arrays may have
-        further rows for hosts at the end. These rows stand for all available hosts that the search
-        does not use
-    home : intp (v,), present host of each instance
-    scores, scale : float64 (h, P), score of each host, and score that a load of 1 causes on the
-        host
+    Arrays with a row for each host may have further rows at the end. The further rows stand for the
+    available hosts that the search may not use.
+
+    hosts : intp, indexes of the hosts in the problem
+    vms : intp (v,), indexes of the instances in the problem
+    home : intp (v,), present host of each instance, as a position in ``hosts``
+    scores : float64 (h, P), score of each host
+    scale : float64 (h, P), score that a load of 1 causes on each host
     weights : float64 (v + h, P), loads of the items
     worst : float64 (P,), highest imbalance that each policy may have after a plan
-    is_free : whether every instance may go to every host without a price
-    room, free : float64 (h, c), total and free room of each host
+    is_free : True if every instance may go to every host, and no move has a price
+    room : float64 (h, c), total room of each host, without further rows
+    free : float64 (h, c), free room of each host
     sizes : float64 (v + h, c), room that each item needs
-    unit : float64 (c,), room of the largest host
+    unit : float64 (c,), total room of the largest host
     """
 
     free: np.ndarray
@@ -94,10 +97,9 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set the arrays about the room that the additive rules limit. ``room`` is the total room
-        of each host, ``free`` the room that is not in use, and ``sizes`` the room that each
-        instance needs. A kind of room that cannot run out on any host within the budget of moves is
-        left out."""
+        """Set ``room``, ``free``, ``sizes`` and ``unit``, the arrays about the room that the
+        additive rules limit. A kind of room is left out if it cannot run out on any host by
+        ``budget`` moves."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -110,13 +112,13 @@ class SearchSpace:
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _add_untouched(self) -> int:
-        """Add rows that stand for all available hosts outside of the search, and return the number
-        of added rows.
+        """Add rows to ``scores`` and other arrays, so that the imbalances include the available
+        hosts that the search may not use. Return the number of added rows.
 
-        One row has the highest score of each policy among these hosts, another row has the lowest
-        scores. If policies leave out at most n hosts at each end of the scores, 2n more rows are
-        added: the n next highest and the n next lowest scores. The rows have no instances and take
-        no instances.
+        One row has the highest score of these hosts in each policy; another row has the lowest
+        score. A policy may leave out its n most loaded and n least loaded hosts. In this case, the
+        n next highest scores and the n next lowest scores are added as well. The added rows have no
+        instances and take no instances.
         """
         others = self.problem.available.copy()
         others[self.hosts] = False
@@ -144,12 +146,11 @@ class SearchSpace:
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct scales of the hosts, (k, P), and for each host the index of its scale, (h,).
-        A scale is, for each policy, the score that a load of 1 causes on a host.
+        """The distinct scales of hosts: float64 (k, P), the scales; and intp (h,), index of each
+        host's scale. A scale is the score that a load of 1 causes on a host, for each policy.
 
-        There are at most :data:`KINDS` scales. If hosts have more, similar scales are merged.
-        A search chooses swaps by the merged scales, and computes the scores after a swap with the
-        exact scales.
+        Similar scales are merged, so that there are at most :data:`KINDS`. A search uses the merged
+        scales only to choose swaps.
         """
         digits = 6
         while True:
@@ -169,7 +170,7 @@ class SearchSpace:
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """The prices of moving each item from its present host to each host, float32 (v + h, h).
+        """float32 (v + h, h): the prices of moving each item from its present host to each host;
         None if all moves are allowed and free. The price is :data:`NEVER` if an instance may not go
         to a host, and 0 for dummy items, which stand for no instance."""
         if self.is_free:
@@ -205,8 +206,9 @@ class SearchSpace:
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """Return float32 (...): the change of a plan's price if items go to ``hosts`` instead of
-        ``sources``. Items are instances, or dummy items, which have no price."""
+        """Return the change of a plan's price if items go to ``hosts`` instead of ``sources``:
+        float32, in the common shape of the three arguments after broadcasting. Items are instances,
+        or dummy items, which have no price."""
         if self.prices_at is None:
             return np.float32(0)
         # One flat index is many times faster than two.
@@ -230,28 +232,28 @@ class SearchSpace:
         return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true for end states in which no policy has a higher imbalance than
-        ``worst`` permits, and no host lacks room. A host that lacks room now may lack as much room.
+        """Return bool (n,): true for end states in which every imbalance is at most ``worst``, and
+        every host has enough room. A host that lacks room now must not lack more room than now.
 
-        :param imbalances: float64 (n, P)
-        :param free: float64 (n, c, h), free room
+        :param imbalances: float64 (n, P), imbalance of each policy in each end state
+        :param free: float64 (n, c, h), free room of each host in each end state
         """
         legal = (imbalances <= self.worst).all(axis=1)
         return legal & (free >= self.floor.T).all(axis=(1, 2))
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
-        """Return True if every group that keeps an instance apart from other instances allows the
-        instance on a host; False otherwise.
+        """Return True if all anti-affinity groups of an instance allow the instance on a host;
+        False otherwise.
 
-        :param place: intp (v or more,), host of every instance, -1 for no host
+        :param place: intp (v or more,), host of every instance; -1 for an instance on no host
         """
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """Return bool (h,): true for hosts on which all rules except the rules about room allow an
-        instance. The present host of the instance is always included.
+        instance. The result is always true for the present host of the instance.
 
-        :param place: intp (v or more,), host of every instance, -1 for no host
+        :param place: intp (v or more,), host of every instance; -1 for an instance on no host
         """
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
                    else np.isfinite(self.row(vm)))
@@ -268,10 +270,10 @@ class SearchSpace:
         return apart
 
     def are_apart(self, place: np.ndarray) -> bool:
-        """Return True if all groups that keep instances apart allow the moved instances on their
-        hosts; False otherwise.
+        """Return True if all anti-affinity groups allow the moved instances on their new hosts;
+        False otherwise.
 
-        :param place: intp (v or more,), host of every instance, -1 for no host
+        :param place: intp (v or more,), host of every instance; -1 for an instance on no host
         """
         return all(self.keeps_apart(int(vm), int(place[vm]), place)
                    for vm in np.flatnonzero(place[:len(self.vms)] != self.home))
@@ -283,12 +285,13 @@ class SearchSpace:
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return one tuple of three arrays intp for each group that keeps the instance ``vm`` apart
-        from other instances: (members that are instances of this search space, maximum number of
-        members in each place, place of each host). A place is a host or a failure domain.
+        """Return a tuple for each anti-affinity group of the instance ``vm``. A place is a host or
+        a failure domain. Each tuple has three arrays:
 
-        The array of the places of hosts has one more entry at its end. This entry is -1, the place
-        of instances that are on no host.
+        * intp, the members of the group in this search space
+        * intp, the maximum number of these members in each place
+        * intp (h + 1,), the place of each host. The last entry is -1, the place of an instance on
+          no host.
         """
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
@@ -329,7 +332,9 @@ class SearchSpace:
         """Update ``scores`` and ``free`` for moves of items from ``sources`` to ``hosts``. An item
         is an instance, or a dummy item without load and size.
 
-        :param number: row of ``scores`` and ``free`` (an end state) in which each item is moved
+        :param scores: float64 (n, P, h), scores of the hosts in n states
+        :param free: float64 (n, c, h), free room of the hosts in n states
+        :param number: intp, for each move, the position of the state in which the item is moved
         """
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),
@@ -338,11 +343,12 @@ class SearchSpace:
 
 
 class PriceRows:
-    """Prices of moving instances from their present hosts to each host. Rows are stored only for
-    the instances that may have a price.
+    """Prices of moving instances from their present hosts to each host. Instances without prices
+    share one row.
 
-    row : intp (v,), row of each instance in ``rows``; the last row is for instances without prices
-    rows : float32 (r, h), the prices
+    rows : float32 (r, h), prices of the instances that may have a price. The last row is 0, for all
+        instances without prices
+    row : intp (v,), row of each instance in ``rows``
     columns : float32 (h, r), the same prices by host
     """
 
@@ -364,9 +370,11 @@ class PriceRows:
         return self.rows[self.row[vm], host]
 
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
-        """Add the prices of moves to ``total``, float64 (..., m).
+        """Add the prices of moves to ``total``. If ``hosts`` is one host, the instances move to
+        this host. If ``hosts`` is an array, each instance has a price for each host in the array.
 
-        :param vms: intp (m,) if ``hosts`` is one host, or (n, 1) if ``hosts`` is an array
+        :param total: float64 (m,) if ``hosts`` is one host; float64 (n, m) if ``hosts`` is an array
+        :param vms: intp (m,) if ``hosts`` is one host; intp (n, 1) if ``hosts`` is an array
         :param hosts: one host, or intp (m,)
         """
         if isinstance(hosts, int):

@@ -1,8 +1,9 @@
-"""The search for a possible order of moves, and for the dependencies between moves.
+"""The search for an order of moves in which every rule holds after each move, and for the
+dependencies between moves.
 
-In a possible order, every rule holds after each move. If two moves wait for each other's room, an
-instance is moved to a third host until there is room, as in the zero impact process move problem
-(Sirdey et al., RAIRO 2007).
+If each of two moves needs the room that the other move frees, an instance is moved to a third host
+first. The instance waits there until its destination has room. The same is done in the zero impact
+process move problem (Sirdey et al., RAIRO 2007).
 """
 
 from collections.abc import Callable
@@ -61,9 +62,8 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make the moves for which Nova chooses the same parts of the destination as the plan.
-        Parts are, for example, NUMA cells. The moves are made one after the other, until no such
-        move is possible. Return the moves that are left."""
+        """Make the moves for which Nova chooses the same parts of the destination, such as NUMA
+        cells, as the plan. End when no such move is possible. Return the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -187,11 +187,12 @@ class Ordering:
 
 
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
-    """Search depth first for a possible order of moves.
+    """Search depth first for an order in which every move is possible.
 
-    The possible next moves depend only on the set of moves already made, not on their order. So no
-    set is examined twice. The only move to a destination never makes another move impossible. Once
-    such a move is possible, no other move is tried in its place.
+    No set of moves made is examined twice, because the order of the moves made does not affect
+    which moves are possible next. If a move is the only remaining move to its destination, the move
+    cannot make another move impossible. Such a move is made as soon as it is possible, and no other
+    move is tried in its place.
 
     :param state: the state before the moves; if an order is found, the function changes the state
         to the state after the moves
@@ -230,16 +231,14 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """A search for an order of a plan's moves in which the plan can be stopped after more of the
-    moves without harm. Stopping is harmful while the combined imbalance is higher than at the start
-    of the plan.
+    """A search for a better order of a plan's moves. A plan may be stopped after any move. In a
+    better order, fewer moves leave the combined imbalance higher than at the start of the plan.
 
     The plan keeps its order if no move lifts the combined imbalance above its value at the start.
-    Otherwise, the moves are chosen one after the other. The next move is the possible move after
-    which the combined imbalance is lowest. If this combined imbalance is higher than at the start,
-    several moves are chosen together instead. The last of these moves brings the combined imbalance
-    back to its value at the start or below. A move is left out if the combined imbalance comes back
-    without the move as well.
+    Otherwise, the next move is always the possible move after which the combined imbalance is
+    lowest. If every possible move would lift the combined imbalance above its value at the start, a
+    group of moves is chosen. After the last move of the group, the combined imbalance is no longer
+    above its value at the start. Moves that are not needed for this are made after the group.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
@@ -261,13 +260,13 @@ class Prefixes:
         return other if other is not None and self._count_worse(other) < worse else present
 
     def _count_worse(self, order: list[int]) -> int:
-        """Return the number of moves that help only together with other moves, if the moves are
-        made in the order ``order``."""
+        """Return the number of moves that help only together with other moves if the moves are made
+        in ``order`` (see :meth:`joint_moves`)."""
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:
-        """Return the positions of the steps in another order; None if the search arrives at a state
-        in which no remaining move is possible."""
+        """Return the positions of the steps in the order that the search chooses; None if no
+        remaining move is possible at some point."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:
@@ -281,9 +280,12 @@ class Prefixes:
         return order
 
     def joint_moves(self, order: Sequence[int]) -> list[int | None]:
-        """Return, for each move in the given order, the number of its group; None for a move that
-        helps alone. The moves of a group help only together: until the last move of the group, the
-        combined imbalance is higher than at the start of the plan."""
+        """Return, for each move in the given order, the number of the group to which the move
+        belongs; None for a move in no group.
+
+        A group is a series of moves that help only together. Before the last move of the group, the
+        combined imbalance is higher than at the start of the plan.
+        """
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:
             was_above = is_above
@@ -297,9 +299,9 @@ class Prefixes:
         state.move(int(self._vms[position]), int(self._hosts[position]))
 
     def _one(self, state: State, left: list[int]) -> list[int] | None:
-        """Return a list with the position of one move: the possible move after which the combined
-        imbalance is lowest. Return None if every possible move would lift the combined imbalance
-        above its value at the start of the plan.
+        """Return a list with one position: that of the possible move after which the combined
+        imbalance is lowest. Return None if no move is possible, or if every possible move would
+        lift the combined imbalance above its value at the start of the plan.
 
         :param left: positions of the moves that are not made yet
         """
@@ -321,10 +323,12 @@ class Prefixes:
         return delta.imbalances @ self._before.problem.policy_weights
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
-        """Return the positions of moves that bring the combined imbalance back to its value at the
-        start of the plan or below. The next move is always the one after which the combined
-        imbalance is lowest. Needless moves are left out. Return an empty list if a state is reached
-        in which no remaining move is possible.
+        """Choose remaining moves until the combined imbalance is no higher than at the start of the
+        plan. Return the positions of these moves, in order; an empty list if no remaining move is
+        possible at some point.
+
+        The next move is always the one after which the combined imbalance is lowest. Moves that are
+        not needed for the result are left out.
 
         :param left: positions of the moves that are not made yet
         """
@@ -339,8 +343,9 @@ class Prefixes:
         return self._without_needless(state, made)
 
     def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
-        """Return the sequence without needless moves. A move is needless if, without this move, the
-        combined imbalance after the sequence is still no higher than at the start of the plan."""
+        """Return the sequence without needless moves. A move is needless if the other moves of the
+        sequence are possible without it, and still bring the combined imbalance to its value at the
+        start of the plan or below."""
         for position in list(sequence[:-1]):
             fewer = [n for n in sequence if n != position]
             if self._leads_back(state.copy(), fewer):
@@ -360,7 +365,8 @@ def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], s
     """Make ``moves`` on a state, and return the moves as steps. The reason of each step describes
     the effect of the move.
 
-    :param why: function that returns the purpose of a move, given the host that the instance leaves
+    :param why: called with the index of the host that the instance leaves; returns the purpose of
+        the move
     """
     recorder, last = StepRecorder(state), {vm: n for n, (vm, _host) in enumerate(moves)}
     return [recorder.record(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
@@ -370,14 +376,14 @@ def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], s
 
 def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return, for each move of a plan, the positions of the earlier moves that must end before the
-    move starts.
+    move starts. A move waits for these earlier moves:
 
-    A move waits for the last earlier move of its own instance, and for the last earlier move of
-    each instance that must not be moved at the same time as its own instance. A move also waits for
-    departures if its destination lacks room for all instances that arrive up to this move.
-    Departures are the earlier moves off the destination, and off hosts that share room with the
-    destination. So no host ever holds more instances than in the given order, whichever move ends
-    first.
+    * the last earlier move of its own instance
+    * the last earlier move of each instance that must not be moved at the same time
+    * all earlier moves off the destination, and off hosts that share room with the destination. The
+      move waits for them only if the destination would lack room before any instance leaves.
+
+    So each move has room at its start, whichever of the other moves ends first.
 
     :param before: the state before the plan
     """
