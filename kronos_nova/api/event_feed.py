@@ -141,8 +141,8 @@ class Feed:
             None for a new listener
         :param seconds: maximum duration of the stream
         :param who: name of the user; see :meth:`_make_room`
-        :raises TooManyListeners: the maximum number of listeners is reached, and no user has two
-            streams more than ``who``
+        :raises TooManyListeners: the maximum number of listeners is reached, and no other stream
+            may be ended
         :raises DBError: the control database does not answer
         """
         with self.changed:
@@ -162,11 +162,11 @@ class Feed:
 
     def _make_room(self, who):
         """Make room for a stream of the user ``who``. If the maximum number of listeners is
-        reached, end a stream of the user with the most streams. This user must have at least two
-        streams more than ``who``.
+        reached, end a stream of the user with the most streams. A stream is ended only if this user
+        has at least two streams more than ``who``.
 
-        :raises TooManyListeners: the maximum number of listeners is reached, and no user has two
-            streams more than ``who``
+        :raises TooManyListeners: the maximum number of listeners is reached, and no stream may be
+            ended
         """
         if len(self._listeners) < self._most_listeners:
             return
@@ -189,10 +189,17 @@ class Feed:
             self.changed.notify_all()
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
-        """Return (number of the next event for a listener, list of the events that the listener
-        gets before this event). The list is empty if the listener connects again and all events
-        that it missed are still stored. Otherwise the events in the list describe the whole present
-        state. The caller has to hold the lock of ``changed``."""
+        """Return the events with which a listener's stream begins, and the number of the event that
+        follows. The caller has to hold the lock of ``changed``.
+
+        If the listener connects again and all events that it missed are still stored, the stream
+        begins with the first missed event. Otherwise the stream begins with events that describe
+        the whole present state.
+
+        :param last_id: id of the last event that the listener received; None for a new listener
+        :returns: (number of the event that follows, list of the first events). The list is empty if
+            the stream begins with a missed event
+        """
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []
@@ -204,9 +211,9 @@ class Feed:
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
-        """Return (number of the event after the returned events, list of the events from ``number``
-        on). If not all of these events are still stored, the events describe the whole present
-        state instead. The caller has to hold the lock of ``changed``."""
+        """Return the events from ``number`` on, as (number of the event that follows, list of the
+        events). If some of these events are no longer stored, the list has events that describe the
+        whole present state instead. The caller has to hold the lock of ``changed``."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)

@@ -44,9 +44,10 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check an older plan against the present state. The check finds the moves that are no longer
-    permitted. The check also finds out whether the other moves still bring enough: at least the
-    fraction :data:`LEAST_GAIN` of the decrease of the imbalance that the plan promised."""
+    """Check an older plan against the present state. Return the moves that may not be made any
+    more. If the other moves gain too little, the result also has the reason not to start the plan.
+    They have to lower the combined imbalance by at least the fraction :data:`LEAST_GAIN` of the
+    decrease that the plan promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -61,9 +62,8 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
-    """Compute the state that the plan waiting for approval would reach if it began now. The result
-    is passed to ``look_ahead`` of the PlannerPorts as a ProposalOutlook. Without a waiting plan,
-    nothing is done.
+    """Compute the state that the plan waiting for approval would reach if it began now. Pass the
+    state to the PlannerPorts as a ProposalOutlook. If no plan waits, do nothing.
 
     :param before: the state before any move of the waiting plan or of the new plan
     :param after: the state at the end of the new plan
@@ -78,10 +78,13 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return the Checked result of a plan: the moves that may not be made any more, with the
-    reasons. There are four reasons: the move is no longer permitted, a packing move would no longer
-    empty its source host, the move no longer gains enough, or the move depends on a move that may
-    not be made.
+    """Find the moves of a plan that may not be made any more, and return them with the reasons as
+    Checked. There are four reasons:
+
+    * The move is no longer permitted.
+    * The move was planned to empty its source host, and the host would not become empty.
+    * The move spreads load, and no longer gains enough.
+    * The move depends on another move that may not be made.
 
     :param state: state before any move; the check changes it
     :param capped: model of ``state`` with the additional rule that no move may load a host above
@@ -144,9 +147,9 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the numbers (``order``) of the moves at the end of a plan that have to be left out, so
-    that the other moves together gain at least their price. The price of a move is the least gain
-    for which the move is made. As few moves as possible are left out.
+    """Return the numbers (``order``) of moves at the end of a plan that no longer gain enough. The
+    other moves together gain at least the sum of their prices. The price of a move is the gain that
+    the move has to bring. As few moves as possible are returned.
 
     :param after: state after the moves
     :param steps: {order: Step} of the moves that spread load
@@ -241,9 +244,9 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return the reason why a new plan replaces a plan that waits for approval and has another
-    purpose; '' if the waiting plan is kept. A plan has one of two purposes: to repair rules, or to
-    make all other moves.
+    """Return the reason why a new plan replaces a plan of another purpose that waits for approval;
+    '' if the waiting plan is kept. One of the two plans repairs violated rules; the other plan
+    makes the other moves, such as moves that spread load.
 
     :param level: automation level of the new plan
     """

@@ -188,8 +188,8 @@ class Cycle:
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
-        """Return the reports with plans after which servers of lost hosts could restart elsewhere
-        again. If an error prevents such plans, the reports are returned unchanged."""
+        """Plan moves that make room for restarting the servers of a lost host elsewhere. Return the
+        reports with these plans. If the planning fails, return the reports unchanged."""
         found = [report]
         persist.alone('planning moves after which a host may be lost', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
@@ -249,8 +249,9 @@ class Cycle:
     @staticmethod
     def _whole_units(options: EngineOptions,
                      units: Mapping[str, frozenset[str]]) -> EngineOptions:
-        """Return the options without the aggregates that share hosts with an aggregate that the
-        options do not name. Another worker may be planning that aggregate."""
+        """Return the options without some aggregates. An aggregate is removed if it shares hosts
+        with an aggregate that the options do not name, because another worker may be planning the
+        other aggregate."""
         names = options.aggregates
         if names is None:
             return options
@@ -265,8 +266,8 @@ class Cycle:
 
     def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
                            planner_ports: PlannerPorts) -> None:
-        """Choose an aggregate for each new server for which Nova found no host. Moves make room for
-        the server in this aggregate."""
+        """Choose the aggregate in which moves make room for a new server, for each new server for
+        which Nova found no host."""
         wanted = [each for each in self.cycle_ports.holds.in_states((hold.REQUESTED,))
                   if each.aggregate == hold.ANY]
         if not wanted:

@@ -124,17 +124,17 @@ class PlanningCase:
 
     name : name of the aggregate
     problem : the problem by the measured load
-    held : {index of an instance that may not be moved: a word of
-        :data:`~kronos_nova.objects.plan.SKIP_REASONS`}; '' in place of the word for an instance on
-        a host that live migrations cannot leave
+    held : {index of an instance that may not be moved: reason}. The reason is one of
+        :data:`~kronos_nova.objects.plan.SKIP_REASONS`; '' if the instance is on a host that live
+        migrations cannot leave
     instances : the instances of the problem, in its order
     around : the part of the snapshot that concerns the aggregate
     forecasts : {policy: its forecast}
-    ahead : the problem, with a column for each hour to come
+    ahead : ``problem`` with further columns, which have the forecast loads
     load_stats : {policy: statistics of its instances' loads}; empty without restraint
-    outlook : the load that is likely to last; None without restraint
-    marks : the loads above which a host or an instance is hot, for each policy of ``ahead``
-    compile : makes the model of a problem, with all rules and prices
+    outlook : the load that is likely in the next half hour; None without restraint
+    marks : the loads above which a host or an instance is hot, for each column of ``ahead``
+    compile : function that returns the model of a problem, with all rules and prices
     holds : {uuid of an instance: rule of an operator that keeps the instance from being moved now}
     """
 
@@ -219,8 +219,9 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 
     :param selections: the rules of operators, with the servers that they select
     :param by_rules: {uuid: rule that keeps the instance from being moved now}
-    :returns: (the Problem, {index of an instance that may not be moved: the reason in a word}); the
-        word is '' for an instance on a host that live migrations cannot leave
+    :returns: (the Problem, {index of an instance that may not be moved: reason}). The reason is one
+        of :data:`~kronos_nova.objects.plan.SKIP_REASONS`; '' if the instance is on a host that live
+        migrations cannot leave
     """
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
@@ -307,10 +308,12 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
-    migrating into the scope. An instance without a sample has a load of 0. A sample that is a
-    fraction of the source's size is used as a fraction of the destination's size, because the
-    source is outside of the scope and its size is not known."""
+    """Yield (index of the destination, load of the instance) for each instance that is migrating
+    into the scope. The load is float64 (P,); 0 without a sample.
+
+    A sample may be a fraction of the source's size. This size is not known, because the source is
+    outside of the scope. So the sample is used as a fraction of the destination's size.
+    """
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -358,10 +361,12 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return {index of an instance: reason why it may not be moved}. The reason is '' on a host
-    that live migrations cannot leave. On a host that is to be emptied, these reasons are ignored:
-    metadata that the owner has set, cooldowns, failed moves, unknown loads, and rules that may be
-    broken to empty hosts."""
+    """Return {index of an instance: reason why the instance may not be moved}. The reason is '' if
+    the instance is on a host that live migrations cannot leave.
+
+    Some reasons are ignored on a host that is to be emptied: metadata that the owner has set,
+    cooldowns, failed moves, unknown loads, and rules that may be broken to empty hosts.
+    """
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}

@@ -1,10 +1,11 @@
 """Restraint (``[kronos] restraint``): planning for the load that is likely in the next half hour. A
 plan with restraint stops when it reaches its target.
 
-Moves are needed or optional. If the imbalance of a policy is above its threshold by more than
-noise, moves are needed. The cheapest moves that reach the target are made, even if they cost more
-than they gain. All other moves are optional. An optional move makes full hosts less likely, and has
-to save more than its copy costs (:mod:`kronos_nova.cycle.prices`).
+Moves are needed or optional. Moves are needed if the imbalance of a policy is above its threshold
+and too high to be noise. Noise is the imbalance that random changes of load cause. The cheapest
+moves that reach the target are made, even if they cost more than they gain. All other moves are
+optional. An optional move makes full hosts less likely. The move has to save more than its copy
+costs (:mod:`kronos_nova.cycle.prices`).
 """
 
 import dataclasses
@@ -86,7 +87,7 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
     * the load of an instance whose load is not known in every policy
     * the load of an instance in a move, which counts at its destination
 
-    :param far: distance into the future, as a multiple of about half an hour
+    :param far: time of the expected loads; 1 is about half an hour from now, 2 is twice as far
     """
     weights = problem.weights.copy()
     variances = np.zeros(weights.shape) if problem.variances is None else problem.variances.copy()
@@ -124,20 +125,18 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the target of each policy. The target is the imbalance that a plan has
-    to reach. The target depends on a limit, the imbalance above which moves are needed:
+    """Return float64 (P,): the target of each policy, the imbalance that a plan has to reach. The
+    target is computed in three steps:
 
-    * If the noise is at or below the threshold, the limit is the threshold.
-    * If the noise is above the threshold, a lower imbalance may be noise. The limit is then
-      noise + min(noise - threshold, threshold).
-    * If the imbalance is at or below the limit, the target is the limit.
-    * If the imbalance is above the limit, the target is max(limit - noise, LEAST_TARGET * limit),
-      because noise may raise the imbalance again after the plan.
+    1. The limit is the threshold. If the noise is above the threshold, the limit is
+       noise + min(noise - threshold, threshold), because a lower imbalance may be noise.
+    2. The base is 0. If no plan reaches the limit, the base is ``least``, and the limit is halved.
+    3. If the imbalance is at or below base + limit, the target is base + limit. Otherwise moves are
+       needed. The target is then base + max(limit - noise, LEAST_TARGET * limit). This target is
+       lower, because noise may raise the imbalance again after the plan.
 
-    If no placement reaches the limit, the limit and the target are computed in another way. The
-    limit is the least reachable imbalance plus half of the limit above. In the formula of the
-    target, half of the limit above takes the place of the limit, and the least reachable imbalance
-    is added to the result.
+    :param noise: float64 (P,), imbalance that hosts with equal likely loads are expected to have
+    :param least: float64 (P,), lower bound of the imbalance after any plan
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

@@ -1,11 +1,12 @@
 """Failover: the check of whether the servers of lost hosts can all restart on the other hosts.
 
-A restart takes room on its destination and frees no room. So the order of restarts matters only if
-a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). If the hosts
-of all instances are chosen together, the check is a packing problem. In most cases, a simple method
-finds a solution (Panigrahy et al. 2011). The method places the instances in the order of their
-sizes, the largest first. Each instance is placed on the host with the least free room that is
-enough for the instance. If this method fails, the integer program of
+A restart takes room on its destination and frees no room. So the check is a packing problem: the
+order of the restarts does not matter if the hosts of all instances are chosen together. The order
+matters if a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`).
+
+In most cases, a simple method finds a solution (Panigrahy et al. 2011). The method places the
+instances in the order of their sizes, the largest first. Each instance is placed on the host that
+has the least free room after the placement. If this method fails, the integer program of
 :mod:`kronos_nova.model.program` decides.
 """
 
@@ -135,13 +136,13 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return True if a move of the server can affect only three kinds of losses: the loss of
-        its source, the loss of its destination, and losses whose servers restart on the
-        destination.
+        """Return True if a move of the server can affect only the verdicts on three kinds of
+        losses: the loss of its source, the loss of its destination, and losses whose servers
+        restart on the destination.
 
-        Return False if the move may affect other losses as well. A move may affect other losses if
-        hosts share providers, if a rule for a host depends on other hosts, or if groups keep
-        servers together or apart by failure domains.
+        Return False if the move may affect other verdicts as well. This is possible if hosts share
+        providers, if a rule for a host depends on other hosts, if a group of the server keeps its
+        members together, or if such a group keeps its members in different failure domains.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
@@ -178,8 +179,8 @@ class Failover:
                 if status not in EVACUATED}
 
     def place_most(self, lost: Sequence[int]) -> dict[str, str]:
-        """Return {uuid: host} of the servers of lost hosts that find a host if the largest servers
-        are placed first. Servers that find no host are left out."""
+        """Place the servers of lost hosts on other hosts, the largest servers first. Return {uuid
+        of a server: name of its new host}, without the servers that find no host."""
         vms, hosts, permitted = self._question(lost)
         permitted[np.isin(vms, list(self._refused(vms)))] = False
         placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
@@ -194,8 +195,8 @@ class Failover:
         return vms, hosts, self._permitted(vms, hosts, self._together(vms, lost))
 
     def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
-        """Return True if all servers of the lost hosts restart even when Nova's scheduler chooses
-        their destinations one after the other; False otherwise."""
+        """Return True if all servers of the lost hosts find a host when Nova's scheduler places
+        them one after the other; False otherwise."""
         vms, hosts, permitted = self._question(lost)
         for group, inside in self._kept_together(vms):
             if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
@@ -230,10 +231,12 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Return the rules that keep affinity groups together. If a group has members on the
-        remaining hosts, its lost members may restart only in one place: the host or failure domain
-        with most of the remaining members. If all members of a group are lost, they may restart
-        anywhere."""
+        """Return the rules that keep affinity groups together, as AllowedHosts.
+
+        If a group has members on the remaining hosts, a rule restricts its lost members to the host
+        or failure domain with most of the remaining members. A group whose members are all lost has
+        no rule.
+        """
         found = []
         every = np.arange(len(self.problem.hosts))
         for group, inside in self._kept_together(vms):
@@ -311,9 +314,12 @@ class Failover:
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield sets of instances that have to go to one host together, as positions in ``vms``.
-        The members of a group that is kept together form a set; every other instance is a set of
-        its own. The set with the largest sum of needs comes first."""
+        """Yield the sets of instances that have to go to the same host, the largest set first. Each
+        set is intp, the positions of its instances in ``vms``. The members of an affinity group
+        form a set. Every other instance is a set of its own.
+
+        :param scale: float64 (C,), amount of each resource class that counts as size 1
+        """
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
             item[np.isin(item, item[inside])] = item[inside].min()
@@ -325,9 +331,8 @@ class Failover:
                 yield np.array([first]) if alone[first] else np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
-        """Return True if each instance can be placed on its host in ``placed``, in the order of
-        ``placed``, without violating a rule; False otherwise. Rules about server groups are not
-        considered.
+        """Return True if the placements in ``placed``, made in this order, violate no rule; False
+        otherwise. Rules about server groups are ignored.
 
         :param placed: {instance: host}
         """
@@ -340,10 +345,10 @@ class Failover:
 
     def _place_again(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
               known: Mapping[str, str]) -> dict[int, int] | None:
-        """Return ``known`` as {instance: host} if it places all of the instances and is still
-        valid; None otherwise.
+        """Return an earlier placement as {instance: host}; None if the earlier placement lacks one
+        of the instances or is no longer valid.
 
-        :param known: {uuid of an instance: name of its host}, an earlier placement
+        :param known: the earlier placement, {uuid of an instance: name of its host}
         """
         at = np.full(len(self.problem.hosts) + 1, -1)
         at[hosts] = np.arange(len(hosts))
@@ -368,11 +373,11 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} if it is proven that not all instances can be placed; an empty
-        dict if nothing is proven. The proof uses rules and the amounts of free resources.
+        """Return {instance: reason} if it can be proven that not all instances find a host; an
+        empty dict otherwise.
 
         If some instances would find no host even alone, the result has these instances. Otherwise,
-        if all instances together need more than the free amounts, the result has all instances.
+        the result has all instances if they together need more of a resource class than is free.
         """
         if self.problem.provider is not None:
             return {}
@@ -399,8 +404,8 @@ class Failover:
 
     def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray, seconds: float) -> LossVerdict:
-        """Return the verdict on a loss from an integer program. Instances that have to go to one
-        host together count as one instance in the program."""
+        """Solve an integer program that places the instances of lost hosts, and return the verdict
+        that follows. Instances that have to go to the same host are merged into one."""
         items = list(self._items(vms, np.ones(self._free.shape[1])))
         first = np.sort(vms[[item[0] for item in items]])
         state = self._merged(vms, hosts, permitted, items)
@@ -432,12 +437,12 @@ class Failover:
             'no place was found within the work of one check; there may be one'))
 
     def _first_refused(self, chosen: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
-        """Return the first placement that does not fit into the NUMA cells that Nova would choose;
-        None if all placements fit. An integer program has chosen the placements.
+        """Return the first placement of an integer program that does not fit into the NUMA cells
+        that Nova would choose; None if all placements fit.
 
-        :param chosen: {instance: (first, host)}; ``first`` is the first of the instances that have
-            to go to one host together
-        :returns: (``first``, host) of the placement
+        :param chosen: the placements, {instance: (first, host)}. ``first`` is the instance that
+            represents, in the program, all instances that have to go to the same host
+        :returns: (``first``, host) of the placement that does not fit
         """
         use = self._cell_use()
         if use is None:
@@ -450,9 +455,9 @@ class Failover:
 
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
-        """Return a state in which instances that have to go to one host together are merged into
-        one instance. The merged instance needs as much as all of them together, and may only go to
-        hosts that are permitted for each of them."""
+        """Return a state in which instances that have to go to the same host are merged into one
+        instance. The merged instance needs the sum of their resources. Only hosts that are
+        permitted for each of them are permitted for the merged instance."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]

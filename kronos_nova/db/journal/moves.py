@@ -234,11 +234,12 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Return ({project: number of moves}, {instance uuid: number of moves}) of the moves since
-        a time. In the second dictionary, a move counts for the instance whose load caused the move.
-
-        A move counts if it was planned or last checked since that time. Abandoned moves and moves
+        """Count the moves that were planned or last checked since a time. Abandoned moves and moves
         that empty hosts do not count.
+
+        :returns: ({project: number of moves}, {instance uuid: number of moves}). In the second
+            dictionary, a move counts for the instance whose load caused the move. Another instance
+            may be the one that is moved
         """
         move = models.MoveRow
         with self.database.reader() as session:
@@ -288,11 +289,8 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """Return {instance uuid: number of moves of the instance since a time}.
-
-        A move counts if it was planned or last checked since that time. Abandoned moves and moves
-        that empty hosts do not count.
-        """
+        """Return {instance uuid: number of moves of the instance that were planned or last checked
+        since a time}. Abandoned moves and moves that empty hosts do not count."""
         move = models.MoveRow
         with self.database.reader() as session:
             # The rows are counted here, because databases read all moves for a GROUP BY on
@@ -329,11 +327,9 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each move, the mean number of moves that were in progress on its network link
-    during the move. The move itself counts.
-
-    A move uses two links: the link of its source and the link of its destination. The mean of the
-    busier link is returned.
+    """Return, for each move, the mean number of moves that shared a network link during the move.
+    The move itself is included. A move uses the link of its source and the link of its destination.
+    The result is that of the link with the higher mean.
 
     :param rows: rows of moves that have ended
     :returns: list with a number for each row

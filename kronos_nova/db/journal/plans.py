@@ -113,10 +113,9 @@ class Plans:
 
     @retried
     def note_outlook(self, uuid, combined, now):
-        """Save the combined imbalance that would remain after the moves of a proposed plan,
-        computed with the present load.
+        """Save the combined imbalance that a proposed plan would reach with the present load.
 
-        :param combined: the imbalance; None if it is not known
+        :param combined: the combined imbalance; None if it is not known
         """
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(
@@ -398,8 +397,8 @@ def _write_state(session, which, new, values):
 
 
 def _keep_moves(session, plan, chosen):
-    """Keep only the chosen moves in a plan's report. If a move is left out, the expected imbalances
-    are removed from the report, because they were computed for all moves.
+    """Remove all moves except ``chosen`` from a plan's report. If a move is removed, remove the
+    expected imbalances as well, because they were computed for all moves.
 
     :returns: numbers (``order``) of the moves that are left out
     """
@@ -432,8 +431,8 @@ def _last_plan(session, aggregate):
 
 
 def _saw_again(session, report, fingerprint, now):
-    """Return whether the aggregate's last plan is an observed plan with the same moves. If so,
-    record in the last plan that it was seen again."""
+    """Record a repeated plan in the aggregate's last plan, if the last plan was only observed and
+    has the same moves. Return True if this was recorded; False otherwise."""
     last = _last_plan(session, report.name)
     if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
         return False
