@@ -174,8 +174,8 @@ def _queries(conf, policy_set, answers, snapshot):
 
 
 def sentence(error: Exception) -> str:
-    """Return the text of an error for people. The text of an error of another library begins with
-    the name of the error's class."""
+    """Return the message of an error. If the error comes from another library, its message is
+    preceded by the name of the error's class in most cases."""
     if isinstance(error, exception.KronosException | cfg.Error | ValueError):
         return str(error)
     if isinstance(error, db_exception.DBError):
@@ -249,9 +249,10 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield at most two sentences about changes between summer and winter time. One sentence names
-    the days on which the clock changes while the window is open. The other sentence names the days
-    on which the window opens later, because the clock skips the time at which the window opens."""
+    """Yield at most two sentences about a window and the changes between summer and winter time.
+    One sentence lists the days on which the clock changes while the window is open. The other
+    sentence lists the days on which the clock skips the opening time, so that the window opens
+    later."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '

@@ -31,10 +31,12 @@ OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
 class HostRow:
     """One host, as Nova and the host's exporters describe it.
 
-    state : ok, or warning where a figure is missing or differs
-    found_as : exporters that have series of the host, each with the value of its label "instance"
-    cpus, memory_mb, servers : (figure of Nova, figure of the exporters); a figure is None if it is
-        not known
+    state : ``warning`` if Nova and the exporters differ or a number is not known; otherwise ``ok``
+    found_as : texts, one for each exporter that has series of the host: the exporter, and the value
+        of the label "instance" in these series
+    cpus : (number of processors by Nova, number by the exporters); None for a number not known
+    memory_mb : (MiB of memory by Nova, MiB by the exporters); None for a number not known
+    servers : (number of active servers by Nova, number of these servers that have series)
     """
 
     host: str
@@ -173,8 +175,8 @@ def _chosen(recipe, found):
 
 
 def _widened(client, text):
-    """Return a copy of the text of a policies file. In the copy, each query's range that contains
-    too few samples is replaced by a longer one."""
+    """Return the text of a policies file, with longer ranges in the queries whose ranges contain
+    too few samples."""
     windows = {}
     for promql in _queries(policies.parse(text)):
         for window, longer in ranges.wider(client.instant, promql).items():

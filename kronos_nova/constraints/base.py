@@ -29,8 +29,8 @@ class ConstraintRules:
         groups
     soft_groups_yield : whether soft server groups are relaxed if a host cannot be emptied otherwise
     vetoes : {(instance uuid, host name): reason}, moves that Nova's own scheduler refuses
-    returns : pairs (instance uuid, host name) of an instance and a host that the instance left
-        recently and may not return to yet
+    returns : pairs (instance uuid, host name). The instance has left the host recently, and may not
+        return yet
     closed_hosts : names of hosts that take no instance, even if Nova reports these hosts as
         available
     host_checks : names of the checks that compare servers with hosts; a subset of

@@ -1,6 +1,6 @@
 """The rule that applies the ``capacity_threshold`` of every policy to the destinations of moves.
-After a move, neither the destination's score nor the value of the policy's capacity query for the
-destination may be above this threshold."""
+After a move, two values of the destination must be at or below this threshold: the score, and the
+value of the policy's capacity query."""
 
 import numpy as np
 

@@ -34,15 +34,18 @@ evaluations of full clouds take."""
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,
                         policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
-    """Return the reports, with plans that cover one more loss of a host or failure domain where
-    this is possible. A loss is covered if all servers of the host or domain could restart
-    elsewhere, as the options ``failover_hosts`` and ``failover_domains`` demand. Such a plan
-    replaces a plan whose moves are chosen by load. Such a plan counts as a repair, and has the
-    automation level of repairs.
+    """Plan moves that cover one more loss of a host or failure domain, in each aggregate where this
+    is possible. Return the reports with these plans.
 
-    :param snapshot: the cloud, in which room held for new servers counts as used
-    :param taken: ``snapshot``, in which the room of buffers counts as used in addition; moves must
-        not use the room of buffers, but restarting servers may
+    A loss is covered if all servers of the host or domain could restart elsewhere. The options
+    ``failover_hosts`` and ``failover_domains`` demand this. A plan that covers a loss replaces a
+    plan whose moves are chosen by load. The plan counts as a repair, and has the automation level
+    of repairs.
+
+    :param snapshot: the cloud, in which room held for new servers counts as used. Servers of lost
+        hosts may restart in the room of buffers
+    :param taken: the same cloud, in which the room of buffers counts as used as well. Moves must
+        not use the room of buffers
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
@@ -58,10 +61,14 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
-    """Return True if a plan that covers a loss may be made for an aggregate now. Return False if
-    repairs are off, a plan is in progress, a cooldown runs, or the report has a plan that must be
-    kept. Return False as well if the report has moves and the aggregate's repairs are planned after
-    all other moves."""
+    """Return True if a plan that covers a loss may be made for an aggregate now; False otherwise.
+    No such plan is made in these cases:
+
+    * Repairs are off in the aggregate.
+    * Repairs are planned after all other moves, and the report has moves.
+    * A plan is in progress, or a cooldown runs.
+    * The report has a plan that must be kept.
+    """
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):
@@ -75,7 +82,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
           history: PlanningHistory) -> tuple[PlannedMove, ...]:
     """Return moves that cover one more loss of a host or failure domain; an empty tuple if no such
     moves are found. A loss is covered if all servers of the lost host or domain could restart
-    elsewhere. Losses that are covered now stay covered."""
+    elsewhere. After the moves, all losses that are covered now are still covered."""
     inside = making.within(taken, aggregate)
     rules = room_rules(options, policies, taken)
     pinned = buffers.pinned(taken, aggregate, rules, options, history, planner_ports.now)

@@ -40,16 +40,17 @@ MakeRequester = Callable[..., Requester]
 class CyclePorts:
     """The databases and services that a cycle uses.
 
-    history : returns the successful live migrations of the cloud that ended since a time
-    dry_run : asks Nova or placement whether moves would be permitted
-    forecast_cache : histories read for the forecasts of earlier cycles
-    loss_judge : checks whether servers of lost hosts could restart; has the results of earlier
-        cycles
+    history : function that returns the live migrations of the cloud that ended successfully since a
+        time
+    dry_run : function that asks Nova or placement whether moves would be permitted
+    forecast_cache : histories of loads that earlier cycles read for their forecasts
+    loss_judge : checker of whether servers of lost hosts could restart; stores its results for
+        later cycles
     schedulers : reports of nova-scheduler's workers on whether they have KronosFilter
-    room_allocations : keeps room by allocations in placement; None without access to placement, so
-        that only KronosFilter keeps room
-    requesters : factories of Requesters, which plan requests of operators instead of balancing.
-        Each is called with CyclePorts, PolicySet, EngineOptions, CycleRules and the clock of an
+    room_allocations : the allocations in placement that keep room; None without access to
+        placement. Without these allocations, only KronosFilter keeps room
+    requesters : functions that return Requesters, which plan requests of operators. Each function
+        is called with CyclePorts, PolicySet, EngineOptions, CycleRules and the clock of an
         evaluation
     """
 

@@ -59,8 +59,9 @@ class RoomRequests:
         self.utcnow = utcnow
 
     def wanted(self, aggregates: Collection[str]) -> dict[str, list[Hold]]:
-        """Return {aggregate: holds (records of requests) whose room is to be made there}, for the
-        aggregates where a plan may begin now."""
+        """Return {aggregate: holds whose room is to be made there}. A hold is the record of a
+        request. Holds are left out if no plan may begin in their aggregate now, or if nothing could
+        keep their room."""
         found = collections.defaultdict(list)
         holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
                  if each.aggregate in aggregates and not each.consumers]  # no allocations to settle
@@ -113,9 +114,10 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan that makes room for a request. If its moves would uncover the loss of a
-        host (servers of the host could no longer restart elsewhere), return the plan without moves.
-        The plan of a forced request is always returned with its moves."""
+        """Return the plan that makes room for a request. If the moves of the plan would uncover the
+        loss of a host, return the plan without moves, and with the reason in ``missing``. A loss is
+        covered if all servers of the lost host could restart elsewhere. The plan of a forced
+        request is always returned with its moves."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))

@@ -184,11 +184,10 @@ class Cycles:
 
 
 def _is_after(column, time, now, seconds):
-    """Return an SQL condition: the time in ``column`` is later than ``time``, and not from a wrong
-    clock.
+    """Return an SQL condition, which is true if the time in ``column`` is later than ``time``.
 
-    A wrong clock wrote a time that is more than ``seconds`` + :data:`CLOCKS_APART` seconds after
-    ``now``.
+    The condition is false for a time more than ``seconds`` + :data:`CLOCKS_APART` after ``now``,
+    because such a time comes from a wrong clock.
     """
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))

@@ -75,14 +75,14 @@ class Drain:
         ``max_concurrent_per_source``
     keep_spare : number of hosts whose total room is kept free in the aggregate, as with ``[kronos]
         reserve_hosts``
-    avoid : names of hosts that are to be emptied later, and take servers only if no other host can
+    avoid : names of hosts that are to be emptied later. They take servers only if no other host can
     servers : number of servers on the host at its first check
     left : number of servers on the host at its last check, which was at ``looked_at``
     blocked : {uuid of a server that stays: reason}
-    waits_for : text about everything, apart from blocked servers, for which the drain waits; '' for
-        nothing
-    unmovable : one of :data:`UNMOVABLE`
-    to_stop : uuids of servers to be stopped now, because no other servers are left
+    waits_for : text that lists everything for which the drain waits, without blocked servers; '' if
+        the drain waits for nothing
+    unmovable : treatment of servers that Nova does not migrate live, one of :data:`UNMOVABLE`
+    to_stop : uuids of servers to be stopped now, because no other servers are left on the host
     stopped : {uuid of a server that the drain stops: :data:`STOPPING`, :data:`STOPPED` or
         :data:`STARTING`}
     is_ours : True if Kronos disabled the host; False if the host was disabled before for another

@@ -90,10 +90,9 @@ class Executor:
                             move.instance_uuid, self.options.worker_timeout)
 
     def idle(self):
-        """Record a sign of life of this worker while no plan is open. At most one sign is recorded
-        in a third of ``worker_timeout``, because only commands that list workers read the signs
-        while no plan is open. With each sign, the records of processes that died long ago are
-        deleted.
+        """Record a sign of life of this worker while no plan is open, and delete the records of
+        processes that died long ago. Do nothing if the last sign of life is younger than a third of
+        ``worker_timeout``. While no plan is open, only commands that list workers read the signs.
 
         :raises DBError: the journal cannot be reached
         """

@@ -103,10 +103,10 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 
 
 def _is_doubled(diagnosis, expected):
-    """Return true if too many names have several series, and false otherwise.
+    """Return True if more names have several series than is permitted; False otherwise.
 
-    A host may have only one series. An instance in a live migration may have several series. Of the
-    other instances, a share of 1 / FEW may have several series. One instance is always permitted.
+    No host may have several series. Every instance in a live migration may have several series. Of
+    the other instances, the fraction 1 / FEW may have several series; one instance always may.
     """
     if expected.moving is None:
         return bool(diagnosis.repeated)

@@ -170,9 +170,12 @@ class Switches:
         """Return the automation level that is in force for an aggregate. If ``purpose`` is REPAIR,
         return the level for repairs of violated rules. No level is above the ceiling of nova.conf.
 
-        The first of these levels applies: the level that a command set for the aggregate; the level
-        that a command set for all aggregates, but at most the aggregate's own level in nova.conf;
-        the level in nova.conf.
+        The first of these levels that is set applies:
+
+        1. the level that a command set for the aggregate
+        2. the level that a command set for all aggregates; if nova.conf sets a lower level for this
+           aggregate, the lower level
+        3. the level in nova.conf
 
         Repairs have the level of their aggregate unless nova.conf or a command sets a level for
         repairs. In an aggregate with the level ``off`` nothing is repaired.

@@ -50,8 +50,8 @@ class OptOut:
 
     ``never_projects`` are the projects whose instances are never moved. Instances of
     ``only_evacuate_projects`` are moved only to empty a host, such as a disabled host. ``heeded``
-    are the pairs (source of a restriction, purpose of a move) that restrict moves; all of them are
-    in :data:`HEEDED`. Other restrictions are ignored.
+    has pairs (source of a restriction, purpose of a move), a subset of :data:`HEEDED`. Restrictions
+    from a source are ignored for a purpose if ``heeded`` does not have this pair.
     """
 
     never_projects: frozenset[str] = frozenset()

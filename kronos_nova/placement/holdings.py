@@ -41,15 +41,13 @@ class Holdings:
 
     def shared(self, allocations: Allocations, root: str) -> Allocations:
         """Return the part of ``allocations`` on sharing providers that belongs to the host
-        ``root``.
+        ``root``. This part includes all allocations on sharing providers that serve the host now.
 
-        An allocation on a sharing provider that serves the host belongs to the host. Another
-        provider may have served the host when an allocation was made. So an allocation on another
-        provider belongs to the host as well, if two conditions are met:
+        An allocation may be on a provider that served the host only in the past. Such an allocation
+        is included if two conditions are met:
 
-        * ``allocations`` has something on the host's own providers.
-        * ``allocations`` has none of the same resource classes on the host's own providers or on
-          sharing providers that serve the host.
+        * Other allocations are on the host's own providers.
+        * None of the host's other allocations has the same resource classes.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)

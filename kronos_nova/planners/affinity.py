@@ -15,9 +15,9 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """A planner that repairs server groups by one move after the other. Each step rates all moves
-    that repair a group, and makes the move after which the combined imbalance is lowest. The plan
-    ends when no move repairs a group.
+    """A planner that repairs server groups, one move at a time. Of all moves that repair a group,
+    the planner chooses the move after which the combined imbalance is lowest. The plan ends when no
+    move repairs a group.
 
     :param hard: whether groups with affinity and anti-affinity are repaired
     :param soft: whether groups with soft-affinity and soft-anti-affinity are repaired

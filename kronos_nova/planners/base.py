@@ -50,8 +50,8 @@ class Limits:
         far. Until then, the choices of a planner do not depend on the time
     overload_ceiling : score that no host may exceed in any policy after a move, unless the host
         exceeded this score before the plan
-    cut : record that is set when the deadline stops a search
-    unplaced : {instance: NoPlace} for each instance that had to leave its host and stays
+    cut : record that shows whether the deadline has stopped a search
+    unplaced : {instance that stays although it has to leave its host: NoPlace}
     """
 
     budget: int
@@ -68,9 +68,9 @@ class Limits:
 
     @property
     def is_over(self) -> bool:
-        """True if the deadline has passed. Reading the property then records in ``cut`` that the
-        deadline stopped a search. So read the property only where the search would otherwise
-        continue."""
+        """True if the deadline has passed. When the value is True, reading the property records in
+        ``cut`` that the deadline stopped a search. So read the property only where the search would
+        otherwise continue."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -86,8 +86,8 @@ class Step:
     why : purpose of the move
     depends_on : positions, in the list of steps, of the earlier steps that must end before this
         step starts
-    joint : number of the group of steps to which the step belongs, if the step helps only together
-        with the other steps of the group; None for a step that helps alone
+    joint : number of the group to which the step belongs. The steps of a group help only together.
+        None for a step that helps alone
     """
 
     vm: int

@@ -88,10 +88,11 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy would be within its threshold without the loads in ``own``.
+    """Return True if every policy is within its threshold when the hosts in ``own`` are left out of
+    its imbalance; False otherwise.
 
-    :param own: bool (H, P), true for hosts whose excess is not caused by their servers, as returned
-        by :func:`own_heat`
+    :param own: bool (H, P), result of :func:`own_heat`: in each policy, true for hosts whose excess
+        is not caused by their servers
     """
     rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
     is_there = ~np.isnan(rest).all(axis=0)
@@ -102,9 +103,12 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """Return bool (V,): true for the instances on overloaded hosts whose overload is in no policy
-    caused by their instances. A move of these instances does not help. A host is overloaded if its
-    load is above the permitted load (see :func:`uneven_excess`)."""
+    """Return bool (V,): true for instances that should stay, because moving them does not help.
+
+    These are all instances of some overloaded hosts: in every policy in which the host is
+    overloaded, its instances do not cause the overload (see :func:`own_heat`). A host is overloaded
+    if its load is above the permitted load (see :func:`uneven_excess`).
+    """
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

@@ -58,8 +58,12 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return which resources Nova counts for a migration on the node: True for the resources that
-    the instance had before the migration, False for those that it has after the migration."""
+    """Return True if Nova counts on the node the resources that a migrating instance had before the
+    migration; False if Nova counts the resources that the instance has after the migration.
+
+    Nova counts the former on the source and the latter on the destination. For a resize within the
+    node, Nova counts those that the instance does not have now.
+    """
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:

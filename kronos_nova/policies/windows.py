@@ -86,13 +86,14 @@ class Window:
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes within a year at which the window is open, as times in UTC. The
-        window then ends earlier or later by the local clock, in most cases by an hour."""
+        """Yield the times in UTC, within the next year, at which the local clock is set forward or
+        back while the window is open. The window then ends later or earlier by the local clock, in
+        most cases by an hour."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes within a year that skip the opening time of the window, as times
-        in UTC. On such a day, the window opens later by the clock."""
+        """Yield the times in UTC, within the next year, at which the local clock is set forward and
+        skips the opening time of the window. On such a day, the window opens later by the clock."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
             opens = self._starts(before - _SECOND).get_next(datetime.datetime)
