@@ -13,10 +13,10 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 
 class Slashes:
-    """A middleware that distinguishes an encoded slash, which is part of a name, from a slash
-    between names. The path that WSGI provides is decoded, so that both look the same. This
-    middleware reads the path as the client sent it, from ``REQUEST_URI`` or ``RAW_URI``, and
-    replaces each encoded slash by :data:`SLASH`."""
+    """A middleware that replaces each encoded slash in the path of a request by :data:`SLASH`. An
+    encoded slash is part of a name. In the path that WSGI provides, an encoded slash looks the same
+    as a slash between names. So the middleware reads the path that the client sent, from
+    ``REQUEST_URI`` or ``RAW_URI``."""
 
     def process_request(self, request, _response):
         if SLASH in request.path:

@@ -79,9 +79,9 @@ class Report:
 
     @property
     def state(self) -> str:
-        """Return the worst state of all findings; ``ok`` if there are none. Findings "not checked"
-        do not count: their checks were not made, because the host does not need them or because an
-        earlier check failed."""
+        """Return the worst state of all findings; ``ok`` if there are none. Findings with the state
+        "not checked" do not count. These checks were not made, because the host does not need the
+        check or because an earlier check failed."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
@@ -297,8 +297,8 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return the pair (``[group]``, ``group``) for the argument ``needed`` of a check. If an option
-    of the group has an invalid value, the second item is None, and the check is not made."""
+    """Return (``[group]``, ``group``), a pair for the argument ``needed`` of a check. If an option
+    of the group has an invalid value, return (``[group]``, None), so that the check is not made."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 

@@ -22,8 +22,8 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : whether moves between availability zones are forbidden
-    reserve_hosts : number of hosts whose room is kept free in the aggregate. The free room of the
-        hosts in use must be at least the total room of this number of the largest hosts
+    reserve_hosts : number n of hosts whose room is kept free in the aggregate. The hosts in use
+        must together have as much free room as the total room of the n largest hosts
     soft_group_cost : penalty that a violated soft server group adds to the combined imbalance (the
         weighted sum of the imbalances of all policies); None if soft groups are as strict as hard
         groups

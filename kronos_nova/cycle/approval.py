@@ -32,10 +32,10 @@ NO_GAIN = 'with the load of now, what is left of the plan gains too little for w
 class Checked:
     """The result of checking an older plan against the present state.
 
-    wrong : {order of a move: reason why the move may not be made any more}; moves that depend on
-        such a move are included
-    waits_for : reason why the check is not possible now; '' if it was made
-    void : reason why no move of the plan is to be started; '' if moves may be started
+    wrong : {order of a move: reason why the move may not be made any more}. The moves that depend
+        on such a move are included
+    waits_for : reason why the plan cannot be checked now; '' if the plan was checked
+    void : reason why no move of the plan may be started; '' if moves may be started
     """
 
     wrong: Mapping[int, str] = field(default_factory=dict)

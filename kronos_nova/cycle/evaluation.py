@@ -54,8 +54,8 @@ class Cycle:
 
     :param policies: PolicySet
     :param options: EngineOptions, which name the aggregates to evaluate
-    :param may_write: called before each write; returns False if the conductor that began the cycle
-        is gone, so that nothing may be written
+    :param may_write: called before each write; returns False if nothing may be written, because the
+        conductor that began the cycle has ended
     """
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet,
@@ -151,9 +151,9 @@ class Cycle:
                 holds.note(each, used=used)
 
     def _kept_here(self, snapshot: Snapshot, options: EngineOptions) -> list[Hold]:
-        """Return the holds (room kept for new servers) of the evaluated aggregates, and of
-        aggregates that no longer exist. Holds in other aggregates, whose hosts were not read, are
-        left out."""
+        """Return the holds (room kept for new servers) in the evaluated aggregates, and the holds
+        in aggregates that no longer exist. Holds in other aggregates are left out, because the
+        hosts of these aggregates were not read."""
         known = {each.name for each in snapshot.aggregates}
         elsewhere = known - {*options.scopes(tuple(known))}
         return [each for each in self.cycle_ports.holds.in_states(hold.KEPT)
@@ -161,9 +161,9 @@ class Cycle:
 
     def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
                        lost: Mapping[str, str]) -> None:
-        """Record in each hold (room kept for new servers) its present problem; '' if there is no
-        problem. A problem is a reason why the expected servers cannot use the room, or why other
-        servers may use it.
+        """Record the present problem of each hold (room kept for new servers); '' if there is none.
+        A problem is a reason why the expected servers cannot use the room, or a reason why other
+        servers can use the room.
 
         :param lost: {uuid of a hold: reason why placement has no allocation for its room}
         """

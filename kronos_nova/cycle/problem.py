@@ -46,9 +46,9 @@ from kronos_nova.policies.selection import Selections
 class MovesInFlight:
     """The moves that this cycle has planned so far.
 
-    Each aggregate is planned from the end state of the plans made before. Plans of several
-    aggregates are carried out at the same time. So later plans do not use room that an earlier plan
-    frees on a host or on a sharing provider, because this room may not be free yet.
+    Each aggregate is planned from the end state of the plans made before. But later plans do not
+    use the room that an earlier plan frees on a host or on a sharing provider. The plans are
+    carried out at the same time, so this room may not be free yet.
     """
 
     def __init__(self) -> None:
@@ -267,8 +267,9 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 
 def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
           in_flight: MovesInFlight) -> dict[str, Any]:
-    """Return {name of a field of the problem: its value} for the fields about allocations. An
-    instance that this cycle has planned to move counts on its destination and on its source."""
+    """Return the fields of the problem about allocations, as {name of the field: value}. If this
+    cycle has planned to move an instance, the instance counts on its destination and on its
+    source."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
@@ -287,8 +288,8 @@ def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
 def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
            in_flight: MovesInFlight) -> Cells | None:
     """Return the NUMA cells of an aggregate; None if no instance has NUMA cells, or no host reports
-    its cells. An instance that this cycle has planned to move counts on its destination and on its
-    source."""
+    its cells. If this cycle has planned to move an instance, the instance counts on its destination
+    and on its source."""
     if not any(instance.cells for instance in scope.instances):
         return None
     return model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
@@ -335,9 +336,9 @@ def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
 
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
-    """Return intp (P,): the number of most loaded hosts that each policy leaves out of its
-    imbalance. The same number of least loaded hosts is left out. The result is None if no policy
-    leaves hosts out."""
+    """Return intp (P,): the number n of hosts at each end that a policy leaves out of its
+    imbalance: the n most loaded hosts and the n least loaded hosts. Return None if no policy leaves
+    hosts out."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 

@@ -34,9 +34,9 @@ lasting effect. Chosen by ``bench days``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """The option ``restraint``, which lets plans move fewer instances. An ``amount`` of 0 turns
-    restraint off. With a larger ``amount``, plans use the loads expected at a later time, and
-    optional moves have to save more."""
+    """The option ``restraint``, by which plans move fewer instances. An ``amount`` of 0 turns
+    restraint off. The larger the ``amount``, the later is the time for which loads are expected,
+    and the more optional moves have to save."""
 
     amount: float = 0.0
 
@@ -44,8 +44,8 @@ class Restraint:
         return self.amount > 0
 
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
-        """Return the cheapest plan that reaches the target. If no such plan is found, return the
-        plan of the configured planner."""
+        """Return the cheapest plan that reaches the target. If restraint is off, or if no such plan
+        is found, return the plan of ``planner``."""
         if not self:
             return planner.plan(state, limits)
         return Level().plan(state, limits) or planner.plan(state, limits)
@@ -80,12 +80,12 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """Return the Outlook, whose problem has the expected loads of instances and hosts.
 
-    These loads stay as measured:
+    These loads are taken unchanged from ``problem``:
 
     * the part of a host's load that its instances do not cause
     * the columns of forecasts
-    * the load of an instance whose load is not known in every policy
-    * the load of an instance in a move, which counts at its destination
+    * the loads of an instance whose load is unknown in at least one policy
+    * the loads of an instance that is migrating
 
     :param far: time of the expected loads; 1 is about half an hour from now, 2 is twice as far
     """

@@ -35,9 +35,9 @@ class Cooldowns:
         :param scope: AGGREGATE, INSTANCE or SPREAD
         :param names: names of aggregates, or uuids of instances
         :param until: end of the cooldown. If a later end is already recorded, the later end is kept
-        :param now: the present time. A cooldown that was set more than :data:`CLOCKS_APART` seconds
-            after ``now`` comes from a wrong clock. The end of this cooldown is replaced by
-            ``until``, even if ``until`` is earlier. None skips this check
+        :param now: the present time; None to skip the check for a wrong clock. If an existing
+            cooldown was set more than :data:`CLOCKS_APART` after ``now``, a wrong clock set the
+            cooldown. Its end is then replaced by ``until``, even if ``until`` is earlier
         """
         with self.database.writer() as session:
             for name in names:

@@ -48,9 +48,9 @@ class Cycles:
         An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
         failure has postponed its next evaluation.
 
-        :param favour: (name of this worker, seconds). For an aggregate that another worker
-            evaluated last, the interval is longer by this number of seconds. So the other worker
-            can evaluate the aggregate first
+        :param favour: (name of this worker, seconds). For aggregates that another worker evaluated
+            last, these seconds are added to ``interval``, so that the other worker can evaluate the
+            aggregate first
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)

@@ -73,9 +73,9 @@ class TaskSender:
             transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
 
     def cast(self, move):
-        """Send the task of a move to the executors of the move's aggregate. The message may be
-        lost, and no error is raised then. If no executor accepts the move, the dispatcher sends the
-        task again later."""
+        """Send the task of a move to the executors of the move's aggregate. No error is raised if
+        the message is lost. If no executor accepts the move, the dispatcher sends the task again
+        later."""
         topic = messages.migrations_topic(move.aggregate)
         try:
             self._client.prepare(topic=topic).cast(
@@ -160,8 +160,8 @@ class TaskEndpoint:
 
 class StopEndpoint:
     """The endpoint that receives stops of moves, and withdrawals of stops. A stop is an operator's
-    order to start no more moves of an aggregate. A stop is sent by message if the control database
-    does not answer.
+    order to start no more moves of an aggregate. Stops are sent by message only while the control
+    database does not answer.
 
     :param stops: PendingStops of this host
     """
@@ -262,8 +262,8 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
     """Start to receive tasks of ``aggregates`` and stops, and return the started Listening. The
     broker delivers each task to one executor, and each stop to all executors.
 
-    :param host: name of this host; it has to be the same after a restart, because the broker keeps
-        a queue of that name for ever
+    :param host: name of this host. The name has to be the same after a restart, because the broker
+        keeps a queue of that name for ever
     :param accept: called with a move's uuid, from several threads
     :param stops: PendingStops of this host
     """

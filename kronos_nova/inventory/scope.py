@@ -33,15 +33,14 @@ class HostScope:
     @property
     def names(self) -> frozenset[str] | None:
         """The names of the hosts in the set. None if the set includes every host, or the hosts in
-        no aggregate. The names of such hosts are known only after all hosts of the cloud are
-        listed."""
+        no aggregate, because their names are not known before all hosts of the cloud are listed."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None
         return self._chosen
 
     def with_ends_of(self, moves: Iterable[MoveUnderWay]) -> 'HostScope':
-        """Return a copy of the set with additional hosts. For each move from or to a host in the
-        set, the source and the destination are in the copy."""
+        """Return a copy of the set that also has the other host of each move from or to a host in
+        the set."""
         if self._scopes is None:
             return self
         ends = frozenset(end for move in moves if move.source in self or move.destination in self

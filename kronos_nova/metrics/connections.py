@@ -41,8 +41,9 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """Mark a connection as closed. Its socket is kept until :meth:`sweep`, because an answer
-        without a length may still be read from it."""
+        """Mark a connection as closed. The connection can still be shut until :meth:`sweep`,
+        because a thread may still read an answer from its socket. This is the case for an answer
+        without a length."""
         with self._lock:
             self._dropped.add(handle)
 

@@ -40,14 +40,14 @@ class Expected:
     :ivar names: names that need a series
     :ivar others: known names that need no series
     :ivar noun: noun for the names in messages
-    :ivar moving: names of instances that Nova migrates. Such an instance may have two series,
-        because both hosts report it until one or two scrapes after the migration. None if no name
-        may have two series
-    :ivar oldest: earliest time of a sample, in Unix seconds; an older sample counts as missing.
-        Prometheus gives each sample of an instant query the time of the query. An older sample
-        therefore comes from a cache, or one of the clocks is wrong
-    :ivar newest: latest time of a sample, in Unix seconds. A later sample comes from a wrong clock,
-        so its age is not known
+    :ivar moving: names of instances that Nova migrates; None if no name may have several series.
+        These instances may have several series, because source and destination both report the
+        instance until shortly after the migration
+    :ivar oldest: earliest permitted time of a sample, in Unix seconds. An older sample counts as
+        missing. Such a sample comes from a cache, or a clock is wrong, because Prometheus gives
+        each sample of an instant query the time of the query
+    :ivar newest: latest permitted time of a sample, in Unix seconds. The age of a later sample is
+        not known, because a clock is wrong
     """
 
     label: str

@@ -25,9 +25,9 @@ rack r1 of room a differs from rack r1 of room b."""
 
 def stated(aggregates: Iterable[Aggregate],
            keys: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the failure domains that the metadata of aggregates states for each host.
+    """Return the failure domains of each host by the metadata of its aggregates.
 
-    A host has one domain at each level, unless two of its aggregates contradict each other.
+    A host has one domain at each level, or several domains if its aggregates contradict each other.
 
     :param keys: metadata keys, one for each level. The key of the level with the largest domains is
         the first

@@ -1,13 +1,12 @@
-"""Lower bounds of the imbalances that a plan can reach. The bounds follow from two facts.
+"""Lower bounds of the imbalances that a plan can reach. There are two bounds.
 
-First, an instance cannot be divided, and some instances may not be moved. So the most loaded host
-has at least the load of the largest instance. The least loaded one of the other hosts has at most
-their mean load.
+The first bound holds because instances cannot be divided, and some instances may not be moved. The
+most loaded host has at least the load of the largest instance. The least loaded of the other hosts
+has at most their mean load. The bound is the difference of the two loads.
 
-Second, the score of a host without room, such as a host that a buffer keeps free, cannot rise. The
-most loaded one of the other hosts has at least their mean load.
-
-In both cases, the imbalance is at least the difference of the two loads.
+The second bound holds because the score of a host without room, such as a host that a buffer keeps
+free, cannot rise. The most loaded of the other hosts has at least their mean load. The bound is the
+difference of this mean load and the highest score that the host without room can have.
 """
 
 import numpy as np
@@ -45,8 +44,8 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): for each policy, the lower bound of the imbalance that the limited room
-    of hosts gives. Each host gives one bound: the mean score of the other hosts, minus the highest
+    """Return float64 (P,): the lower bound of each policy's imbalance that follows from the limited
+    room of hosts. Each host gives one bound: the mean score of the other hosts, minus the highest
     score that this host can have. The result is the largest of these bounds, and at least 0.
 
     :param hosts: intp (h,), the available hosts

@@ -189,10 +189,10 @@ class Ordering:
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for an order in which every move is possible.
 
-    No set of moves made is examined twice, because the order of the moves made does not affect
-    which moves are possible next. If a move is the only remaining move to its destination, the move
-    cannot make another move impossible. Such a move is made as soon as it is possible, and no other
-    move is tried in its place.
+    The order of the moves already made does not affect which moves are possible next. So each set
+    of moves already made is examined only once. If a move is the only remaining move to its
+    destination, the move cannot make another move impossible. Such a move is made as soon as it is
+    possible, and no other move is tried in its place.
 
     :param state: the state before the moves; if an order is found, the function changes the state
         to the state after the moves

@@ -14,7 +14,7 @@ from kronos_nova.plugin.candidates import Candidate
 
 def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
     """Return the candidates of ``found`` that keep each port and each PCI device on its present
-    provider. The order of the candidates is kept.
+    provider, in the order of ``found``.
 
     A port or device is ignored if one of its present providers is not in ``tree``.
 
@@ -27,7 +27,8 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
 
 
 def _chosen(candidate, requester):
-    """Return a Counter of the providers that a candidate has for one port or one PCI request.
+    """Return the providers that a candidate uses for one port or one PCI request, as a Counter of
+    their uuids.
 
     :param requester: prefix of the names of the request groups of the port or PCI request
     """

@@ -58,9 +58,10 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return the amounts that the allocation of an instance may have, as a tuple of
-    {resource class: amount}. The tuple has two items if the instance has pinned processors: one
-    with PCPU, and one with VCPU for a host that does not report PCPU. Otherwise it has one item."""
+    """Return the amounts that the allocation of an instance should have, as a tuple of
+    {resource class: amount}. In most cases, the tuple has one item. If the instance has pinned
+    processors, the tuple has two possible amounts: with PCPU, and with VCPU for a host that does
+    not report PCPU."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:

@@ -129,9 +129,9 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return an upper limit of the time by which the local clock is set forward or back around
-        ``now``. The limit is 0 if the clock has the same offset from UTC a day before and a day
-        after ``now``."""
+        """Return the longest time by which the local clock may be set forward or back within a day
+        of ``now``; 0 if the clock has the same offset from UTC a day before and a day after
+        ``now``."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
@@ -139,13 +139,13 @@ class Window:
 
     def _local(self, now: float) -> datetime.datetime:
         """Return the local time as a datetime without a time zone. When a clock is set back, an
-        hour occurs twice; with a time zone, croniter would use both occurrences."""
+        hour occurs twice. With a time zone, croniter would open a window in both."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 
     def _starts(self, local: datetime.datetime) -> 'croniter.croniter':
-        """Return an iterator over the times of the cron expression. It starts at a local time and
-        can go forwards and backwards."""
+        """Return an iterator over the times of the cron expression. The iterator starts at the time
+        ``local``, and can go forwards and backwards."""
         import croniter
         return croniter.croniter(self.cron, local)
 

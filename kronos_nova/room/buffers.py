@@ -48,9 +48,10 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
             packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
     """Return the cloud in which the room of buffers counts as used, and the states of the buffers.
 
-    Moves for load cannot use the room that buffers keep. So a buffer keeps an equal fraction of the
-    room of many hosts, in order that load can still be spread. If load is packed, a buffer keeps
-    room on the hosts with most free room instead, because packing empties these hosts.
+    Moves that balance load cannot use the room that buffers keep. So a buffer keeps an equal
+    fraction of the room of many hosts. Load can then still be moved to each of these hosts. If load
+    is packed, a buffer keeps room on the hosts with most free room instead, because packing empties
+    these hosts.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: True if Nova fills NUMA cells that are in use first
@@ -75,8 +76,9 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
 def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits: Limits,
          pinned: Collection[str],
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan | None:
-    """Return moves after which more servers of a buffer fit; None if no such moves are found. If
-    the budget of moves suffices, all wanted servers fit after the moves.
+    """Return moves after which more of a buffer's wanted servers fit than now; None if no such
+    moves are found. If the budget of moves is too small for all wanted servers, the moves make room
+    for fewer servers.
 
     :param snapshot: the cloud, in which the room of other buffers counts as used
     :param loads: as for :func:`~kronos_nova.room.making.plan`

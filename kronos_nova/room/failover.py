@@ -87,7 +87,7 @@ class LossVerdict:
 class Failover:
     """A checker of whether the servers of lost hosts can restart elsewhere.
 
-    The rules of the model apply, except two kinds of rules that Nova's scheduler does not have:
+    Two kinds of rules of the model are ignored, because Nova's scheduler does not have these rules:
     rules that keep room in reserve, and rules that may be broken to empty a host.
     """
 
@@ -263,8 +263,8 @@ class Failover:
 
     def _permitted(self, vms: np.ndarray, hosts: np.ndarray,
                    together: Iterable[Rule]) -> np.ndarray:
-        """Return bool (v, h): hosts that each instance may go to by the rules. Rules about room,
-        and rules that keep groups apart, are not considered."""
+        """Return bool (v, h): true if the rules permit the instance on the host. Rules about room,
+        and rules that keep groups apart, are ignored."""
         permitted = np.ones((len(vms), len(hosts)), dtype=bool)
         for rule in (*self._others, *together):
             if not isinstance(rule, Room):

@@ -359,10 +359,9 @@ def _ended_plans():
 
 
 def _enter(session, uuid, olds, new, now, event_type=None, **values):
-    """Bring a plan to another state.
+    """Change the state of a plan to ``new``, if the plan is in one of the states ``olds``.
 
-    :param olds: the plan has to be in one of these states; otherwise nothing is done
-    :param event_type: type of the notification, None for no notification
+    :param event_type: type of the notification about the change; None for no notification
     :returns: whether the state was changed
     :raises IllegalPlanTransition: a plan in one of ``olds`` is not allowed to change to the new
         state
