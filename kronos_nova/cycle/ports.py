@@ -92,7 +92,8 @@ class CyclePorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRules:
-    """Rules for plans after they are made, such as cooldowns. Durations are in seconds.
+    """Rules that apply once a plan is made, such as the lengths of cooldowns. All durations are in
+    seconds.
 
     automation : automation levels that nova.conf sets
     in_scope : names of all aggregates that any process plans

@@ -58,8 +58,8 @@ class MovesInFlight:
         self._taken = collections.Counter()
 
     def place(self, instance: Instance) -> Instance:
-        """Return the instance on the host to which the plans so far move it. An instance without a
-        planned move is returned unchanged."""
+        """Return a copy of the instance on the host to which this cycle has planned to move the
+        instance. An instance without a planned move is returned unchanged."""
         if instance.uuid not in self.moved:
             return instance
         return dataclasses.replace(instance, host=self.moved[instance.uuid])

@@ -28,12 +28,12 @@ making_room``)."""
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
                       defaults: automation.Defaults, names: Iterable[str], snapshot: Snapshot,
                       planner_ports: PlannerPorts) -> None:
-    """Choose an aggregate for each of the newest :data:`TRIED` requests for room. The first
-    aggregate in which moves make the room is chosen. At the level ``auto`` the moves begin with the
-    next evaluation; at other levels an operator has to approve them.
+    """Choose an aggregate for each of the newest :data:`TRIED` requests for room: the first
+    aggregate in which moves make the room. At the level ``auto``, the moves begin in the next
+    evaluation. At other levels, an operator has to approve the moves.
 
-    An aggregate that has the room already is not chosen, because Nova refused the hosts of this
-    aggregate for another reason than missing room.
+    Aggregates that have the room already are not chosen. Nova must have refused their hosts for
+    another reason than missing room, so moves would not help.
 
     :param wanted: the requests, the oldest first
     :param names: names of the evaluated aggregates

@@ -70,9 +70,10 @@ class Cycles:
         An evaluation is due if the last evaluation began at least ``interval`` seconds ago, and no
         failure has postponed the next evaluation.
 
-        :param is_ordered: whether an operator has requested the evaluation. If so, each failure
-            since the last success doubles the interval, at most :data:`MOST_DOUBLINGS` times
-        :returns: whether this call has begun the evaluation; False if the evaluation is not due
+        :param is_ordered: True if an operator has requested the evaluation. Postponements are then
+            ignored. Instead, each failure since the last success doubles ``interval``, at most
+            :data:`MOST_DOUBLINGS` times
+        :returns: True if this call has begun the evaluation; False if the evaluation is not due
             yet, or if another worker has begun it
         """
         with self.database.writer() as session:

@@ -282,10 +282,13 @@ class DrainService:
     def _open(self, drain: drains.Drain) -> None:
         """Enable the nova-compute service of a host that a drain disabled.
 
-        The disabled reason of the service decides. The service is enabled if the reason is that of
-        a drain. The service is also enabled if a service for high availability has replaced the
-        reason of the drain, because such a service may regard a reboot during a drain as a failure.
-        With any other reason, an operator has disabled the service, and the service stays disabled.
+        The service is enabled if its disabled reason is one of two kinds:
+
+        * the reason of a drain
+        * a reason with which a service for high availability has replaced the reason of the drain.
+          Such a service may regard a reboot during a drain as a failure.
+
+        If the service has another reason, an operator has disabled it, and it stays disabled.
         """
         self._watch_again(drain)
         service = self.hosts.service(drain.host)

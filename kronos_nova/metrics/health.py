@@ -128,8 +128,8 @@ def _out_of_range(samples, expected):
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Return a text that advises to change the option min_coverage. Return '' if the option cannot
-    help, because the names are not names of hosts or no host has a sample."""
+    """Return a text that recommends the option min_coverage. Return '' if the missing names are not
+    names of hosts, or if no host has a sample, because the option does not help then."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

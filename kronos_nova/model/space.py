@@ -67,8 +67,8 @@ class SearchSpace:
     def __init__(self, state: State, budget: int, hosts: np.ndarray | None = None):
         """
         :param budget: maximum number of moves of a plan
-        :param hosts: the available hosts that the search may use, sorted; None for all. The scores
-            of other hosts still count
+        :param hosts: indexes of the available hosts that the search may use, sorted; None for all.
+            The imbalances include the other available hosts as well
         """
         problem = state.problem
         self.state, self.model, self.problem = state, state.model, problem

@@ -1,10 +1,10 @@
 """The JSON schema of the policies file, for editors and pipelines. It is made from the models that
 the loader uses.
 
-A schema cannot express some checks. Only the loader checks that names are unique, that ``target``
-of a policy is below its ``high``, that all policies have one mode, and that the weights of the
-enabled policies sum to 1. The schema is stricter in one case: the loader also accepts numbers in
-quotes, because templates write numbers in quotes.
+Some checks cannot be expressed in a schema. Only the loader checks that names are unique, that
+``target`` of a policy is below its ``high``, that all policies have the same mode, and that the
+weights of the enabled policies sum to 1. The schema refuses numbers in quotes. The loader accepts
+such numbers, because templates may write numbers in quotes.
 """
 
 import json

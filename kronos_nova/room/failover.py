@@ -155,8 +155,9 @@ class Failover:
         """Check whether the servers of lost hosts can restart elsewhere.
 
         :param lost: indexes of the hosts that fail together
-        :param known: an earlier placement for the same loss, which is used if it is still valid
-        :param seconds: time limit of one integer program; 0 solves none
+        :param known: an earlier placement for the same loss, {uuid of an instance: name of its
+            host}. If this placement is still valid, no other placement is searched
+        :param seconds: time limit of one integer program; 0 for no integer program
         """
         vms, hosts, permitted = self._question(lost)
         refused = self._refused(vms)
@@ -273,8 +274,8 @@ class Failover:
 
     def _pack(self, vms: np.ndarray, hosts: np.ndarray,
               permitted: np.ndarray, is_partial: bool = False) -> dict[int, int] | None:
-        """Place instances, the largest first. Each instance is placed on the host on which the
-        least room is then left. Return {instance: host}; None if the result violates a rule.
+        """Place instances, the largest first. Each instance is placed on the host that then has the
+        least free room. Return {instance: host}; None if these placements violate a rule.
 
         :param is_partial: True to leave out instances that find no host; False to return None if an
             instance finds no host

@@ -131,8 +131,8 @@ class Moves:
 
     @retried
     def note_outage(self, uuid):
-        """Record that the present attempt at a move fails because a service that Nova needs does
-        not answer. Nothing is done if no move with this uuid is migrating."""
+        """Record in a migrating move that its present attempt fails because of an outage: a service
+        that Nova needs does not answer. If no move with this uuid is migrating, do nothing."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,
