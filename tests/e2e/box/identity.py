@@ -77,7 +77,9 @@ class Keystone(apis.Api):
     def configure(self, database):
         self._conf = conffile.write(self.etc / 'keystone.conf', {
             'database': {'connection': database.url('keystone')},
-            'cache': {'enabled': False},
+            # Keystone's cache is on by default, in a backend that a cloud configures. Without it,
+            # each check of a token reads the user, project, roles and catalogue again.
+            'cache': {'enabled': True, 'backend': 'dogpile.cache.memory'},
             'fernet_tokens': {'key_repository': self.etc / 'fernet'},
             'credential': {'key_repository': self.etc / 'credential'}})
 
