@@ -103,8 +103,8 @@ def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     :raises OutOfBounds: a key is invalid, or there are too many
     """
     if not isinstance(keys, list | tuple):
-        raise boundary.OutOfBounds(what='the list of claim keys', problem='must be a list')
-    boundary.sized(keys, 'the list of claim keys', MOST_ROWS)
+        raise boundary.OutOfBounds(what='the keys of claims to remove', problem='must be a list')
+    boundary.sized(keys, 'the keys of claims to remove', MOST_ROWS)
     for key in keys:
         if not isinstance(key, list | tuple) or len(key) != _KEY_PARTS:
             raise boundary.OutOfBounds(

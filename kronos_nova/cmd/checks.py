@@ -225,7 +225,7 @@ def _typos(conf, role):
     if problems:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
-            remedy='Correct the names, because oslo.config ignores options that it does not know.')
+            remedy='Correct these names. oslo.config ignores options that it does not know.')
     return f'{columns.count(len(unknown_options.files(conf)), "file")}, every key is known', None
 
 

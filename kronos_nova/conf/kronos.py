@@ -662,15 +662,15 @@ Related options: ``evaluation_interval``, ``instance_quarantine_seconds``, ``hos
                min=0, help="""
 Seconds for which an instance is not moved back to a host that it has left. Live migrations by
 Kronos and by others count equally. Moves by which Kronos emptied a host do not count. An instance
-that moves back and forth is a sign of two rules that conflict. With ``restraint`` above 0, the time
-is at least a day.
+that moves back and forth is a sign of two rules that conflict.
 
-By default, six hours. With the default ``restraint``, the time is nevertheless a day. If this
-option and ``restraint`` are both 0, an instance may return at any time.
+With ``restraint`` above 0, the time is at least a day, whatever this option says.
 
-Raise it where instances move back and forth, but not above the time for which Nova keeps
-migrations. Lower it where an aggregate has few hosts; a value below a day has an effect only with
-``restraint`` set to 0.
+By default, six hours; these have an effect only with ``restraint`` set to 0. If both options are 0,
+an instance may return at any time.
+
+Raise it above a day where instances move back and forth, but not above the time for which Nova
+keeps migrations. Lower it where ``restraint`` is 0 and an aggregate has few hosts.
 
 Related options: ``restraint``, ``instance_cooldown``.
 """),
@@ -864,7 +864,8 @@ By default, ``project``, ``flavor`` and ``metadata``.
 
 Leave ``metadata`` out where tenants must not influence the moves of their servers.
 
-Example: ``move_hints = project, flavor:balance`` moves servers of every flavor off disabled hosts.
+Example: with ``move_hints = project, flavor:balance``, ``kronos:move`` of a flavor has no effect
+when a host is emptied.
 
 Related options: ``never_move_projects``, ``only_evacuate_projects``.
 """),

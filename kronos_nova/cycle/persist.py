@@ -209,7 +209,8 @@ class ResultWriter:
                 report, state, now, now + _seconds(self.rules.stale_plan_age),
                 self.rules.start_interval, report.purpose)
         except exception.PlanPending as e:
-            LOG.info('%s No new plan is made before that plan has ended.', e)
+            LOG.info('Aggregate %s gets no new plan before the present one has ended: %s',
+                     report.name, e)
             return
         LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB; %s',
                  uuid, report.name, state, level, _moves(len(report.moves)),

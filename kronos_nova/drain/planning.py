@@ -455,7 +455,7 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
     """
     if host not in {each.name for each in snapshot.hosts}:
         raise exception.NotInScope(
-            what=f'Host {host}', problem='Nova has no nova-compute with QEMU or KVM of that name',
+            what=f'Host {host}', problem='Nova has no nova-compute of that name with QEMU or KVM',
             remedy='"openstack compute service list" shows the names.')
     for scope in scopes:
         try:

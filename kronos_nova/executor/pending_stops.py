@@ -56,7 +56,7 @@ class PendingStop:
         :raises OutOfBounds: the object is not a valid stop
         """
         if not isinstance(found, Mapping):
-            raise boundary.OutOfBounds(what='the stop', problem='must be a JSON object')
+            raise boundary.OutOfBounds(what='a stop of moves', problem='must be a JSON object')
         try:
             set_at = clock.parsed(str(found.get('set_at')))
         except ValueError:
@@ -177,10 +177,11 @@ def settle(stops: PendingStops, database, who: str) -> None:
         writer = stopping.Stopping(database, who)
         if not writer.knows(stop.switch):
             writer.stop(stop.switch, stop.let_finish)
-            LOG.warning('%s. The stop is recorded in the control database now.', stop.sentence)
+            LOG.warning('%s. This stop, which was kept in the file %s, is now recorded in the '
+                        'control database.', stop.sentence, stops.path)
         try:
             stops.remove(aggregate)
         except OSError as error:
-            LOG.error('The file %s, which keeps a stop of moves, cannot be removed: %s. No move is '
-                      'started from this host while the file exists; remove the file.', stops.path,
-                      error)
+            LOG.error('The file %s, which records a stop of moves, cannot be removed: %s. The '
+                      'executor on this host starts no move while the file exists; remove the '
+                      'file.', stops.path, error)

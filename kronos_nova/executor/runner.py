@@ -471,7 +471,8 @@ class Runner:
         self.compute.release_room(move, has_moved=False)
         self._clocks.pop(move_uuid, None)
         wait = min(self.options.retry_interval * random.uniform(1, 1.5), BACKOFF_CEILING_SECONDS)
-        LOG.info('Move %s of instance %s waits %.0f s for a service that does not answer: %s',
+        LOG.info('Move %s of instance %s is tried again in %.0f s, because a service does not '
+                 'answer: %s',
                  move.uuid, move.instance_uuid, wait, outage)
         self.announce(self.journal.advance(
             move, moves.PLANNED, self.utcnow(), detail=f'waits: {outage}', owner=None,
