@@ -166,6 +166,9 @@ class ComputeApi(Protocol):
         :returns: True if Nova accepted; False if the migration cannot be aborted now
         """
 
-    def force_complete(self, move: MoveRecord) -> None:
+    def force_complete(self, move: MoveRecord) -> bool:
         """Ask Nova to complete a migration in progress by pausing the instance. Nothing happens if
-        the migration has ended or cannot be forced."""
+        the migration has ended or cannot be forced.
+
+        :returns: True if Nova accepted; False if the migration cannot be forced now
+        """

@@ -126,7 +126,7 @@ class OpenStackComputeApi:
         return self._act_on_migration(move, 'DELETE', '')
 
     def force_complete(self, move):
-        self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
+        return self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
 
     def _act_on_migration(self, move, method, path, **kwargs):
         """Send a request about the migration of a move. Return True if Nova accepted the request,

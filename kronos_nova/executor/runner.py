@@ -38,11 +38,13 @@ measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
-"""Statuses (no unit) that an instance may have before a move, by kind of move. After a move, the
-instance may have one of these statuses or be ACTIVE."""
+"""Statuses (no unit) that an instance may have before a move, by kind of move."""
 
 TO_CONFIRM = 'VERIFY_RESIZE'
 """Status of an instance whose cold migration waits to be confirmed."""
+
+ERROR = 'ERROR'
+"""Status (no unit) of an instance that an operator has to look at. Fixed by Nova."""
 
 DELETING = 'deleting', 'soft-deleting'
 """Task states (no unit) of an instance that is being deleted. Fixed by Nova."""
@@ -243,8 +245,7 @@ class Runner:
         if migration.status in migration_status.FAILED:
             self._tell_failure(move, migration)
         elif self._is_hopeless(move):
-            self._fail(move.uuid, exception.MigrationTimeout.__name__,
-                       'Nova neither ends nor aborts it', may_be_tried_again=False)
+            self._give_up(move, 'Nova neither ends nor aborts it')
         elif move.abort_requested:
             self._abort(move)
         elif self._is_overdue(move):
@@ -254,17 +255,33 @@ class Runner:
         """Follow a cold migration. A cold migration can be neither aborted nor forced, and ends
         when it is confirmed."""
         if migration.status in migration_status.FAILED:
-            if not migration.was_started:
-                self._tell_refusal(move, migration)
-            fault = f': {migration.fault}' if migration.fault else ''
-            raise exception.MigrationFailed(
-                instance=move.instance_uuid,
-                reason=f'its cold migration ended as {migration.status}{fault}')
-        if migration.status == migration_status.FINISHED:
+            self._tell_failure(move, migration)
+        elif migration.status == migration_status.REVERTED:
+            self._end(move, moves.ABANDONED,
+                      detail='its cold migration was reverted through Nova, which was a decision')
+        elif migration.status == migration_status.FINISHED:
             self._ask(self.compute.confirm, move)
         elif self._is_hopeless(move):
-            self._fail(move.uuid, exception.MigrationTimeout.__name__,
-                       'Nova does not end its cold migration', may_be_tried_again=False)
+            self._give_up(move, 'Nova does not end its cold migration')
+
+    def _give_up(self, move, why):
+        """End for good a try that Nova does not end. The instance is not the cause if nova-compute
+        on one of the two hosts does not report.
+
+        :param why: the reason, for the journal
+        """
+        try:
+            silent = [host for host in (move.source, move.destination)
+                      if (service := self.compute.service(host)) and service.has_stopped_reporting]
+        except exception.NovaClientError as e:
+            LOG.warning('The hosts of move %s of instance %s cannot be read now, and are read '
+                        'again soon: %s', move.uuid, move.instance_uuid, e)
+            return
+        error_type = exception.MigrationTimeout.__name__
+        if silent:
+            error_type = exception.NovaClientError.__name__
+            why = f'{why}: nova-compute on {" and ".join(silent)} does not report'
+        self._fail(move.uuid, error_type, why, may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
         """Wait while Nova has no record of the migration. End the try of the move if the wait takes
@@ -283,8 +300,7 @@ class Runner:
             raise exception.NovaClientError(
                 instance=move.instance_uuid, reason='Nova did not begin the requested migration')
         if self._is_hopeless(move):
-            self._fail(move.uuid, exception.MigrationTimeout.__name__,
-                       'Nova marked it as migrating and never began', may_be_tried_again=False)
+            self._give_up(move, 'Nova marked it as migrating and never began')
 
     def _record_progress(self, move, migration):
         """Save the uuid and the progress of the migration in the journal, and return the move."""
@@ -299,17 +315,29 @@ class Runner:
         """Abort a migration that takes too long, or force it to complete. The option
         ``timeout_action`` decides which. A forced migration that still takes too long is
         aborted."""
-        if self.options.timeout_action == options.ABORT:
+        if self.options.timeout_action == options.ABORT or self._was_forced_in_vain(move):
             self._abort(move)
         elif move.forced_at is None:
-            # A repeated request is harmless. If the request was recorded first and then lost, it
-            # would not be repeated.
-            if self._ask(self.compute.force_complete, move):
-                now = self.utcnow()
-                self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
-                self._clock(move).forced_at = self._seconds()
-        elif self._seconds() - self._clock(move).forced_at > self.options.migration_timeout:
-            self._abort(move)
+            self._ask(self._force, move)
+
+    def _force(self, move):
+        """Force a migration to complete, and record that Nova has accepted. Nova refuses while the
+        memory is not copied yet, and is asked again.
+
+        The request is recorded afterwards, because a repeated request is harmless. If the request
+        was recorded first and then lost, it would not be repeated.
+        """
+        if self.compute.force_complete(move):
+            now = self.utcnow()
+            self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
+            self._clock(move).forced_at = self._seconds()
+
+    def _was_forced_in_vain(self, move):
+        """Return True if a migration has not ended within ``migration_timeout`` after it was forced
+        to complete, or after Nova first refused to force it."""
+        clock = self._clock(move)
+        since = clock.forced_at or clock.began_at + self.options.migration_timeout
+        return self._seconds() - since > self.options.migration_timeout
 
     def _abort(self, move):
         asked_at = self._aborted_at.get(move.uuid)
@@ -322,15 +350,13 @@ class Runner:
 
     @staticmethod
     def _ask(act, move):
-        """Send Nova a request about a move, by calling ``act``. Return True if Nova answered, False
-        if Nova did not answer."""
+        """Send Nova a request about a move, by calling ``act``. If Nova does not answer, this is
+        only logged: the request is sent again later."""
         try:
             act(move)
         except exception.NovaClientError as e:
             LOG.warning('Nova did not answer a request about the migration of instance %s, which '
                         'is sent again: %s', move.instance_uuid, e)
-            return False
-        return True
 
     def _is_lost(self, move):
         instance = self._left(move)
@@ -368,14 +394,16 @@ class Runner:
                 reason=f'a service that Nova needs did not answer: {migration.fault}')
         if not migration.was_started:
             self._tell_refusal(move, migration)
-        if self._is_overdue(move):
+        is_cold = move.kind in drains.COLD_KINDS
+        if self._is_overdue(move) and not is_cold:
             raise exception.MigrationTimeout(
                 instance=move.instance_uuid,
                 reason=f'its migration was not done after {self.options.migration_timeout:.0f} s '
                        'and is aborted')
         fault = f': {migration.fault}' if migration.fault else ''
         raise exception.MigrationFailed(
-            instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
+            instance=move.instance_uuid,
+            reason=f'its {"cold " if is_cold else ""}migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
         """Return True if Kronos may have asked Nova to abort the migration of a move. After the
@@ -413,29 +441,34 @@ class Runner:
                        f'control database: {fault}')
 
     def _verify(self, move):
-        """Check that the instance is on the destination and in the right status. The status of the
-        migration does not matter."""
+        """Check that the instance has left the source, and that it is not in ERROR. The status of
+        the migration does not matter. Any other status was set by a request of a user after the
+        migration, and so was any other host."""
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:
             LOG.warning('The host of instance %s cannot be read after its migration, and is read '
                         'again soon: %s', move.instance_uuid, e)
             return
+        is_unconfirmed = (instance is not None and move.kind in drains.COLD_KINDS
+                          and instance.status == TO_CONFIRM)
         if instance is None:
             self._end(move, moves.COMPLETED, detail='moved, and deleted since')
         elif instance.task_state == 'migrating' and not self._is_overdue(move):
             return
-        elif instance.status == TO_CONFIRM and not self._is_hopeless(move):
+        elif is_unconfirmed and not self._is_hopeless(move):
             self._ask(self.compute.confirm, move)
-        elif instance.host != move.destination:
+        elif instance.host == move.source:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
-                reason='Nova reports the migration as completed, but the instance is on '
-                       f'{instance.host} and not on {move.destination}')
-        elif instance.status not in ('ACTIVE', *STATUSES[move.kind]):
+                reason='Nova reports its migration as completed, but the instance is on '
+                       f'{instance.host}')
+        elif is_unconfirmed or instance.status == ERROR:
             raise exception.MigrationFailed(instance=move.instance_uuid,
                                             reason='it arrived at the destination, but its status '
                                                    f'is {instance.status}')
+        elif instance.host != move.destination:
+            self._end(move, moves.COMPLETED, detail=f'moved, and on {instance.host} since')
         else:
             self._end(move, moves.COMPLETED)
 

@@ -21,8 +21,8 @@ SUCCEEDED = (COMPLETED, 'done')
 FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
 """Status of a cold migration that waits for its confirmation or revert."""
-CONFIRMED = 'confirmed'
-SETTLED = (CONFIRMED, 'reverted')
+CONFIRMED, REVERTED = 'confirmed', 'reverted'
+SETTLED = (CONFIRMED, REVERTED)
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
 LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', 'pre-migrating', 'migrating')

@@ -33,7 +33,8 @@ MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
     # counted as lost has moved the instance to the destination.
     move.CHECKING: frozenset((move.CLAIMING, move.MIGRATING, move.VERIFYING, move.PLANNED,
                               move.FAILED, move.ABANDONED)),
-    move.CLAIMING: frozenset((move.MIGRATING, move.PLANNED, move.FAILED, move.ABANDONED)),
+    move.CLAIMING: frozenset((move.MIGRATING, move.VERIFYING, move.PLANNED, move.FAILED,
+                              move.ABANDONED)),
     # Back to planned: it failed and a retry is left.
     # Abandoned: an operator aborted it, or the instance is not as it was planned for.
     move.MIGRATING: frozenset((move.VERIFYING, move.PLANNED, move.FAILED, move.ABANDONED)),

@@ -185,7 +185,7 @@ class InProcessComputeApi:
                                           context, instance, number, support_abort_in_queue=True))
 
     def force_complete(self, move):
-        self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
+        return self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
 
     def _act_on_migration(self, move, verb, act):
         """Ask Nova to abort a move's migration, or to force it to complete.

@@ -5,6 +5,7 @@ import datetime
 
 import testtools
 from oslo_context import context as oslo_context
+from oslo_db import exception as db_exc
 
 from kronos_nova import exception
 from kronos_nova.db import cooldowns
@@ -45,7 +46,7 @@ class RecordedNova:
         self.cold, self.confirmed = [], []
         self.silent = self.is_full = False
         self.silence = exception.NovaClientError
-        self.aborts_now = True
+        self.aborts_now = self.forces_now = True
         self.sets_free = True
         self.on_hold_room = lambda: None
         self.on_instance = lambda uuid: None
@@ -98,6 +99,7 @@ class RecordedNova:
         if self.silent:
             raise self.silence(instance=move.instance_uuid, reason='timed out')
         self.forced.append(move.instance_uuid)
+        return self.forces_now
 
     def puts(self, host, status='ACTIVE', **what):
         self.instances['vm1'] = compute.InstanceState(host=host, status=status, **what)
@@ -352,6 +354,33 @@ class ExecutorTest(ExecutorTestCase):
                           'completed, but the instance is on a'),
                          (self.move().error_type, self.move().error))
 
+    def test_what_a_user_does_to_a_server_that_has_arrived_is_no_failure(self):
+        for status in ('SHUTOFF', 'REBOOT', 'HARD_REBOOT', 'RESIZE', 'VERIFY_RESIZE', 'SUSPENDED'):
+            self.plan()
+            self.tick()
+            self.nova.says('completed')
+            self.nova.puts('b', status=status)
+            self.assertEqual(moves.COMPLETED, self.tick(), status)
+            self.nova = self.worker.runner.compute = RecordedNova()
+        self.assertEqual([], self.nova.confirmed)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_server_that_has_been_moved_on_since_is_no_failure(self):
+        self.plan()
+        self.tick()
+        self.nova.says('completed')
+        self.nova.puts('c')
+        self.assertEqual(moves.COMPLETED, self.tick())
+        self.assertEqual('moved, and on c since', self.journal.events(self.move().uuid)[-1][-1])
+
+    def test_a_server_that_arrives_in_error_is_a_failure(self):
+        self.plan()
+        self.tick()
+        self.nova.says('completed')
+        self.nova.puts('b', status='ERROR')
+        self.assertEqual(moves.FAILED, self.to_the_end())
+        self.assertEqual('MigrationFailed', self.move().error_type)
+
     def test_a_migration_that_hangs_is_aborted_and_told_as_a_timeout(self):
         self.plan()
         self.tick()
@@ -509,6 +538,43 @@ class ExecutorTest(ExecutorTestCase):
         self.tick()
         self.assertEqual((['vm1'], ['vm1']), (self.nova.forced, self.nova.aborts))
 
+    def test_a_migration_that_cannot_be_forced_yet_is_forced_as_soon_as_it_can(self):
+        self.worker = self.new_worker(self.journal, timeout_action=options.FORCE_COMPLETE)
+        self.nova.forces_now = False
+        self.plan()
+        self.tick()
+        self.nova.says('preparing')
+        self.tick(101)
+        self.nova.says('running')
+        self.nova.forces_now = True
+        self.tick()
+        self.tick()
+        self.assertEqual((['vm1'] * 2, []), (self.nova.forced, self.nova.aborts))
+
+    def test_a_migration_that_can_never_be_forced_is_aborted(self):
+        self.worker = self.new_worker(self.journal, timeout_action=options.FORCE_COMPLETE)
+        self.nova.forces_now = False
+        self.plan()
+        self.tick()
+        self.nova.says('queued')
+        self.tick(101)
+        self.assertEqual([], self.nova.aborts)
+        self.tick(100)
+        self.assertEqual(['vm1'], self.nova.aborts)
+
+    def test_a_migration_does_not_end_where_its_nova_compute_is_dead(self):
+        for host in ('a', 'b'):
+            self.nova = self.worker.runner.compute = RecordedNova()
+            self.plan()
+            self.tick()
+            self.nova.says('running')
+            self.nova.services[host] = SILENT
+            self.assertEqual(moves.FAILED, self.tick(132))
+            self.assert_no_fault_of_the_instance()
+            self.assertEqual(f'Nova neither ends nor aborts it: nova-compute on {host} does not '
+                             'report', self.move().error)
+            self.assertEqual(1, len(self.nova.requests))
+
     def test_a_migration_that_nova_never_ends_does_not_hold_up_the_plan_for_ever(self):
         self.plan()
         self.tick()
@@ -526,6 +592,22 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual(moves.PLANNED, self.move().state)
         self.nova.puts('b')
         self.assertEqual(moves.COMPLETED, self.tick(50))
+        self.assertEqual(1, len(self.nova.requests))
+
+    def test_an_earlier_try_may_arrive_while_the_next_one_claims_room(self):
+        self.plan()
+        self.nova.silent = True
+        self.tick()
+        self.tick(31)
+
+        def lose_the_database():
+            self.nova.puts('b')
+            raise db_exc.DBConnectionError
+
+        self.nova.on_hold_room = lose_the_database
+        self.tick(50)
+        self.assertEqual(moves.CLAIMING, self.move().state)
+        self.assertEqual(moves.COMPLETED, self.tick())
         self.assertEqual(1, len(self.nova.requests))
 
     def test_a_task_that_is_delivered_twice_is_done_once(self):
@@ -720,6 +802,51 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.says('error', fault='No valid host')
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertIn('No valid host', self.move().error)
+
+    def test_an_outage_that_ends_a_cold_migration_uses_no_try(self):
+        for was_started in (False, True):
+            self.nova = self.worker.runner.compute = RecordedNova()
+            self.drain()
+            self.tick()
+            self.nova.says('error', was_started=was_started, is_outage=True, fault='Placement: ...')
+            self.assertEqual(moves.PLANNED, self.tick())
+            self.assertEqual(0, self.move().retry_count)
+            self.to_the_end()
+            self.assert_no_fault_of_the_instance()
+
+    def test_a_server_that_is_deleted_during_its_cold_migration_is_no_failure(self):
+        self.drain()
+        self.tick()
+        self.nova.says('error', fault='Instance vm1 could not be found.')
+        self.nova.puts('a', status='SHUTOFF', task_state='deleting')
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertEqual('PlanOutdated', self.move().error_type)
+
+    def test_a_cold_migration_that_failed_is_not_begun_again_after_an_abort(self):
+        self.drain()
+        self.tick()
+        self.journal.request_abort(self.move().uuid, 'jane', self.clock())
+        self.nova.says('error', fault='No valid host')
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_cold_migration_that_was_reverted_is_not_begun_again(self):
+        self.drain()
+        self.tick()
+        self.nova.says('reverted')
+        self.nova.puts('a', status='SHUTOFF')
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_cold_migration_that_is_never_confirmed_is_a_failure(self):
+        self.drain()
+        self.tick()
+        self.nova.says('confirmed')
+        self.nova.puts('b', status='VERIFY_RESIZE')
+        self.tick()
+        self.assertEqual(moves.VERIFYING, self.move().state)
+        self.assertEqual(moves.FAILED, self.to_the_end())
+        self.assertEqual('MigrationFailed', self.move().error_type)
 
     def test_a_cold_migration_that_never_began_was_refused(self):
         self.drain()
