@@ -35,13 +35,17 @@ arrived at the destination is still recorded on the source.
 Related options: ``broken_migrations``, without which ``interrupted_migrations`` has no effect.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
-Whether the last request of a live migration is repeated if the destination does not answer. By this
-request, nova-compute on the source host asks the destination to complete the migration. The request
-is repeated once, in case nova-compute on the destination was being restarted.
+Whether nova-compute on the source host repeats the last requests of a live migration while a
+service does not answer. The first is the request to neutron to bind the ports to the destination.
+The second is the request to nova-compute on the destination to complete the migration. Both are
+repeated for up to two minutes, and at least once.
 
-By default, it is on. If disabled, Nova sends the request only once. If there is no answer within
-``[DEFAULT] rpc_response_timeout``, Nova puts the instance into ERROR although its guest has
-arrived.
+By default, it is on. If disabled, Nova sends each request only once. If nova-compute on the
+destination does not answer within ``[DEFAULT] rpc_response_timeout``, Nova puts the instance into
+ERROR although its guest has arrived.
+
+Related options: ``broken_migrations``, which completes the migration if the service still does not
+answer.
 """),
     cfg.BoolOpt('status_retry', default=True, help="""
 Whether nova-compute repeats a request to change the status of a migration while no nova-conductor
@@ -56,6 +60,15 @@ acquire again. The fix is for a nova-compute with native threads and the libvirt
 
 By default, it is on. If disabled, a deadlock may occur in nova-compute after a restart of libvirtd.
 nova-compute then has to be killed.
+"""),
+    cfg.BoolOpt('confirmation_retry', default=True, help="""
+Whether nova-compute repeats the steps that confirm a cold migration or resize while a service does
+not answer. The steps are repeated for up to three minutes. Kronos also repeats a request to confirm
+a cold migration of a drain, if the request was lost.
+
+By default, it is on. If disabled, Nova puts an instance into ERROR if a service does not answer
+during the confirmation, although its guest is unharmed. A lost request leaves the instance in
+VERIFY_RESIZE for ever.
 """),
     cfg.BoolOpt('fork_safety', default=True, help="""
 Whether each worker process of nova-conductor has a placement client of its own.

@@ -144,7 +144,8 @@ class ComputeApi(Protocol):
         """Request a cold migration from Nova, like :meth:`live_migrate`."""
 
     def confirm(self, move: MoveRecord) -> None:
-        """Ask Nova to confirm a cold migration. A repeated call changes nothing."""
+        """Ask Nova to confirm the cold migration of a move. A repeated call does no harm, and
+        replaces a request that was lost where Nova permits that."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
         """Return the migration that was requested for a move; None while Nova has none. If the

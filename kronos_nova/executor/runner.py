@@ -36,6 +36,12 @@ after its start, if Nova reports no migration of the instance. Raised, the migra
 longer after a lost message; lowered, nova-compute has to handle more repeated requests. Not
 measured."""
 
+CONFIRM_AGAIN_SECONDS = 300
+"""Seconds after which a request to confirm a cold migration is sent again, because the message to
+nova-compute may have been lost. Raised, the server waits longer for its confirmation after a lost
+message; lowered, nova-compute has several requests for the same migration. Chosen above the time
+for which nova-compute itself waits for other services."""
+
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
 """Statuses (no unit) that an instance may have before a move, by kind of move."""
@@ -81,6 +87,7 @@ class Runner:
         self.options = options
         self._seconds = executor_ports.seconds
         self._aborted_at = {}   # {uuid of a move: when Nova accepted its abort}
+        self._confirmed_at = {}     # {uuid of a move: when Nova was asked to confirm it}
         self._clocks = {}       # {uuid of a move: _Stopwatch of its try}
         self._steps = {
             moves.CHECKING: self._check, moves.CLAIMING: self._check,
@@ -260,9 +267,19 @@ class Runner:
             self._end(move, moves.ABANDONED,
                       detail='its cold migration was reverted through Nova, which was a decision')
         elif migration.status == migration_status.FINISHED:
-            self._ask(self.compute.confirm, move)
+            self._ask(self._confirm, move)
         elif self._is_hopeless(move):
             self._give_up(move, 'Nova does not end its cold migration')
+        elif migration.status == migration_status.CONFIRMING:
+            asked_at = self._confirmed_at.setdefault(move.uuid, self._seconds())
+            if self._seconds() - asked_at >= CONFIRM_AGAIN_SECONDS:
+                self._ask(self._confirm, move)
+
+    def _confirm(self, move):
+        """Ask Nova to confirm a cold migration. The request is repeated after a while, because the
+        message to nova-compute may have been lost."""
+        self._confirmed_at[move.uuid] = self._seconds()
+        self.compute.confirm(move)
 
     def _give_up(self, move, why):
         """End for good a try that Nova does not end. The instance is not the cause if nova-compute
@@ -457,7 +474,7 @@ class Runner:
         elif instance.task_state == 'migrating' and not self._is_overdue(move):
             return
         elif is_unconfirmed and not self._is_hopeless(move):
-            self._ask(self.compute.confirm, move)
+            self._ask(self._confirm, move)
         elif instance.host == move.source:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
@@ -473,7 +490,7 @@ class Runner:
             self._end(move, moves.COMPLETED)
 
     def _fail(self, move_uuid, error_type, error, may_be_tried_again=True):
-        self._aborted_at.pop(move_uuid, None)
+        self._forget_requests(move_uuid)
         move = self.journal.move(move_uuid)
         self.compute.release_room(move, has_moved=False)
         detail = f'{error_type}: {error}'
@@ -496,7 +513,7 @@ class Runner:
         """Put a move back into the queue for a while, because a service that the move needs does
         not answer. The interrupted try does not count towards ``max_retries``. A move that waits
         longer than ``stale_plan_age`` is given up."""
-        self._aborted_at.pop(move_uuid, None)
+        self._forget_requests(move_uuid)
         move = self.journal.move(move_uuid)
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator')
@@ -522,7 +539,7 @@ class Runner:
             self._end(move, moves.FAILED, detail=f'not tried again: {outdated}')
 
     def _end(self, move, state, detail='', **values):
-        self._aborted_at.pop(move.uuid, None)
+        self._forget_requests(move.uuid)
         self.compute.release_room(move, has_moved=state == moves.COMPLETED)
         now = self.utcnow()
         ended = self.journal.advance(move, state, now, detail=detail, finished_at=now, **values)
@@ -536,6 +553,11 @@ class Runner:
                   'destination': move.destination, 'state': state, 'after_seconds': took,
                   'at_try': tries, 'because': why})
         self.announce(ended)
+
+    def _forget_requests(self, move_uuid):
+        """Forget the requests about a migration whose try has ended."""
+        self._aborted_at.pop(move_uuid, None)
+        self._confirmed_at.pop(move_uuid, None)
 
     def _is_overdue(self, move):
         return self._lasted(move) > self.options.migration_timeout

@@ -21,6 +21,8 @@ SUCCEEDED = (COMPLETED, 'done')
 FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
 """Status of a cold migration that waits for its confirmation or revert."""
+CONFIRMING = 'confirming'
+"""Status of a cold migration from the request to confirm it until nova-compute has done so."""
 CONFIRMED, REVERTED = 'confirmed', 'reverted'
 SETTLED = (CONFIRMED, REVERTED)
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
@@ -28,7 +30,7 @@ ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', 'pre-migrating', 'migrating')
 """Statuses in which Nova's record of the instance still has the source as its host."""
 
-ARRIVED = (FINISHED, 'confirming', 'reverting')
+ARRIVED = (FINISHED, CONFIRMING, 'reverting')
 """Statuses of a resize or cold migration whose instance is on the destination. The source still
 keeps room for the instance."""
 

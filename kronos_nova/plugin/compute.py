@@ -13,6 +13,7 @@ from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import two_phase
+from kronos_nova.plugin.fixes import confirmation_retry
 from kronos_nova.plugin.fixes import image_credentials
 from kronos_nova.plugin.fixes import interrupted_migrations
 from kronos_nova.plugin.fixes import libvirt_connection
@@ -33,6 +34,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 
 # Methods of Nova that this part overrides or calls.
 EXPECTED = {
+    **confirmation_retry.EXPECTED,
     **interrupted_migrations.EXPECTED,
     **image_credentials.EXPECTED,
     **libvirt_connection.EXPECTED,
@@ -74,6 +76,7 @@ EXPECTED = {
 
 
 class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
+                           confirmation_retry.ConfirmsPatiently,
                            image_credentials.FetchesImages, reverts.RevertsAtomically,
                            status_retry.RetriesStatus, libvirt_connection.SurvivesLibvirt,
                            manager.ComputeManager):

@@ -23,6 +23,7 @@ from kronos_nova.objects.move import request_id
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.fixes import confirmation_retry
 
 LOG = logging.getLogger(__name__)
 
@@ -140,8 +141,11 @@ class InProcessComputeApi:
             if instance is None:
                 return
             context.project_id = instance.project_id
+            migration = self._migration(context, move)
+            if migration is None or not _may_be_confirmed(context, migration):
+                return
             try:
-                self.api.confirm_resize(context, instance)
+                self.api.confirm_resize(context, instance, migration)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
@@ -243,6 +247,19 @@ def _fault(context, migration):
         return None
     fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)
     return None if fault is None or fault.created_at < migration.created_at else fault
+
+
+def _may_be_confirmed(context, migration):
+    """Return whether a request to confirm a cold migration may be sent. A second request is sent
+    only if the nova-compute of the source accepts it."""
+    if migration.status == migration_status.CONFIRMING:
+        try:
+            node = objects.ComputeNode.get_by_host_and_nodename(
+                context, migration.source_compute, migration.source_node)
+        except nova_exception.ComputeHostNotFound:
+            return False
+        return confirmation_retry.is_repeatable_on(node)
+    return migration.status == migration_status.FINISHED
 
 
 def _type(move):

@@ -46,6 +46,7 @@ from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import cold_migration
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import host_api
 from kronos_nova.plugin import inventory
@@ -171,12 +172,15 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
     def _build_cold_migrate_task(self, context, instance, flavor, request_spec, clean_shutdown,
                                  host_list):
-        if CONF.kronos.atomic_moves == 'off' or not CONF.kronos_fixes.cold_migration_rollback:
+        if CONF.kronos.atomic_moves == 'off':
             return super()._build_cold_migrate_task(
                 context, instance, flavor, request_spec, clean_shutdown, host_list)
-        return cold_migration_rollback.RevertingMigrationTask(
+        task = (cold_migration.RevertingColdMigrationTask
+                if CONF.kronos_fixes.cold_migration_rollback else cold_migration.ColdMigrationTask)
+        return task(
             context, instance, flavor, request_spec, clean_shutdown, self.compute_rpcapi,
-            self.query_client, self.report_client, host_list, self.network_api)
+            self.query_client, self.report_client, host_list, self.network_api,
+            note_outage=lambda: _note_outage(context))
 
     def _schedule_instances(self, context, request_spec, instance_uuids=None,
                             return_alternates=False):

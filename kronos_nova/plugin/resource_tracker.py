@@ -27,6 +27,7 @@ from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
 from kronos_nova.plugin import claim_usage
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin.fixes import confirmation_retry
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -287,6 +288,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         super()._copy_resources(compute_node, resources, initial=initial)
         stats = self.stats[resources['hypervisor_hostname']]
         reverts.mark(stats)
+        confirmation_retry.mark(stats)
         stats[MARK] = '1'
         compute_node.stats = stats
 

@@ -6,6 +6,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.placement import moves
 from kronos_nova.plugin import placement
 
@@ -64,9 +65,10 @@ class RevertsAtomically:
         try:
             held = placement.client().consumer(migration.uuid).allocations
             moves.revert(placement.client(), parties, lambda: is_gone(context, instance))
-        except exception.PlacementError:
-            LOG.exception('The allocations of migration %s could not be returned to its instance; '
-                          'nova-conductor tries again later.', migration.uuid, instance=instance)
+        except exception.PlacementError as error:
+            LOG.warning('The allocations of migration %s could not be returned to its instance; '
+                        'nova-conductor returns them later: %s', migration.uuid,
+                        first_line(error), instance=instance)
         return {uuid: {'resources': dict(amounts)} for uuid, amounts in held.items()} or False
 
 

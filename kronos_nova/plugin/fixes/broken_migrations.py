@@ -68,6 +68,7 @@ EXPECTED = {
     f'{_MANAGER}._do_pre_live_migration_from_source':
         ('self', 'context', 'dest', 'instance', 'block_migration', 'migration', 'migrate_data',
          'source_bdms'),
+    f'{_MANAGER}._get_compute_info': ('self', 'context', 'host'),
     f'{_MANAGER}._get_power_state': ('self', 'instance'),
     f'{_MANAGER}._post_live_migration_update_host':
         ('self', 'ctxt', 'instance', 'dest', 'block_migration', 'migrate_data', 'source_bdms'),
@@ -154,6 +155,7 @@ class SettlesBrokenMigrations:
         self._thread = threading.local()
         super().__init__(*args, **kwargs)
         self.compute_rpcapi = post_migration_retry.compute_api(self.compute_rpcapi)
+        self.network_api = post_migration_retry.network_api(self.network_api)
         self.additional_endpoints.append(guest_state.GuestStateEndpoint(self._get_power_state))
 
     def reset(self):
@@ -217,15 +219,41 @@ class SettlesBrokenMigrations:
             super()._post_live_migration_update_host(
                 attempt.context, attempt.instance, attempt.dest, attempt.block_migration,
                 migrate_data, attempt.source_bdms)
-        except post_migration_retry.Unanswered as error:
-            # Nova has recorded the instance at the destination and removed it from this host.
-            LOG.warning('The live migration is completed, because the guest has arrived at %s; '
-                        'nova-compute there does not answer, and has to be started: %s',
-                        attempt.dest, error, instance=attempt.instance)
-            self._set_migration_status(attempt.migration, migration_status.COMPLETED)
-            self._delete_allocation_after_move(attempt.context, attempt.instance,
-                                               attempt.migration)
+        except Exception as error:
+            if not (isinstance(error, post_migration_retry.Unanswered)
+                    or outages.is_outage(error)):
+                raise
+            LOG.warning('The live migration is completed, because the guest has arrived at %s. A '
+                        'last step was left out, because a service did not answer: %s. If '
+                        'nova-compute on %s is down, start it. If the server has no network, '
+                        'reboot it hard.', attempt.dest, first_line(error), attempt.dest,
+                        instance=attempt.instance)
+            self._record_arrival(attempt)
         attempt.is_completed = True
+
+    def _record_arrival(self, attempt):
+        """Record that a guest has arrived at the destination, and that its live migration is
+        completed. Repeat this while a service does not answer. Nova has already recorded the host,
+        unless the outage prevented that."""
+        tries = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
+            wait=tenacity.wait_random_exponential(max=15),
+            stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
+        tries(self._record_host, attempt)
+        self._set_migration_status(attempt.migration, migration_status.COMPLETED)
+        self._delete_allocation_after_move(attempt.context, attempt.instance, attempt.migration)
+
+    def _record_host(self, attempt):
+        instance = attempt.instance
+        instance.refresh()
+        if instance.host == attempt.dest:
+            return
+        node = self._get_compute_info(attempt.context, attempt.dest)
+        instance.apply_migration_context()
+        instance.drop_migration_context()
+        instance.host, instance.node = attempt.dest, node.hypervisor_hostname
+        instance.compute_id, instance.progress, instance.task_state = node.id, 0, None
+        instance.save()
 
     def _delete_allocation_after_move(self, context, instance, migration):
         """Delete the allocations of the migration by Nova's method. Once the guest has arrived, a

@@ -12,6 +12,7 @@ from nova.conductor.tasks import migrate
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.placement import moves
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import reverts
@@ -49,7 +50,7 @@ class RevertingMigrationTask(migrate.MigrationTask):
                     user_id=self.instance.user_id),
                 lambda: reverts.is_gone(self.context, self.instance),
                 before={uuid: dict(each['resources']) for uuid, each in held.items()})
-        except exception.PlacementError:
-            LOG.exception('The allocations of migration %s could not be returned to its instance; '
-                          'nova-conductor tries again later.', self._migration.uuid,
-                          instance=self.instance)
+        except exception.PlacementError as error:
+            LOG.warning('The allocations of migration %s could not be returned to its instance; '
+                        'nova-conductor returns them later: %s', self._migration.uuid,
+                        first_line(error), instance=self.instance)

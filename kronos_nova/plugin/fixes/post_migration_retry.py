@@ -1,18 +1,23 @@
-"""Repetition of the request that completes a live migration at its destination.
+"""Repetition of the steps that complete a live migration and that need other services.
 
-If nova-compute at the destination stops during this request, Nova gives up. Nova sets the instance
-to ERROR, although its guest runs well. This fix asks the destination once more, because its
-nova-compute may have been restarted.
+The guest has arrived. If nova-compute at the destination stops during its last request, or if a
+service such as neutron or nova-conductor does not answer, Nova gives up. Nova sets the instance to
+ERROR, although its guest runs well. This fix repeats the request to the destination and the request
+to neutron until the services answer again.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """
 
 import nova.conf
-import oslo_messaging as messaging
+import tenacity
 from nova import objects
 from nova.compute import rpcapi as compute_rpcapi
 from nova.compute import vm_states
+from nova.network import neutron
 from oslo_log import log as logging
+
+from kronos_nova.db.engine import first_line
+from kronos_nova.plugin import outages
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -21,43 +26,82 @@ EXPECTED = {
     'nova.compute.manager:ComputeManager.reset': ('self',),
     'nova.compute.rpcapi:ComputeAPI.post_live_migration_at_destination':
         ('self', 'ctxt', 'instance', 'block_migration', 'host'),
+    'nova.network.neutron:API.migrate_instance_start':
+        ('self', 'context', 'instance', 'migration'),
 }
+
+PATIENCE_SECONDS = 120
+"""Seconds for which a step that completes a live migration is repeated while a service does not
+answer. A step is tried at least twice. Raised, the migration ends later during a long outage;
+lowered, steps at the destination may be left out although the service is only being restarted.
+Chosen as twice the default of ``rpc_response_timeout``."""
 
 
 class Unanswered(Exception):
-    """The error that is raised if the destination does not answer. The last steps of the migration
-    are then not done at the destination."""
+    """The error that the destination did not complete the live migration, because it does not
+    answer or because a service does not answer it. The last steps of the migration are then not
+    done at the destination."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
-    """Nova's RPC client of nova-compute, with one repetition of the request to complete a live
-    migration."""
+    """Nova's RPC client of nova-compute, which repeats the request to complete a live migration."""
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
-        """Ask the destination to complete the live migration. Ask the destination once more if it
-        did not answer and has not completed the migration.
+        """Ask the destination to complete the live migration. Ask the destination again after an
+        outage, unless it has completed the migration.
 
-        :raises Unanswered: the destination answered neither request and has not completed the
-            migration
+        :raises Unanswered: the outage lasted longer than :data:`PATIENCE_SECONDS`
         """
-        asked = ctxt, instance, block_migration, host
+        real = super().post_live_migration_at_destination
+
+        def ask(state):
+            try:
+                # After an outage, an earlier request may have been carried out all the same.
+                if state.attempt_number == 1 or not _is_done(ctxt, instance, host):
+                    real(ctxt, instance, block_migration, host)
+            except Exception as error:
+                if outages.is_outage(error) or not _is_done(ctxt, instance, host):
+                    raise
+
         try:
-            super().post_live_migration_at_destination(*asked)
-            return
-        except messaging.MessagingTimeout as error:
-            LOG.warning('nova-compute on %s did not answer the request to complete the live '
-                        'migration; the request is repeated: %s', host, error, instance=instance)
-        if _is_done(ctxt, instance, host):
-            return
-        try:
-            super().post_live_migration_at_destination(*asked)
+            _patiently(ask, f'The live migration to {host} could not be completed there', instance)
         except Exception as error:
-            # A restarted nova-compute may have found the first request in its queue, too.
-            if _is_done(ctxt, instance, host):
-                return
-            if isinstance(error, messaging.MessagingTimeout):
-                raise Unanswered(f'nova-compute on {host} does not answer: {error}') from error
+            if outages.is_outage(error):
+                raise Unanswered(
+                    f'the destination {host} did not complete it: {first_line(error)}') from error
             raise
+
+
+class PatientNetworkAPI(neutron.API):
+    """Nova's client of neutron, which repeats the request to bind the ports of a guest that has
+    arrived to its destination."""
+
+    def migrate_instance_start(self, context, instance, migration):
+        real = super().migrate_instance_start
+        _patiently(lambda _state: real(context, instance, migration),
+                   'The ports of the guest could not be bound to its destination',
+                   instance)
+
+
+def _patiently(act, failure, instance):
+    """Call ``act`` again while a service does not answer.
+
+    :param act: called with the RetryCallState of tenacity
+    :param failure: a clause that says what failed, for the log
+    :raises Exception: the last error of ``act``
+    """
+    for attempt in tenacity.Retrying(
+            retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
+            wait=tenacity.wait_random_exponential(max=15), stop=_is_over,
+            before_sleep=lambda state: LOG.warning(
+                '%s, because a service does not answer; nova-compute tries again: %s', failure,
+                first_line(state.outcome.exception()), instance=instance)):
+        with attempt:
+            act(attempt.retry_state)
+
+
+def _is_over(state):
+    return state.attempt_number > 1 and state.seconds_since_start >= PATIENCE_SECONDS
 
 
 def compute_api(stock):
@@ -67,6 +111,15 @@ def compute_api(stock):
     :param stock: Nova's own client
     """
     return PatientComputeAPI() if CONF.kronos_fixes.post_migration_retry else stock
+
+
+def network_api(stock):
+    """Return the client of neutron for the manager. It is a PatientNetworkAPI, or ``stock`` if the
+    option is off.
+
+    :param stock: Nova's own client
+    """
+    return PatientNetworkAPI() if CONF.kronos_fixes.post_migration_retry else stock
 
 
 def _is_done(ctxt, instance, host):

@@ -13,6 +13,7 @@ class GuestsTestCase(base.RegressionTestCase):
         super().setUp()
         self.stub_out('kronos_nova.plugin.fixes.broken_migrations.INTERVAL_SECONDS', 0.01)
         self.stub_out('kronos_nova.plugin.fixes.broken_migrations.SETTLING_SECONDS', 0.5)
+        self.stub_out('kronos_nova.plugin.fixes.post_migration_retry.PATIENCE_SECONDS', 3)
 
     def driver(self, host):
         return self.computes[host].manager.driver

@@ -838,6 +838,20 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual(moves.ABANDONED, self.tick())
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
+    def test_a_confirmation_that_is_lost_is_asked_for_again(self):
+        self.worker = self.new_worker(self.journal, migration_timeout=1000)
+        self.drain()
+        self.tick()
+        self.nova.says('finished')
+        self.nova.puts('b', status='VERIFY_RESIZE')
+        self.tick()
+        self.nova.says('confirming')
+        self.tick(runner.CONFIRM_AGAIN_SECONDS - 1)
+        self.assertEqual(['vm1'], self.nova.confirmed)
+        self.tick()
+        self.tick()
+        self.assertEqual(['vm1'] * 2, self.nova.confirmed)
+
     def test_a_cold_migration_that_is_never_confirmed_is_a_failure(self):
         self.drain()
         self.tick()

@@ -14,12 +14,14 @@ import oslo_messaging as messaging
 import testtools
 from nova import context as nova_context
 from nova.compute import manager
+from nova.conductor.tasks import migrate
 from nova.scheduler.client import report
 from oslo_config import fixture as config_fixture
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.conf import fixes
 from kronos_nova.plugin import conductor
+from kronos_nova.plugin.fixes import confirmation_retry
 from kronos_nova.plugin.fixes import fork_safety
 from kronos_nova.plugin.fixes import image_credentials
 from kronos_nova.plugin.fixes import libvirt_connection
@@ -132,6 +134,21 @@ class SwitchedOffTest(testtools.TestCase):
     def test_cold_migration_rollback(self):
         self.switch_off('cold_migration_rollback')
         tasks = conductor.KronosComputeTaskManager
-        with mock.patch.object(tasks.__mro__[1], '_build_cold_migrate_task') as nova_s:
-            tasks._build_cold_migrate_task(mock.Mock(spec=tasks), *[None] * 6)
+        task = tasks._build_cold_migrate_task(mock.Mock(), *[None] * 6)
+        self.assertIs(migrate.MigrationTask.rollback, type(task).rollback)
+
+    def test_confirmation_retry(self):
+        self.switch_off('confirmation_retry')
+        nova_s = self.useFixture(fixtures.MockPatchObject(
+            manager.ComputeManager, '_confirm_resize',
+            side_effect=messaging.MessagingTimeout)).mock
+
+        class Manager(confirmation_retry.ConfirmsPatiently, manager.ComputeManager):
+            pass
+
+        confirms = object.__new__(Manager)
+        self.assertRaises(messaging.MessagingTimeout, confirms._confirm_resize, None, None)
         self.assertEqual(1, nova_s.call_count)
+        stats = {}
+        confirmation_retry.mark(stats)
+        self.assertEqual({}, stats)

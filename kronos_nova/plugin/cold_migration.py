@@ -1,0 +1,71 @@
+"""Cold migrations that fail because of an outage before nova-compute has the request.
+
+Nova gives such a failure no code of its own, and the scheduler reports that no host is valid while
+placement does not answer. The executor would regard the failure as a refusal.
+"""
+
+from nova import exception as nova_exception
+from nova.conductor.tasks import migrate
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.db.engine import first_line
+from kronos_nova.plugin import outages
+from kronos_nova.plugin import placement
+from kronos_nova.plugin.fixes import cold_migration_rollback
+
+LOG = logging.getLogger(__name__)
+
+
+class ReportsOutages:
+    """A mixin for Nova's task of a cold migration or resize, which records an outage.
+
+    :param note_outage: callable that records for the executor that an outage ended the migration
+    """
+
+    def __init__(self, *args, note_outage, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._note_outage = note_outage
+
+    def execute(self):
+        """Execute Nova's task.
+
+        :raises MigrationPreCheckError: a service did not answer; the instance is unchanged, and
+            ``code`` is :data:`outages.CODE`. All other errors of Nova's task are unchanged
+        """
+        try:
+            return super().execute()
+        except Exception as error:
+            if not outages.is_outage(error) and not self._is_placement_away(error):
+                raise
+            self._note()
+            raise nova_exception.MigrationPreCheckError(
+                reason=first_line(error), code=outages.CODE) from error
+
+    def _is_placement_away(self, error):
+        """Return True if placement does not answer. Nova's errors do not always say so: if the
+        scheduler does not reach placement, it reports that no host is valid."""
+        if not isinstance(error, nova_exception.NovaException):
+            return False
+        try:
+            placement.client().consumer(self.instance.uuid)
+        except exception.PlacementError as silence:
+            return outages.is_outage(silence)
+        return False
+
+    def _note(self):
+        try:
+            self._note_outage()
+        except (db_exc.DBError, exception.KronosException) as error:
+            LOG.warning('The cold migration of instance %s was ended by an outage, which could not '
+                        'be recorded in the control database: %s', self.instance.uuid,
+                        first_line(error))
+
+
+class ColdMigrationTask(ReportsOutages, migrate.MigrationTask):
+    """Nova's task of a cold migration with Nova's own rollback."""
+
+
+class RevertingColdMigrationTask(ReportsOutages, cold_migration_rollback.RevertingMigrationTask):
+    """Nova's task of a cold migration with the rollback of the fix ``cold_migration_rollback``."""

@@ -1,0 +1,161 @@
+"""Confirmation of a cold migration or resize while a service does not answer.
+
+nova-compute on the source confirms a cold migration. If a service does not answer at this time,
+Nova sets the instance to ERROR although its guest is unharmed, or loses the request. A lost request
+leaves the instance in VERIFY_RESIZE for ever, because Nova's API refuses a second one. With this
+fix, nova-compute repeats the steps until the services answer. A repeated request of the executor
+does no harm.
+
+Launchpad: no bug is known. Option: ``[kronos_fixes] confirmation_retry``.
+"""
+
+import nova.conf
+import tenacity
+from nova import exception as nova_exception
+from nova import objects
+from nova.compute import power_state
+from nova.compute import task_states
+from nova.compute import vm_states
+from oslo_log import log as logging
+
+from kronos_nova.db.engine import first_line
+from kronos_nova.objects import migration_status
+from kronos_nova.plugin import outages
+from kronos_nova.plugin import placement
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 180
+"""Seconds for which a step of a confirmation is repeated while a service does not answer. Raised,
+nova-compute has more requests in progress during a long outage; lowered, an instance may be set to
+ERROR during a restart of a service. Chosen as that of the fix ``status_retry``."""
+
+_MANAGER = 'nova.compute.manager:ComputeManager'
+
+EXPECTED = {
+    f'{_MANAGER}.confirm_resize': ('self', 'context', 'instance', 'migration'),
+    f'{_MANAGER}._confirm_resize': ('self', 'context', 'instance', 'migration'),
+    f'{_MANAGER}._delete_allocation_after_move': ('self', 'context', 'instance', 'migration'),
+    f'{_MANAGER}._delete_stashed_flavor_info': ('self', 'instance'),
+}
+
+MARK = 'kronos_confirms'
+"""Key in the ``stats`` of a ComputeNode, which nova-compute saves and a conductor reads."""
+
+
+def mark(stats):
+    """Record in the stats of a node that its nova-compute accepts a repeated request to confirm.
+    Nothing is recorded if the option is off."""
+    if CONF.kronos_fixes.confirmation_retry:
+        stats[MARK] = '1'
+
+
+def is_repeatable_on(node):
+    """Return whether the nova-compute of a ComputeNode accepts a repeated request to confirm a cold
+    migration. Without the fix, a second request sets the instance to ERROR."""
+    return MARK in (node.stats or {})
+
+
+class ConfirmsPatiently:
+    """A mixin for the compute manager that repeats the steps of a confirmation."""
+
+    def confirm_resize(self, context, instance, migration):
+        """Confirm a cold migration or resize by Nova's method, once a conductor and placement
+        answer. If one of them does not answer for :data:`PATIENCE_SECONDS`, the migration stays
+        unconfirmed, and can be confirmed later."""
+        if CONF.kronos_fixes.confirmation_retry:
+            try:
+                _patiently(instance, _probe, context, migration)
+            except nova_exception.MigrationNotFound:
+                LOG.debug('The migration to confirm is not on record any more.', instance=instance)
+            except Exception as error:
+                if not outages.is_outage(error):
+                    raise
+                _leave_unconfirmed(instance, migration, error)
+                return
+        super().confirm_resize(context, instance, migration)
+
+    def _confirm_resize(self, context, instance, migration=None):
+        if not CONF.kronos_fixes.confirmation_retry:
+            super()._confirm_resize(context, instance, migration=migration)
+            return
+        # Nova has just read the instance, under a lock.
+        if instance.vm_state != vm_states.RESIZED:
+            LOG.info('The cold migration or resize is confirmed already.', instance=instance)
+            return
+        _patiently(instance, self._confirm_rest, context, instance, migration)
+
+    def _confirm_rest(self, context, instance, migration):
+        """Do the steps of a confirmation that an earlier attempt has not done."""
+        if instance.migration_context is not None:
+            super()._confirm_resize(context, instance, migration=migration)
+            return
+        # Only the last step, the state of the instance, is left.
+        instance.vm_state = (vm_states.STOPPED if instance.power_state == power_state.SHUTDOWN
+                             else vm_states.ACTIVE)
+        instance.task_state = None
+        instance.save(expected_task_state=[None, task_states.DELETING, task_states.SOFT_DELETING])
+
+    def _delete_allocation_after_move(self, context, instance, migration):
+        """Delete the allocations of the migration by Nova's method. A failure after a confirmation
+        is only logged, so that Nova does not set the instance to ERROR."""
+        try:
+            super()._delete_allocation_after_move(context, instance, migration)
+        except Exception as error:
+            if not CONF.kronos_fixes.confirmation_retry or (
+                    migration.status != migration_status.CONFIRMED) or not (
+                    isinstance(error, nova_exception.AllocationDeleteFailed)
+                    or outages.is_outage(error)):
+                raise
+            LOG.warning('Cold migration %s is confirmed, but the allocation of the migration could '
+                        'not be deleted: %s. nova-conductor deletes it later; "kronos-manage '
+                        'allocations heal" deletes it at once.', migration.uuid, first_line(error),
+                        instance=instance)
+
+    def _delete_stashed_flavor_info(self, instance):
+        if CONF.kronos_fixes.confirmation_retry:
+            _patiently(instance, super()._delete_stashed_flavor_info, instance)
+        else:
+            super()._delete_stashed_flavor_info(instance)
+
+
+def _probe(context, migration):
+    """Check that a conductor and placement answer. If a conductor does not answer Nova's first
+    query, Nova loses the request to confirm."""
+    objects.Migration.get_by_id(context, migration.id)
+    placement.client().consumer(migration.uuid)
+
+
+def _leave_unconfirmed(instance, migration, error):
+    """Set the status of a migration back, so that Nova's API accepts another request to confirm."""
+    LOG.warning('The cold migration or resize is not confirmed, because a service does not answer: '
+                '%s. Confirm it later; Kronos confirms the cold migrations of drains.',
+                first_line(error), instance=instance)
+    if migration.status != migration_status.CONFIRMING:
+        return
+    migration.status = migration_status.FINISHED
+    try:
+        migration.save()
+    except Exception as failure:
+        if not outages.is_outage(failure):
+            raise
+        LOG.warning('The status of migration %s stays "confirming": %s. Kronos repeats the request '
+                    'to confirm the migration if it belongs to a drain.', migration.uuid,
+                    first_line(failure), instance=instance)
+
+
+def _patiently(instance, act, *args):
+    """Call ``act`` again while a service does not answer.
+
+    :raises Exception: the last error of ``act``
+    """
+    tries = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
+        wait=tenacity.wait_random_exponential(max=15),
+        stop=tenacity.stop_after_delay(PATIENCE_SECONDS),
+        before_sleep=lambda state: LOG.warning(
+            'The cold migration or resize cannot be confirmed now, because a service does not '
+            'answer; nova-compute tries again: %s', first_line(state.outcome.exception()),
+            instance=instance))
+    return tries(act, *args)
