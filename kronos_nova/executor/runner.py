@@ -254,9 +254,9 @@ class Runner:
         elif self._is_hopeless(move):
             self._give_up(move, 'Nova neither ends nor aborts it')
         elif move.abort_requested:
-            self._abort(move)
+            self._abort(move, migration)
         elif self._is_overdue(move):
-            self._hurry(move)
+            self._hurry(move, migration)
 
     def _watch_cold(self, move, migration):
         """Follow a cold migration. A cold migration can be neither aborted nor forced, and ends
@@ -328,12 +328,12 @@ class Runner:
             return move
         return self.journal.advance(move, moves.MIGRATING, self.utcnow(), **seen)
 
-    def _hurry(self, move):
+    def _hurry(self, move, migration):
         """Abort a migration that takes too long, or force it to complete. The option
         ``timeout_action`` decides which. A forced migration that still takes too long is
         aborted."""
         if self.options.timeout_action == options.ABORT or self._was_forced_in_vain(move):
-            self._abort(move)
+            self._abort(move, migration)
         elif move.forced_at is None:
             self._ask(self._force, move)
 
@@ -356,9 +356,13 @@ class Runner:
         since = clock.forced_at or clock.began_at + self.options.migration_timeout
         return self._seconds() - since > self.options.migration_timeout
 
-    def _abort(self, move):
+    def _abort(self, move, migration):
+        """Ask Nova to abort a migration, and ask again after a while. A migration that is being
+        prepared ends after its preparation, and nova-compute refuses a second request until
+        then."""
         asked_at = self._aborted_at.get(move.uuid)
-        if asked_at is None or self._seconds() - asked_at >= ABORT_AGAIN_SECONDS:
+        if asked_at is None or (self._seconds() - asked_at >= ABORT_AGAIN_SECONDS
+                                and migration.status != migration_status.PREPARING):
             self._ask(self._request_abort, move)
 
     def _request_abort(self, move):

@@ -11,7 +11,8 @@ third type."""
 
 ACCEPTED = 'accepted'
 """Status of a new migration that only the API or a conductor has handled so far."""
-NOT_COPIED = ('queued', 'preparing')
+PREPARING = 'preparing'
+NOT_COPIED = ('queued', PREPARING)
 COPIED = ('running', 'running (post-copy)')
 """Statuses of a live migration during the copy of the guest's memory. :data:`NOT_COPIED` has the
 statuses in nova-compute before the copy."""

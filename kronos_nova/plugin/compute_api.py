@@ -58,10 +58,15 @@ def find_service(servicegroup_api, host):
 
 class InProcessComputeApi:
     """A ComputeApi (see :mod:`kronos_nova.executor.compute`) that calls Nova's own code in
-    nova-conductor."""
+    nova-conductor.
 
-    def __init__(self):
+    :param prepared: function that returns the uuids of the instances whose live migrations a
+        conductor prepares
+    """
+
+    def __init__(self, prepared=frozenset):
         self.api = api.API()
+        self._prepared = prepared
         self.servicegroup_api = servicegroup.API()
         self.claims = claim_rpc.ClaimsClient()
         self._held = {}     # {uuid of a move: id of its claim at the destination}
@@ -171,6 +176,8 @@ class InProcessComputeApi:
     def set_free(self, move):
         # A conductor such as this one records a migration as soon as it receives a request.
         with answered(move.instance_uuid):
+            if move.instance_uuid in self._prepared():
+                return False
             instance = self._instance(cells.admin_context(), move.instance_uuid)
             if instance is None:
                 return True

@@ -348,7 +348,8 @@ class Kronos:
             lambda: self.conf.kronos_executor.ha_disabled_reasons,
             high_availability.for_conf(self.conf))
         self._dispatch = service.DispatchService(context)
-        self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
+        self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi(
+            lambda: _tasks().instances()))
 
     def stop(self):
         """Stop Kronos in this worker, and leave its moves to other workers."""

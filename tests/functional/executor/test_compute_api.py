@@ -43,6 +43,12 @@ class ForgottenRequestTest(base.NovaTestCase):
         self.port.live_migrate(self.move)
         self.server_on(self.server, 'host2')
 
+    def test_one_whose_migration_a_conductor_prepares_is_left_alone(self):
+        self.mark('migrating')
+        port = compute_api.InProcessComputeApi(lambda: {self.server['id']})
+        self.assertFalse(port.set_free(self.move))
+        self.assertEqual('migrating', port.instance(self.server['id']).task_state)
+
     def test_one_that_does_something_else_by_now_is_left_alone(self):
         self.mark('rebooting')
         self.assertFalse(self.port.set_free(self.move))

@@ -480,6 +480,18 @@ class ExecutorTest(ExecutorTestCase):
         self.tick(runner.ABORT_AGAIN_SECONDS)
         self.assertEqual(['vm1'] * 2, self.nova.aborts)
 
+    def test_nova_is_not_asked_again_to_abort_what_is_being_prepared(self):
+        self.plan()
+        self.tick()
+        self.nova.says('preparing')
+        self.journal.request_abort(self.move().uuid, 'jane', self.clock())
+        self.tick()
+        self.tick(runner.ABORT_AGAIN_SECONDS)
+        self.assertEqual(['vm1'], self.nova.aborts)
+        self.nova.says('running')
+        self.tick()
+        self.assertEqual(['vm1'] * 2, self.nova.aborts)
+
     def test_an_abort_that_nova_cannot_do_yet_is_asked_for_with_the_next_look(self):
         self.nova.aborts_now = False
         self.plan()
