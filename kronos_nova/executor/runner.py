@@ -482,7 +482,7 @@ class Runner:
         elif instance.host == move.source:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
-                reason='Nova reports its migration as completed, but the instance is on '
+                reason='Nova reports the migration as completed, but the instance is on '
                        f'{instance.host}')
         elif is_unconfirmed or instance.status == ERROR:
             raise exception.MigrationFailed(instance=move.instance_uuid,
