@@ -49,6 +49,7 @@ class Demo:
         """From the first process to the result, a dict for result.json."""
         self._times['begun'] = time.monotonic()
         self._write_policies(NEVER)
+        self._screen.step(f'the cloud is in {self._cloud.root}')
         self._cloud.start()
         with self._pulse or contextlib.nullcontext():
             self._boot()

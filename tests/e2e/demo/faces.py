@@ -1,5 +1,6 @@
 """The interfaces of an operator: the page, ``openstack kronos``, a recording and its replay."""
 
+import http
 import json
 import os
 import pathlib
@@ -35,15 +36,24 @@ def look(cloud, picture):
         recording = pathlib.Path(folder, 'recording')
         recorded = _run(cloud, 'kronos-record', *_configured(cloud, folder), recording)
         replayed = _run(cloud, 'kronos-replay', recording, '-f', 'json')
-    page = requests.get(f'{cloud.api.url}/ui/', timeout=SECONDS)
+    page = _page(cloud)
     status = _status(cloud)
     return {
-        'page': {'url': page.url, 'status': page.status_code, **_draw(cloud, picture)},
+        'page': {**page, **_draw(cloud, picture)},
         'openstack_kronos_status': _outcome(status),
         'recorded': recorded.returncode, 'replayed': _outcome(replayed),
         # 3 is a warning: a plan that has just ended may be one.
-        'passed': page.ok and status.returncode in (0, 3)
+        'passed': page['status'] == http.HTTPStatus.OK and status.returncode in (0, 3)
         and not recorded.returncode and not replayed.returncode}
+
+
+def _page(cloud):
+    """Ask for the page: its address and HTTP status, or why there is none."""
+    url = f'{cloud.api.url}/ui/'
+    try:
+        return {'url': url, 'status': requests.get(url, timeout=SECONDS).status_code}
+    except requests.RequestException as error:
+        return {'url': url, 'status': str(error)}
 
 
 def _status(cloud):
@@ -61,6 +71,16 @@ def _draw(cloud, picture):
     if not all(map(shutil.which, ('chromium', 'chromedriver'))):
         return {'not_drawn': 'chromium and chromium-driver are not installed'}
     # Only now: a demo without a browser needs neither.
+    from selenium.common.exceptions import WebDriverException
+
+    try:
+        _draw_in_browser(cloud, picture)
+    except WebDriverException as error:     # the picture is no reason to fail
+        return {'not_drawn': f'the browser did not show the page: {error}'}
+    return {'picture': str(picture)}
+
+
+def _draw_in_browser(cloud, picture):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support import expected_conditions
     from selenium.webdriver.support.wait import WebDriverWait
@@ -78,7 +98,6 @@ def _draw(cloud, picture):
         wait.until(expected_conditions.visibility_of_element_located(
             (By.CSS_SELECTOR, '#aggregates tbody tr')))
         picture.write_bytes(browser.driver.get_screenshot_as_png())
-    return {'picture': str(picture)}
 
 
 def _configured(cloud, folder):
@@ -89,11 +108,15 @@ def _configured(cloud, folder):
 
 
 def _run(cloud, name, *arguments, package='kronos-nova'):
-    return subprocess.run(
-        [*map(str, (*command(package, name), *arguments))], capture_output=True, text=True,
-        timeout=SECONDS,
-        env={**os.environ, 'PYTHONPATH': PYTHONPATH, **cloud.identity.credentials(),
-             'OS_KRONOS_ENDPOINT': cloud.api.url})
+    """Run a command. One that takes too long has the exit status 124, as with timeout(1)."""
+    called = [*map(str, (*command(package, name), *arguments))]
+    try:
+        return subprocess.run(
+            called, capture_output=True, text=True, timeout=SECONDS,
+            env={**os.environ, 'PYTHONPATH': PYTHONPATH, **cloud.identity.credentials(),
+                 'OS_KRONOS_ENDPOINT': cloud.api.url})
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(called, 124, '', f'no end within {SECONDS} s')
 
 
 def _outcome(done):

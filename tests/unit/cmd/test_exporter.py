@@ -353,4 +353,4 @@ class ExporterTest(ExporterTestCase):
         self.conf.set_override('port', port, 'kronos_exporter')
         error = self.assertRaises(exception.ConfigurationError, exporter.serve, self.conf)
         self.assertIn('[kronos_exporter] port', str(error))
-        self.assertIn('that is free', str(error))
+        self.assertIn('port to a free port', str(error))
