@@ -393,7 +393,7 @@ policies:
     def test_a_host_that_is_not_looked_after_is_refused_with_what_is(self):
         self.assertEqual('gpu', planning.in_scope(self.cloud(), ['web', 'gpu'], 'a'))
         for host, scopes, said in (('z', ['gpu'], 'compute service list'),
-                                   ('a', ['web'], 'include_unassigned_hosts: web')):
+                                   ('a', ['web'], 'include_unassigned_hosts select: web')):
             error = self.assertRaises(exception.ConfigurationError, planning.in_scope, self.cloud(),
                                       scopes, host)
             self.assertIn(said, str(error))
