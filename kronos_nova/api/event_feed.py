@@ -189,16 +189,14 @@ class Feed:
             self.changed.notify_all()
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
-        """Return the events with which a listener's stream begins, and the number of the event that
-        follows. The caller has to hold the lock of ``changed``.
+        """Return where the stream of a listener begins, as (number of the first stored event to
+        send, list of other events to send before). The caller has to hold the lock of ``changed``.
 
-        If the listener connects again and all events that it missed are still stored, the stream
-        begins with the first missed event. Otherwise the stream begins with events that describe
-        the whole present state.
+        If the listener connects again, and all events that the listener missed are still stored,
+        the number is that of the first missed event, and the list is empty. Otherwise the list
+        describes the whole present state, and the number is that of the next new event.
 
         :param last_id: id of the last event that the listener received; None for a new listener
-        :returns: (number of the event that follows, list of the first events). The list is empty if
-            the stream begins with a missed event
         """
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
@@ -211,9 +209,9 @@ class Feed:
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
-        """Return the events from ``number`` on, as (number of the event that follows, list of the
-        events). If some of these events are no longer stored, the list has events that describe the
-        whole present state instead. The caller has to hold the lock of ``changed``."""
+        """Return the events from ``number`` on, as (number of the next new event, list of the
+        events). If some of these events are no longer stored, the list describes the whole present
+        state instead. The caller has to hold the lock of ``changed``."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)

@@ -1,5 +1,5 @@
-"""``[kronos_nova]``: the access of the daemons, and of commands outside Nova, to Nova's public
-API."""
+"""``[kronos_nova]``: the connection to Nova's public API and to placement, for the daemons and
+commands of Kronos that do not run inside Nova's services."""
 
 from collections.abc import Sequence
 

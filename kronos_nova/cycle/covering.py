@@ -35,12 +35,12 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
                         policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
     """Plan moves that cover one more loss of a host or failure domain, in each aggregate where this
-    is possible. Return the reports with these plans.
+    is possible. Return the CycleReport with these plans.
 
     A loss is covered if all servers of the host or domain could restart elsewhere. The options
-    ``failover_hosts`` and ``failover_domains`` demand this. A plan that covers a loss replaces a
-    plan whose moves are chosen by load. The plan counts as a repair, and has the automation level
-    of repairs.
+    ``failover_hosts`` and ``failover_domains`` demand that losses are covered. A plan that covers a
+    loss replaces a plan whose moves are chosen by load. The new plan counts as a repair, and has
+    the automation level of repairs.
 
     :param snapshot: the cloud, in which room held for new servers counts as used. Servers of lost
         hosts may restart in the room of buffers

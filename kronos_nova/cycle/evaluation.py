@@ -188,8 +188,9 @@ class Cycle:
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
-        """Plan moves that make room for restarting the servers of a lost host elsewhere. Return the
-        reports with these plans. If the planning fails, return the reports unchanged."""
+        """Plan moves that make room, so that the servers of a host or failure domain could restart
+        elsewhere if it failed. Return the CycleReport with these plans. If the planning fails,
+        return ``report`` unchanged."""
         found = [report]
         persist.alone('planning moves after which a host may be lost', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
@@ -198,9 +199,9 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """Return the reports with two more figures: slots (how many more servers fit), and the
-        number of hosts whose loss is covered. A loss is covered if all servers of the lost host
-        could restart elsewhere. An error in this step does not affect plans."""
+        """Return the CycleReport with two more figures for each aggregate: slots (how many more
+        servers fit), and the number of hosts whose loss is covered. The loss of a host is covered
+        if all its servers could restart elsewhere. An error in this step does not affect plans."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:

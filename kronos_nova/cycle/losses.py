@@ -54,11 +54,12 @@ chooses their hosts one after the other. Raised, checks are rarer, and the addit
 for more hosts; lowered, checks are more frequent, and the additional check is made for fewer hosts.
 Not measured."""
 COLD = 3.0
-"""Ratio of the duration of the first check of losses of hosts after a start of Kronos to the
-duration of a later check. A later check is faster, because it reuses results of the first check.
-The duration of the first check, divided by this ratio, is the estimated duration of the next check,
-which begins when the time budget suffices. Raised, the next check begins sooner, but may end before
-all hosts are checked; lowered, the next check begins later. Measured for 1,000 hosts: the first
+"""Estimated ratio (no unit) of two durations: that of the first check after a start of Kronos, and
+that of the second check. The check finds out for each host whether its servers would restart
+elsewhere. The second check is faster, because it reuses results of the first check. The second
+check begins when the time budget suffices for its estimated duration. Raised, the second check
+begins sooner, but may end before all hosts are checked; lowered, the second check begins later.
+Measured for 1,000 hosts: the first
 check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more

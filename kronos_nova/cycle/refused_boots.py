@@ -29,11 +29,12 @@ def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
                       defaults: automation.Defaults, names: Iterable[str], snapshot: Snapshot,
                       planner_ports: PlannerPorts) -> None:
     """Choose an aggregate for each of the newest :data:`TRIED` requests for room: the first
-    aggregate in which moves make the room. At the level ``auto``, the moves begin in the next
-    evaluation. At other levels, an operator has to approve the moves.
+    aggregate in which moves make the room. A request for room is recorded when Nova finds no host
+    for new servers. At the level ``auto``, the moves begin in the next evaluation. At other levels,
+    an operator has to approve the moves.
 
-    Aggregates that have the room already are not chosen. Nova must have refused their hosts for
-    another reason than missing room, so moves would not help.
+    Aggregates that already have the room are skipped. Nova found no host there for another reason
+    than missing room, so moves would not help.
 
     :param wanted: the requests, the oldest first
     :param names: names of the evaluated aggregates

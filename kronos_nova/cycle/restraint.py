@@ -57,8 +57,8 @@ class Outlook:
 
     problem : the problem with the likely loads; the thresholds of this problem are the imbalances
         that a plan has to reach
-    noise : float64 (P,), imbalance that hosts with equal likely loads are expected to have, because
-        loads fluctuate
+    noise : float64 (P,), imbalance that is expected only because loads fluctuate, that is, between
+        hosts whose likely loads are equal
     least : float64 (P,), lower bound of the imbalance of the likely loads after any plan
     """
 
@@ -110,8 +110,8 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
 
 
 def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the imbalance that hosts with equal likely loads are expected to have,
-    because loads fluctuate.
+    """Return float64 (P,): the imbalance that is expected only because loads fluctuate, that is,
+    between hosts whose likely loads are equal.
 
     :param variances: float64 (V, P), variances of the instances' loads
     """
@@ -135,7 +135,7 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
        needed. The target is then base + max(limit - noise, LEAST_TARGET * limit). This target is
        lower, because noise may raise the imbalance again after the plan.
 
-    :param noise: float64 (P,), imbalance that hosts with equal likely loads are expected to have
+    :param noise: float64 (P,), imbalance that is expected only because loads fluctuate
     :param least: float64 (P,), lower bound of the imbalance after any plan
     """
     limit = np.maximum(problem.thresholds,

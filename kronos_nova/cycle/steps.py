@@ -137,8 +137,9 @@ class Line:
 
     @functools.cached_property
     def _loss_rules(self) -> loss_rule.LossRules:
-        """The rules that protect covered losses of hosts, one for each plan of the evaluation. A
-        loss is covered if all servers of the lost host can restart elsewhere."""
+        """The rules that covered losses stay covered, one rule for each plan of the evaluation. The
+        loss of a host is covered if all its servers can restart elsewhere. A rule forbids moves
+        after which a covered loss is no longer covered."""
         given = self.given
         return loss_rule.LossRules(given.snapshot, given.policies, given.options,
                                    given.planner_ports)

@@ -13,7 +13,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects.automation import Switch
 
 CLEARED = ''
-"""Value of the event that records the end of a switch."""
+"""Value of the event that records the end of pauses or stops of an aggregate."""
 
 
 class SwitchBoard:
@@ -73,8 +73,8 @@ class SwitchBoard:
 
     @retried
     def history(self, limit=50) -> list[Switch]:
-        """Return the changes of switches, the newest first. ``value`` is empty if the switch
-        ended."""
+        """Return the changes of switches, the newest first. A change that ended pauses or stops of
+        an aggregate has an empty ``value``."""
         with self.database.reader() as session:
             query = sa.select(models.SwitchEventRow).order_by(models.SwitchEventRow.id.desc())
             return [_switch(row) for row in session.scalars(query.limit(limit))]

@@ -54,10 +54,11 @@ Raised, a process that hangs delays all evaluations for longer; lowered, a slow 
 one that hangs, and several processes read the cloud at the same time. Not measured."""
 
 LEAVE_SECONDS = 5
-"""Maximum seconds to wait until a planning process has ended. A process that has not ended after
-this time is killed, and may take as long again to end. Raised, nova-conductor may take longer to
-stop; lowered, a process that is about to end is killed. A killed process needs more time only if it
-waits for a disk or a network file system. Not measured."""
+"""Maximum seconds to wait for the end of a planning process, after the process was asked to end. A
+process that has not ended by then is killed. The end of the killed process is waited for in the
+same way, which takes long only if the process waits for a disk or a network file system. Raised,
+nova-conductor may take longer to stop; lowered, a process that is about to end is killed. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

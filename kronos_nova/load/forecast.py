@@ -38,12 +38,13 @@ earliest such hour is 25 hours ago: forecasts are made at the last complete hour
 24 hours before (:data:`ORIGINS`) for a comparison with the actual load. The number is the sum of
 these 25 hours and the hours of a week. Fixed by :data:`ORIGINS` and the length of a week."""
 LEAST_KNOWN = 3
-"""Least number of past hours with a known error before a simple forecast is used. A simple forecast
-is a rule such as "as yesterday". Several simple forecasts of a load are combined, the better ones
-with larger weights. Raised, forecasts are available later after a start; lowered, a simple forecast
-gets a large weight if it was right by chance for one hour. Not measured."""
+"""Minimum number of past hours for which the error of a simple forecast has to be known before the
+forecast is used. A simple forecast is a rule such as "as yesterday". Its error is the difference
+between the forecast and the actual load. Several simple forecasts of a load are combined, the
+better ones with larger weights. Raised, forecasts are available later after a start; lowered, a
+simple forecast gets a large weight if it was right by chance for one hour. Not measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day for which the error of a forecast has to be known before
+"""Minimum number of hours of the last day for which the error of a forecast has to be known before
 the forecast is used. The error is the difference between the forecast and the actual load. Raised,
 forecasts are used later after a start; lowered, a forecast whose errors are known only by day is
 used at night. Chosen as half a day; not measured."""

@@ -1,5 +1,5 @@
-"""The exporters that a Prometheus scrapes, and the labels in which their series have the names of
-Nova's hosts."""
+"""The exporters that a Prometheus scrapes, and for each exporter the label of its series whose
+value is the name of Nova's host."""
 
 import collections
 import dataclasses

@@ -11,12 +11,12 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Divisor of the number of instances that have series (no unit). The result, but at least 1, is the
-number of instances that may have several series without a warning. An instance has two series
-shortly after a live migration, or if its host is scraped twice. Raised, a few live migrations at
-the same time cause a warning; lowered, a host that is scraped twice causes no warning. Chosen
-because fewer than a tenth of the instances migrate at once. A host that is scraped twice has, on
-average, more than a tenth of the instances of an aggregate with fewer than ten hosts."""
+"""One in this many instances may have several series without a warning (no unit). One instance
+always may. An instance has two series shortly after a live migration, or if its host is scraped
+twice. Raised, a few live migrations at the same time cause a warning; lowered, a host that is
+scraped twice causes no warning. Chosen because fewer than a tenth of the instances migrate at once,
+and because a host of a small aggregate (fewer than ten hosts) has, on average, more than a tenth of
+the instances."""
 
 TOLERANCE = 1e-9
 """Rounding error, as a fraction of a host's capacity. A load that is lower than 0 or higher than 1
@@ -40,14 +40,14 @@ class Expected:
     :ivar names: names that need a series
     :ivar others: known names that need no series
     :ivar noun: noun for the names in messages
-    :ivar moving: names of instances that Nova migrates; None if no name may have several series.
-        These instances may have several series, because source and destination both report the
-        instance until shortly after the migration
+    :ivar moving: names of the instances that Nova is migrating. Each of them may have several
+        series, because source and destination both report the instance until shortly after the
+        migration. None if no name may have several series, because the names are those of hosts
     :ivar oldest: earliest permitted time of a sample, in Unix seconds. An older sample counts as
-        missing. Such a sample comes from a cache, or a clock is wrong, because Prometheus gives
-        each sample of an instant query the time of the query
-    :ivar newest: latest permitted time of a sample, in Unix seconds. The age of a later sample is
-        not known, because a clock is wrong
+        missing. Prometheus gives each sample of an instant query the time of the query. An older
+        time therefore means that the answer comes from a cache, or that a clock is wrong
+    :ivar newest: latest permitted time of a sample, in Unix seconds. A later time means that a
+        clock is wrong, so that the age of the sample is not known
     """
 
     label: str

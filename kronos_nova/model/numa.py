@@ -34,10 +34,10 @@ index of a page size. Fixed: no index is negative."""
 
 
 class Place(NamedTuple):
-    """The cell and the page size of one part of an instance. A part is one cell of the instance's
-    NUMA topology.
+    """The place of one part of an instance on a host: a NUMA cell of the host, and a page size. A
+    part is one cell of the instance's own NUMA topology.
 
-    cell : position of the NUMA cell on the host
+    cell : position of the host's NUMA cell
     page : position of the page size in the list of page sizes
     """
 

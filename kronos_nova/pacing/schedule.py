@@ -20,13 +20,15 @@ TOLERANCE = 1e-9
 """Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
 the accuracy of a schedule."""
 SAME = 0.2
-"""Step, as a fraction of a link's bandwidth, to which overloads are rounded when the next move is
-chosen. The overload of a link is its traffic beyond its bandwidth. The overload of a move is the
-larger one of its two links, at its source and at its destination. Of equally urgent moves, the move
-with the smallest rounded overload starts first. Of moves with equal rounded overloads, the longest
-move starts first. Raised, a move may start although another move would overload the links less;
-lowered, differences that are only errors of predictions decide. Chosen just above the median error
-of predicted durations, which is 10 to 18 % (``bench makespan``)."""
+"""Step to which overloads of links are rounded, as a fraction of a link's bandwidth. The overload
+of a link is the predicted traffic beyond its bandwidth, once a move has started. The links of a
+move are those of its source and its destination; the larger overload counts. Of equally urgent
+moves, the one with the smallest rounded overload starts first. If the rounded overloads are equal
+as well, the longest move starts first.
+
+Raised, a move may start although another move would overload the links less; lowered, errors of the
+predictions decide which move starts. Chosen just above the median error of predicted durations,
+which is 10 to 18 % (``bench makespan``): predicted traffic has about the same error."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,7 +150,8 @@ class BundleSwaps:
         :param out: the bundles that may be the first bundle of a swap
         :param vm: an instance without a host, which is put on the host that the first bundle
             leaves; None if there is no such instance
-        :param least: lower bound of the usable room that the swap adds, minus the price of the swap
+        :param least: a swap is made only if its gain is above this value. The gain is the usable
+            room that the swap adds, minus the price of the swap
         """
         packing = self.packing
         back = self._bundles(piles, 0, MOST_BACK)

@@ -69,14 +69,15 @@ more plans. The ratio is that of the memory that this solution copies to the mem
 cheapest solution copies. Raised, more memory is copied to save a plan; lowered, target ranges are
 more often reached one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
-"""Number of moves that a search may always find, even if one plan may have far fewer. Several plans
-make these moves, one after the other. Raised, plans for thousands of hosts take longer; lowered,
-the number and cost of the later plans' moves are known less exactly. Not measured."""
+"""Number of moves that every search may find, even if one plan may have far fewer. Moves that do
+not fit into the first plan are left to later plans. If a plan may have many moves, a search may
+find even more, see :data:`REACH`. Raised, searches for thousands of hosts take longer; lowered, the
+number and cost of the later plans' moves are known less exactly. Not measured."""
 REACH = 2
-"""Ratio of the number of moves that a search may find to the number of moves that one plan may
-have. Later plans make the moves that do not fit into the first plan. A search may always find
-:data:`MOST_MOVES` moves, even if this ratio permits fewer. Raised, plans with many moves take
-longer; lowered, the moves that are left to later plans are worse. Not measured."""
+"""Factor (no unit) on the number of moves that one plan may have. The product is the maximum number
+of moves that one search finds; the maximum is never below :data:`MOST_MOVES`. Moves that do not fit
+into the first plan are left to later plans. Raised, the search for large plans takes longer;
+lowered, the moves that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
 copy. Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of
@@ -159,11 +160,12 @@ all be made one after the other. The further search starts from the state after 
 be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need one plan more. Not
 measured."""
 UNFIT = 1e9
-"""Cost, in GiB, of an excess as large as a whole host. The excess is the part of the scores outside
-the target ranges. Solutions are compared by this cost plus the memory that their moves copy.
-Raised, rounding errors hide differences of the memory; lowered below the memory of a cloud,
-solutions copy less memory but leave scores outside the target ranges. Fixed: more than the memory
-of any cloud, so that the excess decides first."""
+"""Weight of the excess in the cost of a solution, in GiB per unit of score. The excess is the part
+of the scores outside the target ranges. The cost is the excess times this weight, plus the memory
+in GiB that the moves copy. The cheapest solution is best. Raised, rounding errors hide differences
+of the memory; lowered below the memory of a cloud, solutions copy less memory but leave scores
+outside the target ranges. Fixed: more than the memory of any cloud, so that the excess decides
+first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -294,8 +296,9 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """Return the summed excess of the available hosts: the part of their scores outside the bands.
-    A host that a policy leaves out of its imbalance has no excess in this policy."""
+    """Return the weighted sum, over the available hosts and all policies, of the part of each score
+    that is outside the band of the policy. The weights are those of the policies. A host that a
+    policy leaves out of its imbalance adds nothing for this policy."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)

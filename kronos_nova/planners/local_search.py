@@ -86,13 +86,16 @@ MOST_SIDE_BY_SIDE = 48
 operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer
 assignments although its fixed time is the same. Not measured in a bench."""
 ROUNDS = 50
-"""Minimum number of steps of a search. If the time of the search does not suffice for these steps,
-fewer assignments are improved at the same time. Raised, fewer assignments are improved; lowered,
-each assignment gets fewer swaps. Not measured."""
+"""Minimum number of steps of a search. A search improves several assignments of instances to hosts
+at the same time: a step makes at most one swap in each assignment. If the time is too short for the
+minimum number of steps, the search improves fewer assignments. Raised, fewer assignments are
+improved; lowered, each assignment gets fewer swaps. Not measured."""
 TIMES = 3
-"""Minimum number of steps of a search for each permitted move. If the time of the search does not
-suffice for these steps, fewer assignments are improved at the same time. Raised, fewer assignments
-are improved; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
+"""Minimum number of steps of a search for each move that a plan may have. :data:`ROUNDS` is the
+minimum for all plans. A search improves several assignments of instances to hosts at the same time:
+a step makes at most one swap in each assignment. If the time is too short for the minimum number of
+steps, the search improves fewer assignments. Raised, fewer assignments are improved; lowered,
+assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
 """Ratio of two temperatures below which the tables that rate swaps are computed again: the present
 temperature of the search, and the temperature for which the tables were computed. The tables are

@@ -343,9 +343,9 @@ class Prefixes:
         return self._without_needless(state, made)
 
     def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
-        """Return the sequence without needless moves. A move is needless if the other moves of the
-        sequence are possible without it, and still bring the combined imbalance to its value at the
-        start of the plan or below."""
+        """Return the sequence without needless moves. A move is needless if, without it, all other
+        moves of the sequence are possible, and the combined imbalance after these moves is no
+        higher than at the start of the plan."""
         for position in list(sequence[:-1]):
             fewer = [n for n in sequence if n != position]
             if self._leads_back(state.copy(), fewer):

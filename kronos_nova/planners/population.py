@@ -32,9 +32,9 @@ host. The order of the list has no meaning."""
 KEPT = 48
 """Number of best end states that a search keeps. An end state gives each instance a host. Several
 are kept because moves one after the other cannot reach some of the end states. Raised, plans take
-longer; lowered, plans for full hosts are missed. Chosen by the rank of the best end state that can
-be reached: mostly the first, the 5th with a hundred full hosts, and the 20th with a few full
-hosts."""
+longer; lowered, plans for full hosts are missed. Chosen by a measurement: the best end state that
+could be reached was mostly the cheapest that was found, but the 5th cheapest in a cluster with a
+hundred full hosts, and the 20th cheapest in a cluster with a few full hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -415,10 +415,14 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): for each swap, the cost of undoing an earlier move if the
-        budget requires this; 0 if no move is undone. The cost is NEVER (practically infinite) for
-        pairs of items that cannot be swapped, and for swaps that add two moves if the budget
-        permits fewer than two."""
+        """Return float32 (n, a, b): the additional cost of each swap of an item of ``first`` with
+        an item of ``second``. If the budget of moves is used up, the additional cost is the number
+        of moves that the swap adds, times the cost of undoing an earlier move. Otherwise the
+        additional cost is 0.
+
+        Forbidden swaps cost NEVER (practically infinite): swaps of two items on the same host, and
+        swaps that add two moves if fewer than two are left in the budget.
+        """
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2

@@ -43,9 +43,9 @@ full are chosen. Raised, a plan takes longer; lowered, constraints more often ex
 destinations of an instance. Not measured."""
 FREE = 1e-6
 """Lower bound of the price of a move, as a fraction of a full host, when moves are rated. The
-rating of a move is its gain divided by its price. The gain is the decrease of the expected number
-of full hosts. The price is the least gain for which the move is made. Raised, moves of low price
-are compared by their gains alone; lowered to 0, moves without a price cannot be compared. Chosen
+rating of a move is its net gain divided by its price. The net gain is the decrease of the expected
+number of full hosts, minus the price. Raised, moves of low price are compared by their net gains
+alone; lowered to 0, moves without a price cannot be compared. Chosen
 far below the price of any migration."""
 AT_ONCE = 256
 """Number of candidate moves that are checked against the constraints in one call, the best moves
@@ -90,11 +90,11 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 class LowerRisk:
     """A planner that lowers the risk by one move after the other. The *risk* is the expected number
     of full hosts. The *price* of a move is the least decrease of the risk for which the move is
-    made. The *gain* of a move is the decrease of the risk minus the price.
+    made. The *net gain* of a move is the decrease of the risk minus the price.
 
-    Each step makes the move with the largest ratio of gain to price. If two instances relieve a
+    Each step makes the move with the largest ratio of net gain to price. If two instances relieve a
     host about equally, the smaller instance is moved. Each instance is moved at most once. The plan
-    ends when no move has a gain above 0.
+    ends when no move has a net gain above 0.
 
     :param copy_prices: function of instances (n,) that returns float64 (n,), the price of moving
         each instance. If the model has a higher price for a move, the price of the model is used
@@ -117,8 +117,9 @@ class LowerRisk:
 
 
 class _Round:
-    """The search for the one move with the largest ratio of gain to price. The gain is the decrease
-    of the risk (expected number of full hosts) minus the price of the move."""
+    """The search for the one move with the largest ratio of net gain to price. The price is the
+    cost of the move in units of risk (expected number of full hosts). The net gain is the decrease
+    of the risk minus the price."""
 
     def __init__(self, state: State, model: Model,
                  copy_prices: Callable[[np.ndarray], np.ndarray]):
@@ -167,9 +168,9 @@ class _Round:
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
     def _gains(self) -> np.ndarray:
-        """Return float64 (instances, destinations): the decrease of the risk by the move of each
-        instance to each destination, minus the price of the move. The unit is one expected full
-        host."""
+        """Return float64 (instances, destinations): the net gain of the move of each instance to
+        each destination. The net gain is the decrease of the risk minus the price of the move. The
+        unit is one expected full host."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))

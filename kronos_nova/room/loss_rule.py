@@ -1,6 +1,6 @@
-"""The rule that protects covered losses of hosts. A loss is covered if all servers of the lost
-hosts could restart elsewhere. A loss that is covered before moves has to be covered after the
-moves."""
+"""The rule that covered losses stay covered. A loss is the failure of a host, or of all hosts of a
+failure domain. A loss is covered if all servers of these hosts could restart elsewhere. A loss that
+is covered before moves has to be covered after the moves."""
 
 import copy
 import itertools

@@ -35,11 +35,11 @@ class Slots:
 
     by_host : {name of a host that may take servers of the shape: number for which it has room}
     total : total number of servers that fit, with the limits of sharing providers
-    unusable : {resource class: amount that stays free after ``total`` servers are added}, on the
-        hosts of ``by_host`` and on their sharing providers
-    short : the resource class that limits ``total`` on most hosts or on a sharing provider;
-        :data:`CELLS` if NUMA cells are the limit on most hosts; '' if no host may take servers of
-        the shape
+    unusable : {resource class: amount that stays free after ``total`` servers are added, summed
+        over the hosts of ``by_host`` and their sharing providers}
+    short : what limits ``total``. :data:`CELLS` if NUMA cells are the limit on most hosts.
+        Otherwise a resource class: the one that runs out on a sharing provider, or else the one
+        that runs out on most hosts. '' if no host may take servers of the shape
     """
 
     shape: Shape
