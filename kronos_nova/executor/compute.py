@@ -144,8 +144,8 @@ class ComputeApi(Protocol):
         """Request a cold migration from Nova, like :meth:`live_migrate`."""
 
     def confirm(self, move: MoveRecord) -> None:
-        """Ask Nova to confirm the cold migration of a move. A repeated call does no harm, and
-        replaces a request that was lost where Nova permits that."""
+        """Ask Nova to confirm the cold migration of a move. A repeated call does no harm. It sends
+        the request again if Nova permits this, because the first request may have been lost."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
         """Return the migration that was requested for a move; None while Nova has none. If the

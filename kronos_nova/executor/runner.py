@@ -39,8 +39,8 @@ measured."""
 CONFIRM_AGAIN_SECONDS = 300
 """Seconds after which a request to confirm a cold migration is sent again, because the message to
 nova-compute may have been lost. Raised, the server waits longer for its confirmation after a lost
-message; lowered, nova-compute has several requests for the same migration. Chosen above the time
-for which nova-compute itself waits for other services."""
+message; lowered, nova-compute has several requests for the same migration. Chosen above the 180
+seconds for which nova-compute itself waits for other services."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
@@ -276,16 +276,17 @@ class Runner:
                 self._ask(self._confirm, move)
 
     def _confirm(self, move):
-        """Ask Nova to confirm a cold migration. The request is repeated after a while, because the
-        message to nova-compute may have been lost."""
+        """Ask Nova to confirm a cold migration, and note the time. The request is repeated after
+        :data:`CONFIRM_AGAIN_SECONDS` if the migration is still not confirmed."""
         self._confirmed_at[move.uuid] = self._seconds()
         self.compute.confirm(move)
 
     def _give_up(self, move, why):
-        """End for good a try that Nova does not end. The instance is not the cause if nova-compute
-        on one of the two hosts does not report.
+        """End a move as failed, because Nova does not end its migration. The error in the journal
+        is MigrationTimeout. If nova-compute on the source or the destination does not report, the
+        error is NovaClientError instead, because the instance is then not the cause.
 
-        :param why: the reason, for the journal
+        :param why: text about the reason, for the journal
         """
         try:
             silent = [host for host in (move.source, move.destination)
@@ -338,11 +339,11 @@ class Runner:
             self._ask(self._force, move)
 
     def _force(self, move):
-        """Force a migration to complete, and record that Nova has accepted. Nova refuses while the
-        memory is not copied yet, and is asked again.
+        """Ask Nova to force a migration to complete. If Nova accepts, record the time. Nova refuses
+        before the copy of the guest's memory has begun, and is asked again later.
 
-        The request is recorded afterwards, because a repeated request is harmless. If the request
-        was recorded first and then lost, it would not be repeated.
+        The time is recorded after the request, because a repeated request is harmless. If the time
+        was recorded first and the request was then lost, the request would not be repeated.
         """
         if self.compute.force_complete(move):
             now = self.utcnow()
@@ -350,16 +351,18 @@ class Runner:
             self._clock(move).forced_at = self._seconds()
 
     def _was_forced_in_vain(self, move):
-        """Return True if a migration has not ended within ``migration_timeout`` after it was forced
-        to complete, or after Nova first refused to force it."""
+        """Return True if ``migration_timeout`` has passed since the migration was forced to
+        complete. If Nova has always refused to force it, the time is counted from the first
+        request."""
         clock = self._clock(move)
         since = clock.forced_at or clock.began_at + self.options.migration_timeout
         return self._seconds() - since > self.options.migration_timeout
 
     def _abort(self, move, migration):
-        """Ask Nova to abort a migration, and ask again after a while. A migration that is being
-        prepared ends after its preparation, and nova-compute refuses a second request until
-        then."""
+        """Ask Nova to abort a migration, and repeat an accepted request after
+        :data:`ABORT_AGAIN_SECONDS`. While nova-compute prepares the migration, the request is not
+        repeated, because nova-compute aborts the migration after the preparation, and refuses a
+        second request until then."""
         asked_at = self._aborted_at.get(move.uuid)
         if asked_at is None or (self._seconds() - asked_at >= ABORT_AGAIN_SECONDS
                                 and migration.status != migration_status.PREPARING):
@@ -371,8 +374,8 @@ class Runner:
 
     @staticmethod
     def _ask(act, move):
-        """Send Nova a request about a move, by calling ``act``. If Nova does not answer, this is
-        only logged: the request is sent again later."""
+        """Send Nova a request about a move, by calling ``act``. If Nova does not answer, only log
+        this, because the request is sent again later."""
         try:
             act(move)
         except exception.NovaClientError as e:
@@ -462,9 +465,12 @@ class Runner:
                        f'control database: {fault}')
 
     def _verify(self, move):
-        """Check that the instance has left the source, and that it is not in ERROR. The status of
-        the migration does not matter. Any other status was set by a request of a user after the
-        migration, and so was any other host."""
+        """Check the result of a migration, and end the move. The move has succeeded if the instance
+        has left the source and is not in ERROR. The status of the migration does not matter. If the
+        instance has another status or host than planned, a user has changed this since.
+
+        :raises MigrationFailed: the move has not succeeded
+        """
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:
@@ -559,7 +565,8 @@ class Runner:
         self.announce(ended)
 
     def _forget_requests(self, move_uuid):
-        """Forget the requests about a migration whose try has ended."""
+        """Forget the times of the requests to abort or confirm a migration, because the try of the
+        move has ended."""
         self._aborted_at.pop(move_uuid, None)
         self._confirmed_at.pop(move_uuid, None)
 

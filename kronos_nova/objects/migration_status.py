@@ -23,7 +23,7 @@ FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
 """Status of a cold migration that waits for its confirmation or revert."""
 CONFIRMING = 'confirming'
-"""Status of a cold migration from the request to confirm it until nova-compute has done so."""
+"""Status of a cold migration that nova-compute was asked to confirm, until it is confirmed."""
 CONFIRMED, REVERTED = 'confirmed', 'reverted'
 SETTLED = (CONFIRMED, REVERTED)
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))

@@ -1,7 +1,8 @@
-"""Cold migrations that fail because of an outage before nova-compute has the request.
+"""Marking of cold migrations that an outage ends before nova-compute receives the request.
 
-Nova gives such a failure no code of its own, and the scheduler reports that no host is valid while
-placement does not answer. The executor would regard the failure as a refusal.
+Nova itself does not mark these failures as outages. For example, the scheduler reports that no host
+is valid if placement does not answer. Without a mark, the executor would regard the failure as a
+refusal.
 """
 
 from nova import exception as nova_exception
@@ -19,9 +20,10 @@ LOG = logging.getLogger(__name__)
 
 
 class ReportsOutages:
-    """A mixin for Nova's task of a cold migration or resize, which records an outage.
+    """A mixin for Nova's task of a cold migration or resize. If an outage ends the task, the mixin
+    records this.
 
-    :param note_outage: callable that records for the executor that an outage ended the migration
+    :param note_outage: callable without arguments that records the outage for the executor
     """
 
     def __init__(self, *args, note_outage, **kwargs):
@@ -29,10 +31,10 @@ class ReportsOutages:
         self._note_outage = note_outage
 
     def execute(self):
-        """Execute Nova's task.
+        """Execute Nova's task. Errors that are no outages are raised unchanged.
 
-        :raises MigrationPreCheckError: a service did not answer; the instance is unchanged, and
-            ``code`` is :data:`outages.CODE`. All other errors of Nova's task are unchanged
+        :raises MigrationPreCheckError: a service did not answer, and the instance is unchanged. The
+            ``code`` of the error is :data:`outages.CODE`
         """
         try:
             return super().execute()
@@ -44,8 +46,9 @@ class ReportsOutages:
                 reason=first_line(error), code=outages.CODE) from error
 
     def _is_placement_away(self, error):
-        """Return True if placement does not answer. Nova's errors do not always say so: if the
-        scheduler does not reach placement, it reports that no host is valid."""
+        """Return True if ``error`` is an error of Nova and placement does not answer now. The error
+        alone does not always show an outage: if the scheduler cannot reach placement, it reports
+        that no host is valid."""
         if not isinstance(error, nova_exception.NovaException):
             return False
         try:

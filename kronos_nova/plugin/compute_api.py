@@ -60,8 +60,8 @@ class InProcessComputeApi:
     """A ComputeApi (see :mod:`kronos_nova.executor.compute`) that calls Nova's own code in
     nova-conductor.
 
-    :param prepared: function that returns the uuids of the instances whose live migrations a
-        conductor prepares
+    :param prepared: function without arguments that returns the uuids of the instances whose live
+        migrations a conductor is preparing
     """
 
     def __init__(self, prepared=frozenset):
@@ -257,8 +257,8 @@ def _fault(context, migration):
 
 
 def _may_be_confirmed(context, migration):
-    """Return whether a request to confirm a cold migration may be sent. A second request is sent
-    only if the nova-compute of the source accepts it."""
+    """Return True if a request to confirm a cold migration may be sent now: either the migration
+    waits for its first request, or the nova-compute of the source accepts a second request."""
     if migration.status == migration_status.CONFIRMING:
         try:
             node = objects.ComputeNode.get_by_host_and_nodename(

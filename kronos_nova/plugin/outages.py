@@ -10,8 +10,8 @@ from nova import exception as nova_exception
 from kronos_nova.executor import outages
 
 CODE = 503
-"""Fault code that Kronos records for a live migration that failed because a service did not answer
-(no unit). Fixed by HTTP, whose status for an unavailable service is 503."""
+"""Fault code that Kronos records for a migration that failed because a service did not answer (no
+unit). Fixed by HTTP, whose status for an unavailable service is 503."""
 
 OUTAGES = (
     *outages.OUTAGES,

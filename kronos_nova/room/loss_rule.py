@@ -69,8 +69,8 @@ class LossRule:
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
 
     def after(self, moves: Sequence[PlannedMove], left: Callable[[], float]) -> 'LossRule':
-        """Return the rule for the cloud after moves. The new rule protects only losses that were
-        covered before the moves.
+        """Return the rule for the cloud after moves. By the new rule, only losses that were
+        covered before the moves have to stay covered.
 
         :param left: returns the seconds that are left for the checks of the new rule
         """
@@ -128,8 +128,8 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
     plan.
 
     A loss is covered if all servers of the lost hosts could restart elsewhere. Moves that empty
-    disabled hosts are never left out. If these moves alone make a loss uncovered, the loss is not
-    protected.
+    disabled hosts are never left out. If these moves alone make a loss uncovered, the loss
+    becomes uncovered.
 
     :param moves: moves of a plan, in its order
     :returns: {order of a move that is left out: text about the loss that the move would make

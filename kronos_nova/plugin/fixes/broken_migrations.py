@@ -232,9 +232,9 @@ class SettlesBrokenMigrations:
         attempt.is_completed = True
 
     def _record_arrival(self, attempt):
-        """Record that a guest has arrived at the destination, and that its live migration is
-        completed. Repeat this while a service does not answer. Nova has already recorded the host,
-        unless the outage prevented that."""
+        """Record the destination as the host of a guest that has arrived there, unless Nova has
+        already done so. Repeat this step while a service does not answer. Then record that the live
+        migration is completed, and delete the allocations of the migration."""
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
             wait=tenacity.wait_random_exponential(max=15),

@@ -1,10 +1,10 @@
-"""Confirmation of a cold migration or resize while a service does not answer.
+"""Repetition of the steps that confirm a cold migration or resize, while a service does not answer.
 
-nova-compute on the source confirms a cold migration. If a service does not answer at this time,
-Nova sets the instance to ERROR although its guest is unharmed, or loses the request. A lost request
-leaves the instance in VERIFY_RESIZE for ever, because Nova's API refuses a second one. With this
-fix, nova-compute repeats the steps until the services answer. A repeated request of the executor
-does no harm.
+nova-compute on the source confirms a cold migration or resize. If a service does not answer at this
+time, Nova sets the instance to ERROR although its guest is unharmed, or Nova loses the request.
+After a lost request, the instance stays in VERIFY_RESIZE for ever, because Nova's API refuses a
+second request. With this fix, nova-compute repeats the steps until the services answer. It also
+accepts a second request, which the executor sends if the first request was lost.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] confirmation_retry``.
 """
@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 PATIENCE_SECONDS = 180
 """Seconds for which a step of a confirmation is repeated while a service does not answer. Raised,
 nova-compute has more requests in progress during a long outage; lowered, an instance may be set to
-ERROR during a restart of a service. Chosen as that of the fix ``status_retry``."""
+ERROR during a restart of a service. Chosen as the same time as in the fix ``status_retry``."""
 
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
@@ -41,12 +41,13 @@ EXPECTED = {
 }
 
 MARK = 'kronos_confirms'
-"""Key in the ``stats`` of a ComputeNode, which nova-compute saves and a conductor reads."""
+"""Key (no unit) in the ``stats`` of a ComputeNode. The key means that the nova-compute of the node
+accepts a repeated request to confirm. nova-compute saves the stats, and conductors read them."""
 
 
 def mark(stats):
-    """Record in the stats of a node that its nova-compute accepts a repeated request to confirm.
-    Nothing is recorded if the option is off."""
+    """Record in the stats of a node that its nova-compute accepts a repeated request to confirm a
+    cold migration. Nothing is recorded if the option is off."""
     if CONF.kronos_fixes.confirmation_retry:
         stats[MARK] = '1'
 
@@ -58,7 +59,8 @@ def is_repeatable_on(node):
 
 
 class ConfirmsPatiently:
-    """A mixin for the compute manager that repeats the steps of a confirmation."""
+    """A mixin for the compute manager that repeats the steps of a confirmation while a service does
+    not answer."""
 
     def confirm_resize(self, context, instance, migration):
         """Confirm a cold migration or resize by Nova's method, once a conductor and placement
@@ -98,8 +100,9 @@ class ConfirmsPatiently:
         instance.save(expected_task_state=[None, task_states.DELETING, task_states.SOFT_DELETING])
 
     def _delete_allocation_after_move(self, context, instance, migration):
-        """Delete the allocations of the migration by Nova's method. A failure after a confirmation
-        is only logged, so that Nova does not set the instance to ERROR."""
+        """Delete the allocations of the migration by Nova's method. Once the migration is
+        confirmed, a failure to delete them is only logged, so that Nova does not set the instance
+        to ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
@@ -121,14 +124,15 @@ class ConfirmsPatiently:
 
 
 def _probe(context, migration):
-    """Check that a conductor and placement answer. If a conductor does not answer Nova's first
-    query, Nova loses the request to confirm."""
+    """Raise an error if a conductor or placement does not answer. Called before Nova's method,
+    which would lose the request to confirm if no conductor answered its first query."""
     objects.Migration.get_by_id(context, migration.id)
     placement.client().consumer(migration.uuid)
 
 
 def _leave_unconfirmed(instance, migration, error):
-    """Set the status of a migration back, so that Nova's API accepts another request to confirm."""
+    """Set the status of a migration back to ``finished``, so that Nova's API accepts another
+    request to confirm the migration."""
     LOG.warning('The cold migration or resize is not confirmed, because a service does not answer: '
                 '%s. Confirm it later; Kronos confirms the cold migrations of drains.',
                 first_line(error), instance=instance)
@@ -146,7 +150,7 @@ def _leave_unconfirmed(instance, migration, error):
 
 
 def _patiently(instance, act, *args):
-    """Call ``act`` again while a service does not answer.
+    """Call ``act``, and repeat the call while a service does not answer.
 
     :raises Exception: the last error of ``act``
     """

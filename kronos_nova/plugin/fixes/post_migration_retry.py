@@ -1,9 +1,10 @@
-"""Repetition of the steps that complete a live migration and that need other services.
+"""Repetition of the last steps of a live migration while a service does not answer.
 
-The guest has arrived. If nova-compute at the destination stops during its last request, or if a
-service such as neutron or nova-conductor does not answer, Nova gives up. Nova sets the instance to
-ERROR, although its guest runs well. This fix repeats the request to the destination and the request
-to neutron until the services answer again.
+In these steps, the guest has already arrived at the destination. If nova-compute at the destination
+stops, or if a service such as neutron or nova-conductor does not answer, Nova gives up. Nova then
+sets the instance to ERROR, although its guest runs well. This fix repeats two requests until the
+services answer again: the request to neutron to bind the ports to the destination, and the request
+to nova-compute at the destination to complete the migration.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """
@@ -38,17 +39,17 @@ Chosen as twice the default of ``rpc_response_timeout``."""
 
 
 class Unanswered(Exception):
-    """The error that the destination did not complete the live migration, because it does not
-    answer or because a service does not answer it. The last steps of the migration are then not
-    done at the destination."""
+    """The error that nova-compute at the destination did not complete the live migration. Either
+    this nova-compute does not answer, or it gets no answer from another service. The last steps of
+    the migration are then not done at the destination."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
     """Nova's RPC client of nova-compute, which repeats the request to complete a live migration."""
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
-        """Ask the destination to complete the live migration. Ask the destination again after an
-        outage, unless it has completed the migration.
+        """Ask the destination to complete the live migration. If an outage prevents this, repeat
+        the request, unless the destination has completed the migration in the meantime.
 
         :raises Unanswered: the outage lasted longer than :data:`PATIENCE_SECONDS`
         """
@@ -73,8 +74,8 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
 
 
 class PatientNetworkAPI(neutron.API):
-    """Nova's client of neutron, which repeats the request to bind the ports of a guest that has
-    arrived to its destination."""
+    """Nova's client of neutron, which repeats a request while neutron does not answer. The request
+    binds the ports of a guest to its destination, after the guest has arrived there."""
 
     def migrate_instance_start(self, context, instance, migration):
         real = super().migrate_instance_start
@@ -84,9 +85,9 @@ class PatientNetworkAPI(neutron.API):
 
 
 def _patiently(act, failure, instance):
-    """Call ``act`` again while a service does not answer.
+    """Call ``act``, and repeat the call while a service does not answer.
 
-    :param act: called with the RetryCallState of tenacity
+    :param act: function that is called with the RetryCallState of tenacity
     :param failure: a clause that says what failed, for the log
     :raises Exception: the last error of ``act``
     """
@@ -105,7 +106,7 @@ def _is_over(state):
 
 
 def compute_api(stock):
-    """Return the RPC client of nova-compute for the manager. It is a PatientComputeAPI, or
+    """Return the RPC client of nova-compute for the compute manager: a PatientComputeAPI, or
     ``stock`` if the option is off.
 
     :param stock: Nova's own client
@@ -114,8 +115,8 @@ def compute_api(stock):
 
 
 def network_api(stock):
-    """Return the client of neutron for the manager. It is a PatientNetworkAPI, or ``stock`` if the
-    option is off.
+    """Return the client of neutron for the compute manager: a PatientNetworkAPI, or ``stock`` if
+    the option is off.
 
     :param stock: Nova's own client
     """
