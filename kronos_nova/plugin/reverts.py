@@ -49,8 +49,8 @@ class RevertsAtomically:
         """Give the allocation of the migration back to the instance on its source, as Nova's method
         does.
 
-        An error of placement is logged and left to the reconciler, because the callers still have
-        to clean up guests and networks.
+        An error of placement is only logged, because the callers still have to clean up guests and
+        networks. The reconciler in nova-conductor corrects the allocations later.
 
         :returns: the former allocations of the migration, or False if it had none
         """

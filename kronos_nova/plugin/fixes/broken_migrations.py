@@ -276,9 +276,9 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Roll back by Nova's method. Before that, resume the guest if it is paused, and record if
-        the guest has ended. Otherwise, Nova's method would save the instance in the state before
-        the migration even if the guest has ended."""
+        """Resume the guest if it is paused, and record if the guest has ended. Then roll back by
+        Nova's method, which alone would give an instance whose guest has ended its state before the
+        migration."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
@@ -347,9 +347,9 @@ class SettlesBrokenMigrations:
                       'ended: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Wait until no memory page of a guest is left on this host, at most for COPY_SECONDS. The
-        guest already runs at the destination (post-copy). Return True if pages are left after this
-        time."""
+        """Wait until no memory page of a guest that already runs at the destination (post-copy) is
+        left on this host, at most for COPY_SECONDS. Return True if pages are left after this time.
+        """
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 

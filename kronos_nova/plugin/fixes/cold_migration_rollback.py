@@ -35,8 +35,9 @@ class RevertingMigrationTask(migrate.MigrationTask):
     allocations in one request."""
 
     def rollback(self, ex):
-        """Roll the cold migration back. An error of the rollback is logged and left to the
-        reconciler, because Nova has to report the error that caused the rollback."""
+        """Roll the cold migration back. An error of placement is only logged, because Nova has to
+        report the error that caused the rollback. The reconciler in nova-conductor corrects the
+        allocations later."""
         held, self._held_allocations = self._held_allocations, None
         # Without held allocations, Nova's rollback only marks the migration as failed.
         super().rollback(ex)
