@@ -277,8 +277,8 @@ class SettlesBrokenMigrations:
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
         """Resume the guest if it is paused, and record if the guest has ended. Then roll back by
-        Nova's method, which alone would give an instance whose guest has ended its state before the
-        migration."""
+        Nova's method. Nova's method alone would save the state from before the migration, even if
+        the guest has ended."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
