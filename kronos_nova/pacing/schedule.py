@@ -28,7 +28,7 @@ as well, the longest move starts first.
 
 Raised, a move may start although another move would overload the links less; lowered, errors of the
 predictions decide which move starts. Chosen just above the median error of predicted durations,
-which is 10 to 18 % (``bench makespan``): predicted traffic has about the same error."""
+which is 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
