@@ -274,6 +274,17 @@ def _tasks():
                        announcements=_impatient_database())
 
 
+def _prepared_instances():
+    """Return the uuids of the instances whose live migrations a conductor worker prepares.
+
+    If ``[kronos_allocations] reconcile_interval`` is 0, the tasks of dead workers are never
+    removed. The result is then empty, because a task does not show that its worker is alive.
+    """
+    if not CONF.kronos_allocations.reconcile_interval:
+        return frozenset()
+    return _tasks().instances()
+
+
 class Kronos:
     """The services of Kronos in one conductor worker. Each service is created at its first tick,
     after the worker has forked. If a service raises an error, the error is logged once and the
@@ -348,8 +359,8 @@ class Kronos:
             lambda: self.conf.kronos_executor.ha_disabled_reasons,
             high_availability.for_conf(self.conf))
         self._dispatch = service.DispatchService(context)
-        self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi(
-            lambda: _tasks().instances()))
+        self._execution = service.ExecutionService(
+            context, compute_api.InProcessComputeApi(_prepared_instances))
 
     def stop(self):
         """Stop Kronos in this worker, and leave its moves to other workers."""
