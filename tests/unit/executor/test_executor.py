@@ -350,7 +350,7 @@ class ExecutorTest(ExecutorTestCase):
         self.tick()
         self.nova.says('completed')
         self.to_the_end()
-        self.assertEqual(('MigrationFailed', 'Instance vm1: Nova reports its migration as '
+        self.assertEqual(('MigrationFailed', 'Instance vm1: Nova reports the migration as '
                           'completed, but the instance is on a'),
                          (self.move().error_type, self.move().error))
 
