@@ -4,6 +4,8 @@ Nova puts an instance that has arrived into ERROR, and says of one that cannot l
 valid.
 """
 
+import threading
+
 import fixtures
 import oslo_messaging as messaging
 from neutronclient.common import exceptions as neutron_exc
@@ -20,6 +22,16 @@ class ConfirmationTest(guests.GuestsTestCase):
     def setUp(self):
         super().setUp()
         self.stub_out('kronos_nova.plugin.fixes.confirmation_retry.PATIENCE_SECONDS', 5)
+        self.carried_out = threading.Semaphore(0)
+        owner = type(self.computes['host1'].manager)
+        real = owner.confirm_resize
+
+        def confirm(*args, **kwargs):
+            try:
+                return real(*args, **kwargs)
+            finally:
+                self.carried_out.release()
+        self.useFixture(fixtures.MockPatchObject(owner, 'confirm_resize', confirm))
 
     def moved(self):
         server = self.boot_server()
@@ -29,7 +41,10 @@ class ConfirmationTest(guests.GuestsTestCase):
         return server
 
     def confirm(self, server):
+        """Ask Nova to confirm, and wait until nova-compute has carried out the request. Before
+        that, an instance may be ACTIVE that ends in ERROR."""
         self.api.post_server_action(server['id'], {'confirmResize': None})
+        self.assertTrue(self.carried_out.acquire(timeout=60))
 
     def assert_confirmed(self, server):
         self.assert_ended(server, 'host2', 'ACTIVE', 'confirmed')
