@@ -21,14 +21,16 @@ def record(server, source, destination):
         not_before=NOW, created_at=NOW, requested_at=NOW)
 
 
-class ForgottenRequestTest(base.NovaTestCase):
-    """An instance marked as migrating by a process that died before there was a migration."""
-
+class PortTestCase(base.NovaTestCase):
     def setUp(self):
         super().setUp()
         self.server = self.boot('host1')
         self.port = compute_api.InProcessComputeApi()
         self.move = record(self.server, 'host1', 'host2')
+
+
+class ForgottenRequestTest(PortTestCase):
+    """An instance marked as migrating by a process that died before there was a migration."""
 
     def mark(self, task_state):
         instance = objects.Instance.get_by_uuid(context.get_admin_context(), self.server['id'])
@@ -82,14 +84,8 @@ class LiveMigrationTest(base.NovaTestCase):
         self.assertEqual(by_api, ours)
 
 
-class RequestTest(base.NovaTestCase):
+class RequestTest(PortTestCase):
     """Nova records each request as an instance action, and finds the action by the request's id."""
-
-    def setUp(self):
-        super().setUp()
-        self.server = self.boot('host1')
-        self.port = compute_api.InProcessComputeApi()
-        self.move = record(self.server, 'host1', 'host2')
 
     def actions(self):
         return objects.InstanceActionList.get_by_instance_uuid(
