@@ -4,6 +4,10 @@ The list has the errors of :mod:`kronos_nova.executor.outages`, and the errors b
 neutron's client report an outage.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+import tenacity
 from neutronclient.common import exceptions as neutron_exc
 from nova import exception as nova_exception
 
@@ -37,3 +41,17 @@ def is_outage(error: BaseException | None) -> bool:
     """Return whether an error, or one of its causes, is an outage. An outage says nothing about the
     instance."""
     return outages.is_outage(error, OUTAGES)
+
+
+def retrying(stop: Callable[[tenacity.RetryCallState], bool],
+             is_worth: Callable[[BaseException], bool] = is_outage,
+             **rest: Any) -> tenacity.Retrying:
+    """Return a tenacity.Retrying, which calls a function again after an outage. At the end it
+    raises the last error. The pauses are random, and at most 15 seconds long.
+
+    :param stop: condition of tenacity for the end, such as ``stop_after_delay``
+    :param is_worth: function that returns whether the function is called again after an error
+    :param rest: further arguments of tenacity.Retrying, such as ``before_sleep``
+    """
+    return tenacity.Retrying(retry=tenacity.retry_if_exception(is_worth), reraise=True, stop=stop,
+                             wait=tenacity.wait_random_exponential(max=15), **rest)

@@ -235,10 +235,7 @@ class SettlesBrokenMigrations:
         """Record the destination as the host of a guest that has arrived there, unless Nova has
         already done so. Repeat this step while a service does not answer. Then record that the live
         migration is completed, and delete the allocations of the migration."""
-        tries = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
-            wait=tenacity.wait_random_exponential(max=15),
-            stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
+        tries = outages.retrying(tenacity.stop_after_delay(PATIENCE_SECONDS))
         tries(self._record_host, attempt)
         self._set_migration_status(attempt.migration, migration_status.COMPLETED)
         self._delete_allocation_after_move(attempt.context, attempt.instance, attempt.migration)
@@ -316,11 +313,9 @@ class SettlesBrokenMigrations:
             # The driver lost its connection to Nova and not to the guest, so the copy would
             # continue.
             self._stop_copying(attempt)
-        tries = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda error: outages.is_outage(error) and not attempt.has_left),
-            wait=tenacity.wait_random_exponential(max=15), reraise=True,
-            stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
+        tries = outages.retrying(
+            tenacity.stop_after_delay(PATIENCE_SECONDS),
+            is_worth=lambda error: outages.is_outage(error) and not attempt.has_left)
         try:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
         except Exception:  # after any error, Nova's own verdict holds

@@ -154,10 +154,8 @@ def _patiently(instance, act, *args):
 
     :raises Exception: the last error of ``act``
     """
-    tries = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
-        wait=tenacity.wait_random_exponential(max=15),
-        stop=tenacity.stop_after_delay(PATIENCE_SECONDS),
+    tries = outages.retrying(
+        tenacity.stop_after_delay(PATIENCE_SECONDS),
         before_sleep=lambda state: LOG.warning(
             'The cold migration or resize cannot be confirmed now, because a service does not '
             'answer; nova-compute tries again: %s', first_line(state.outcome.exception()),

@@ -10,7 +10,6 @@ Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """
 
 import nova.conf
-import tenacity
 from nova import objects
 from nova.compute import rpcapi as compute_rpcapi
 from nova.compute import vm_states
@@ -91,9 +90,8 @@ def _patiently(act, failure, instance):
     :param failure: a clause that says what failed, for the log
     :raises Exception: the last error of ``act``
     """
-    for attempt in tenacity.Retrying(
-            retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
-            wait=tenacity.wait_random_exponential(max=15), stop=_is_over,
+    for attempt in outages.retrying(
+            _is_over,
             before_sleep=lambda state: LOG.warning(
                 '%s, because a service does not answer; nova-compute tries again: %s', failure,
                 first_line(state.outcome.exception()), instance=instance)):

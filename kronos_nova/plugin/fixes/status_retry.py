@@ -45,10 +45,8 @@ class RetriesStatus:
         if not CONF.kronos_fixes.status_retry:
             manager.ComputeManager._set_migration_status(migration, status)
             return
-        for attempt in tenacity.Retrying(
-                retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
-                wait=tenacity.wait_random_exponential(max=15), before_sleep=_tell,
-                stop=tenacity.stop_after_delay(PATIENCE_SECONDS)):
+        for attempt in outages.retrying(
+                tenacity.stop_after_delay(PATIENCE_SECONDS), before_sleep=_tell):
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     _refuse_if_ended(migration, status)
