@@ -7,16 +7,13 @@ refusal.
 
 from nova import exception as nova_exception
 from nova.conductor.tasks import migrate
-from oslo_db import exception as db_exc
-from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
+from kronos_nova.plugin import registration
 from kronos_nova.plugin.fixes import cold_migration_rollback
-
-LOG = logging.getLogger(__name__)
 
 
 class ReportsOutages:
@@ -41,7 +38,7 @@ class ReportsOutages:
         except Exception as error:
             if not outages.is_outage(error) and not self._is_placement_away(error):
                 raise
-            self._note()
+            registration.note_outage(self._note_outage, 'cold migration', self.instance.uuid)
             raise nova_exception.MigrationPreCheckError(
                 reason=first_line(error), code=outages.CODE) from error
 
@@ -56,14 +53,6 @@ class ReportsOutages:
         except exception.PlacementError as silence:
             return outages.is_outage(silence)
         return False
-
-    def _note(self):
-        try:
-            self._note_outage()
-        except (db_exc.DBError, exception.KronosException) as error:
-            LOG.warning('The cold migration of instance %s was ended by an outage, which could not '
-                        'be recorded in the control database: %s', self.instance.uuid,
-                        first_line(error))
 
 
 class ColdMigrationTask(ReportsOutages, migrate.MigrationTask):

@@ -147,9 +147,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             if self._claim is not None:
                 self._claim.release(lambda: reverts.is_gone(self.context, self.instance))
         except exception.PlacementError as error:
-            LOG.warning('The allocations of migration %s could not be returned to its instance; '
-                        'nova-conductor returns them later: %s', self.migration.uuid,
-                        first_line(error), instance=self.instance)
+            reverts.log_unreturned(self.migration, self.instance, error)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
         """Call Nova's check of a destination. If the check fails, note the reason.

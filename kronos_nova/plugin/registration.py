@@ -100,13 +100,22 @@ class Registration:
     def note_outage(self) -> None:
         """Record for the executor that the migration fails because a service did not answer. If the
         control database does not answer either, this is only logged."""
-        try:
-            self._note_outage()
-        except (db_exc.DBError, exception.KronosException) as error:
-            LOG.warning('The live migration of instance %s was ended by an outage, which could not '
-                        'be recorded in the control database: %s', self._instance_uuid,
-                        first_line(error))
+        note_outage(self._note_outage, 'live migration', self._instance_uuid)
 
     def _go_on(self, step):
         if self._tasks is not None and not step(self._tasks):
             raise exception.TaskLost(instance=self._instance_uuid)
+
+
+def note_outage(note: Callable[[], None], what: str, instance_uuid: str) -> None:
+    """Record for the executor that an outage ended a migration. If the control database does not
+    answer either, this is only logged.
+
+    :param note: function that records the outage
+    :param what: kind of migration, for the log
+    """
+    try:
+        note()
+    except (db_exc.DBError, exception.KronosException) as error:
+        LOG.warning('The %s of instance %s was ended by an outage, which could not be recorded in '
+                    'the control database: %s', what, instance_uuid, first_line(error))

@@ -66,9 +66,7 @@ class RevertsAtomically:
             held = placement.client().consumer(migration.uuid).allocations
             moves.revert(placement.client(), parties, lambda: is_gone(context, instance))
         except exception.PlacementError as error:
-            LOG.warning('The allocations of migration %s could not be returned to its instance; '
-                        'nova-conductor returns them later: %s', migration.uuid,
-                        first_line(error), instance=instance)
+            log_unreturned(migration, instance, error)
         return {uuid: {'resources': dict(amounts)} for uuid, amounts in held.items()} or False
 
 
@@ -87,3 +85,10 @@ def _parties(context, instance, migration):
     return moves.Parties(instance=instance.uuid, migration=migration.uuid, source=source.uuid,
                          project_id=instance.project_id, user_id=instance.user_id,
                          is_live=migration.is_live_migration)
+
+
+def log_unreturned(migration, instance, error):
+    """Log that the allocations of a failed migration could not be returned to its instance."""
+    LOG.warning('The allocations of migration %s could not be returned to its instance; '
+                'nova-conductor returns them later: %s', migration.uuid, first_line(error),
+                instance=instance)

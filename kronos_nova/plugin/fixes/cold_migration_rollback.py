@@ -9,15 +9,11 @@ Option: ``[kronos_fixes] cold_migration_rollback``.
 """
 
 from nova.conductor.tasks import migrate
-from oslo_log import log as logging
 
 from kronos_nova import exception
-from kronos_nova.db.engine import first_line
 from kronos_nova.placement import moves
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import reverts
-
-LOG = logging.getLogger(__name__)
 
 _TASK = 'nova.conductor.tasks.migrate:MigrationTask'
 
@@ -52,6 +48,4 @@ class RevertingMigrationTask(migrate.MigrationTask):
                 lambda: reverts.is_gone(self.context, self.instance),
                 before={uuid: dict(each['resources']) for uuid, each in held.items()})
         except exception.PlacementError as error:
-            LOG.warning('The allocations of migration %s could not be returned to its instance; '
-                        'nova-conductor returns them later: %s', self._migration.uuid,
-                        first_line(error), instance=self.instance)
+            reverts.log_unreturned(self._migration, self.instance, error)
