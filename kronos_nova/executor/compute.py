@@ -153,7 +153,8 @@ class ComputeApi(Protocol):
         since the request."""
 
     def set_free(self, move: MoveRecord) -> bool:
-        """Clear the task_state ``migrating`` of an instance after Nova has lost the request for its
+        """Clear the task_state of an instance after Nova has lost the request for its migration.
+        Nova sets the task_state ``migrating`` for a live migration, and ``resize_prep`` for a cold
         migration. Nova loses a request if the service that received it dies before it creates a
         migration.
 

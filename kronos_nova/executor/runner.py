@@ -389,7 +389,7 @@ class Runner:
             return False
         if not instance.task_state:
             return True
-        return instance.task_state == 'migrating' and self.compute.set_free(move)
+        return instance.task_state in migration_status.MARKED and self.compute.set_free(move)
 
     def _left(self, move):
         """Return the instance of a move. Called when Nova reports no migration of the instance in

@@ -6,11 +6,20 @@ Nova stores a status as free text and has no list of statuses. Statuses are writ
 
 LIVE = 'live-migration'
 COLD = 'migration'
-"""Names of the types of live migrations (``LIVE``) and cold migrations (``COLD``). A resize has a
-third type."""
+RESIZE = 'resize'
+"""Names of the types of live migrations (``LIVE``), cold migrations (``COLD``) and resizes
+(``RESIZE``)."""
+
+MARKS = {LIVE: 'migrating', COLD: 'resize_prep', RESIZE: 'resize_prep'}
+MARKED = ('migrating', 'resize_prep')
+"""``MARKS`` is {type of a migration: task_state with which Nova's API marks the instance when it
+requests the migration}. ``MARKED`` has these task_states. Fixed by Nova."""
 
 ACCEPTED = 'accepted'
 """Status of a new migration that only the API or a conductor has handled so far."""
+PRE_MIGRATING = 'pre-migrating'
+"""Status of a new cold migration or resize, until the source has begun. The migration has no
+destination until nova-compute on the destination has received the request."""
 PREPARING = 'preparing'
 NOT_COPIED = ('queued', PREPARING)
 COPIED = ('running', 'running (post-copy)')
@@ -28,7 +37,7 @@ CONFIRMED, REVERTED = 'confirmed', 'reverted'
 SETTLED = (CONFIRMED, REVERTED)
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
-LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', 'pre-migrating', 'migrating')
+LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', PRE_MIGRATING, 'migrating')
 """Statuses in which Nova's record of the instance still has the source as its host."""
 
 ARRIVED = (FINISHED, CONFIRMING, 'reverting')

@@ -126,20 +126,22 @@ class NovaRecords(Protocol):
         """
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """Return the uuids of the instances whose task state has been ``migrating`` for the whole
-        time since ``before``. Cells that do not respond are left out."""
+        """Return the uuids of the instances that were marked for a migration before ``before`` and
+        have not changed since. Nova marks an instance for a migration by the task state
+        ``migrating`` (live) or ``resize_prep`` (cold, or a resize). Cells that do not respond are
+        left out."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """Return the uuids of an instance's live migrations that no nova-compute has received yet.
+        """Return the uuids of an instance's migrations that no nova-compute has received yet.
         Only migrations that were created before ``created_before`` are returned."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
-        """Clear the task state of an instance, if it has been ``migrating`` for the whole time
-        since ``marked_before``. Nothing is changed if a live migration of the instance is in
+        """Clear the task state of an instance, if it was marked for a migration before
+        ``marked_before`` and has not changed since. Nothing is changed if the migration is in
         progress."""
 
     def give_up(self, migration_uuid: str) -> bool:
-        """End a live migration that has no worker, and clear the task state of its instance.
+        """End a migration that has no worker, and clear the task state of its instance.
 
         The migration is ended only if the nova-compute of the source is up and has not received the
         request for the migration. A nova-compute that is up has received all requests in its queue,

@@ -4,11 +4,13 @@ import functools
 
 import nova.conf
 import prometheus_client
+from nova import objects
 from nova.compute import manager
 from oslo_log import log as logging
 from oslo_service import periodic_task
 
 from kronos_nova.claims import base as stores
+from kronos_nova.objects import migration_status
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
@@ -42,6 +44,9 @@ EXPECTED = {
     **status_retry.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
     f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
+    f'{_MANAGER}.prep_resize':
+        ('self', 'context', 'image', 'instance', 'flavor', 'request_spec', 'filter_properties',
+         'node', 'clean_shutdown', 'migration', 'host_list'),
     f'{_TRACKER}.__init__': ('self', 'host', 'driver', 'reportclient'),
     f'{_TRACKER}._copy_resources': ('self', 'compute_node', 'resources', 'initial'),
     f'{_TRACKER}._drop_move_claim':
@@ -98,6 +103,18 @@ class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
         store = stores.load_store(CONF.kronos_claims.store, CONF, self.host, claim_rpc.call_store)
         return resource_tracker.build(CONF, self.host, self.driver, self.reportclient, store)
 
+    def prep_resize(self, context, image, instance, flavor, request_spec, filter_properties, node,
+                    clean_shutdown, migration, host_list):
+        """Prepare this host for a cold migration or resize by Nova's method, unless the request is
+        outdated. A request may wait in a queue for a long time, and nova-conductor may end the
+        migration in the meantime."""
+        if migration is not None and _has_ended(context, migration):
+            LOG.warning('Dropped an outdated request for migration %s, which has ended.',
+                        migration.uuid, instance=instance)
+            return
+        super().prep_resize(context, image, instance, flavor, request_spec, filter_properties, node,
+                            clean_shutdown, migration, host_list)
+
     @property
     def _keeps_claims(self):
         return isinstance(self.rt, resource_tracker.KronosResourceTracker)
@@ -112,6 +129,17 @@ class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
     def _release_orphan_claims(self, context):
         if self._keeps_claims:
             self.rt.release_orphans(context)
+
+
+def _has_ended(context, migration):
+    """Return whether a migration has ended. Return False if this is not known, for example because
+    no conductor answers."""
+    try:
+        found = objects.Migration.get_by_id(context, migration.id)
+    except Exception as error:  # after any error, Nova's own method decides
+        LOG.debug('The status of migration %s cannot be read: %s', migration.uuid, error)
+        return False
+    return found.status in migration_status.ENDED
 
 
 @functools.cache

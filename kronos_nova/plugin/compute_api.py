@@ -10,7 +10,6 @@ from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
 from nova.compute import api
-from nova.compute import task_states
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -60,7 +59,7 @@ class InProcessComputeApi:
     """A ComputeApi (see :mod:`kronos_nova.executor.compute`) that calls Nova's own code in
     nova-conductor.
 
-    :param prepared: function without arguments that returns the uuids of the instances whose live
+    :param prepared: function without arguments that returns the uuids of the instances whose
         migrations a conductor is preparing
     """
 
@@ -181,13 +180,13 @@ class InProcessComputeApi:
             instance = self._instance(cells.admin_context(), move.instance_uuid)
             if instance is None:
                 return True
-            instance.task_state = None
+            instance.task_state, mark = None, migration_status.MARKS[_type(move)]
             try:
-                instance.save(expected_task_state=[task_states.MIGRATING])
+                instance.save(expected_task_state=[mark])
             except (nova_exception.UnexpectedTaskStateError, nova_exception.InstanceNotFound):
                 return False
-            LOG.warning('Instance %s: cleared stale task_state "migrating" (no migration was '
-                        'begun).', move.instance_uuid)
+            LOG.warning('Instance %s: cleared stale task_state "%s" (no migration was begun).',
+                        move.instance_uuid, mark)
             return True
 
     def abort(self, move):

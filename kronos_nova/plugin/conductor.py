@@ -79,6 +79,9 @@ EXPECTED = {
         'self', 'context', 'instance', 'flavor', 'request_spec', 'clean_shutdown', 'host_list'),
     'nova.conductor.manager:ComputeTaskManager._build_live_migrate_task': (
         *TASK_ARGUMENTS, 'request_spec'),
+    'nova.conductor.manager:ComputeTaskManager._cold_migrate': (
+        'self', 'context', 'instance', 'flavor', 'filter_properties', 'clean_shutdown',
+        'request_spec', 'host_list'),
     'nova.conductor.manager:ComputeTaskManager._live_migrate': (
         'self', 'context', 'instance', 'scheduler_hint', 'block_migration', 'disk_over_commit',
         'request_spec'),
@@ -140,7 +143,7 @@ class KronosConductorManager(manager.ConductorManager):
 class KronosComputeTaskManager(manager.ComputeTaskManager):
     """Nova's compute tasks with changed live and cold migrations. A live migration that the option
     ``atomic_moves`` selects changes its allocations in one transaction. The rollback of a cold
-    migration leaves no allocations behind."""
+    migration leaves no allocations behind. Outdated requests for migrations are dropped."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):
@@ -148,15 +151,21 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             return
         with registration.Registration(
                 _tasks, lambda: _note_outage(context), instance.uuid) as registered:
-            if not _is_marked(context, instance):
-                LOG.warning('Instance %s: dropped an outdated request for a live migration (its '
-                            'task_state is not "migrating" any more).', instance.uuid)
+            if _is_outdated(context, instance, task_states.MIGRATING):
                 return
             token = _registered.set(registered)
             try:
                 super()._live_migrate(context, instance, *args, **kwargs)
             finally:
                 _registered.reset(token)
+
+    def _cold_migrate(self, context, instance, *args, **kwargs):
+        if not self._is_atomic(context):
+            super()._cold_migrate(context, instance, *args, **kwargs)
+            return
+        with registration.Announcement(_tasks, 'cold migration', instance.uuid):
+            if not _is_outdated(context, instance, task_states.RESIZE_PREP):
+                super()._cold_migrate(context, instance, *args, **kwargs)
 
     def _build_live_migrate_task(self, context, instance, destination, block_migration,
                                  disk_over_commit, migration, request_spec=None):
@@ -206,14 +215,21 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         return wanted == 'all' or (wanted == 'kronos' and _is_of_a_plan(context))
 
 
-def _is_marked(context, instance):
-    """Return whether the task_state of the instance is still ``migrating``. A request may wait in a
-    queue for a long time, and the task_state may be cleared in the meantime."""
+def _is_outdated(context, instance, mark):
+    """Return whether a request for a migration is outdated, and log this. A request may wait in a
+    queue for a long time, and the task_state of the instance may be cleared in the meantime.
+
+    :param mark: the task_state with which Nova's API marked the instance for the request
+    """
     try:
         found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:
+        found = None
+    if found is not None and found.task_state == mark:
         return False
-    return found.task_state == task_states.MIGRATING
+    LOG.warning('Instance %s: dropped an outdated request for a migration (its task_state is not '
+                '"%s" any more).', instance.uuid, mark)
+    return True
 
 
 def _move_of(context):
@@ -275,7 +291,7 @@ def _tasks():
 
 
 def _prepared_instances():
-    """Return the uuids of the instances whose live migrations a conductor worker prepares.
+    """Return the uuids of the instances whose migrations a conductor worker prepares.
 
     If ``[kronos_allocations] reconcile_interval`` is 0, the tasks of dead workers are never
     removed. The result is then empty, because a task does not show that its worker is alive.

@@ -11,7 +11,6 @@ from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
-from nova.compute import task_states
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
@@ -41,6 +40,11 @@ lowered, more allocations of ended migrations are left to audits. The allocation
 migrations are found by audits only. Not measured."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
+MARKED = list(migration_status.MARKED)
+
+NEW = migration_status.ACCEPTED, migration_status.PRE_MIGRATING
+"""Statuses (no unit) of a live migration and of a cold migration that a conductor has created.
+Fixed by Nova."""
 
 
 UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
@@ -213,7 +217,7 @@ class CellRecords:
     @_answered()
     def marked(self, before):
         def read(context):
-            return [each.uuid for each in _instances(context, task_state=task_states.MIGRATING)
+            return [each.uuid for each in _instances(context, task_state=MARKED)
                     if (each.updated_at or each.created_at) <= before]
 
         found, _silent = _of_each_cell(read)
@@ -221,23 +225,20 @@ class CellRecords:
 
     @_answered()
     def unbegun(self, instance_uuid, created_before):
-        filters = {'instance_uuid': instance_uuid, 'status': migration_status.ACCEPTED,
-                   'migration_type': migration_status.LIVE}
+        filters = {'instance_uuid': instance_uuid, 'status': [*NEW]}
         return [each.uuid for context, _cell in _cells(instance=instance_uuid)
                 for each in objects.MigrationList.get_by_filters(context, filters)
-                if each.created_at <= created_before]
+                if each.created_at <= created_before and _is_with_conductor(each)]
 
     @_answered()
     def set_free(self, instance_uuid, marked_before):
-        filters = {'instance_uuid': instance_uuid, 'status': UNFINISHED,
-                   'migration_type': migration_status.LIVE}
         for context, _cell in _cells(instance=instance_uuid):
-            for instance in _instances(context, uuid=[instance_uuid]):
+            for instance in _instances(context, uuid=[instance_uuid], task_state=MARKED):
                 is_old = (instance.updated_at or instance.created_at) <= marked_before
-                if is_old and not objects.MigrationList.get_by_filters(context, filters):
-                    LOG.warning('Instance %s: cleared stale task_state "migrating" (no migration '
-                                'in progress).', instance_uuid)
-                    _set_free(context, instance_uuid)
+                if is_old and not _is_being_migrated(context, instance):
+                    LOG.warning('Instance %s: cleared stale task_state "%s" (no migration in '
+                                'progress).', instance_uuid, instance.task_state)
+                    _set_free(context, instance_uuid, instance.task_state)
 
     @_answered()
     def give_up(self, migration_uuid):
@@ -249,24 +250,24 @@ class CellRecords:
         return all(said) if said else not silent
 
     def _give_up(self, context, migration_uuid):
-        """End an accepted migration of this cell, and clear the task_state of its instance. If the
-        migration has already failed, only clear the task_state that the migration left behind.
+        """End a migration of this cell that no nova-compute has received, and clear the task_state
+        of its instance. If the migration has already failed, only clear the task_state that the
+        migration left behind.
 
         :returns: True if nothing is left to do; False if nothing was changed, because the
-            nova-compute of the source is down; None if this cell has no accepted or failed
-            migration with this uuid
+            nova-compute of the source is down; None if this cell has no new or failed migration
+            with this uuid
         """
         found = objects.MigrationList.get_by_filters(
-            context, {'uuid': migration_uuid,
-                      'status': [migration_status.ACCEPTED, migration_status.ERROR]})
+            context, {'uuid': migration_uuid, 'status': [*NEW, migration_status.ERROR]})
         for migration in found:
             if migration.source_compute not in _HostsUp(context, self._services):
                 return False
-            if migration.status == migration_status.ACCEPTED:
+            if _is_with_conductor(migration):
                 _end(migration)
             elif not _left_its_mark(context, migration):
                 continue
-            _set_free(context, migration.instance_uuid)
+            _set_free(context, migration.instance_uuid, _mark(migration))
         return True if found else None
 
     @_answered()
@@ -368,14 +369,14 @@ def _end_left_over(migration):
 
 
 def _end(migration):
-    LOG.warning('Live migration %s: status was set to error (the conductor worker that prepared '
-                'the migration has died).', migration.uuid)
+    LOG.warning('Migration %s: status was set to error (the conductor worker that prepared the '
+                'migration has died).', migration.uuid)
     migration.status = migration_status.ERROR
     migration.save()
 
 
 def _left_its_mark(context, migration):
-    """Return whether an ended migration left the task_state ``migrating`` on its instance. This
+    """Return whether a failed migration left on its instance the task_state of its request. This
     happens if the process that ended the migration died before it cleared the task_state. Return
     False if the instance changed after the migration, because the task_state is then from a later
     request."""
@@ -383,18 +384,39 @@ def _left_its_mark(context, migration):
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:
         return False
-    return (instance.task_state == task_states.MIGRATING and
+    return (instance.task_state == _mark(migration) and
             instance.updated_at < migration.updated_at)
 
 
-def _set_free(context, instance_uuid):
+def _is_with_conductor(migration):
+    """Return whether a migration is new, and no nova-compute has received the request for it. The
+    destination records itself when it receives the request for a cold migration."""
+    if migration.status == migration_status.PRE_MIGRATING:
+        return migration.dest_node is None
+    return migration.status == migration_status.ACCEPTED and migration.is_live_migration
+
+
+def _mark(migration):
+    """Return the task_state with which Nova's API marked the instance for a migration."""
+    return migration_status.MARKS.get(migration.migration_type)
+
+
+def _is_being_migrated(context, instance):
+    """Return whether a migration that the task_state of an instance stands for is in progress."""
+    found = objects.MigrationList.get_by_filters(
+        context, {'instance_uuid': instance.uuid, 'status': list(migration_status.LEAVING)})
+    return any(_mark(each) == instance.task_state for each in found)
+
+
+def _set_free(context, instance_uuid, task_state):
+    """Clear the task_state of an instance, unless the task_state has changed since it was read."""
     try:
         instance = objects.Instance.get_by_uuid(context, instance_uuid)
         instance.task_state = None
-        instance.save(expected_task_state=[task_states.MIGRATING])
+        instance.save(expected_task_state=[task_state])
     except (nova_exception.InstanceNotFound, nova_exception.UnexpectedTaskStateError):
-        LOG.info('Instance %s: task_state "migrating" need not be cleared any more (the instance '
-                 'was deleted, or is busy with something else).', instance_uuid)
+        LOG.info('Instance %s: task_state "%s" need not be cleared any more (the instance was '
+                 'deleted, or is busy with something else).', instance_uuid, task_state)
 
 
 def _is_building(context, uuid):

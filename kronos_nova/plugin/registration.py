@@ -1,4 +1,4 @@
-"""The record in the control database of a live migration that this conductor worker prepares."""
+"""The record in the control database of a migration that this conductor worker prepares."""
 
 from collections.abc import Callable
 
@@ -15,44 +15,69 @@ from kronos_nova.plugin import outages
 LOG = logging.getLogger(__name__)
 
 
-class Registration:
-    """A context manager that records a live migration as a task of this worker while the ``with``
-    block runs. The block begins before Nova creates the Migration and ends after Nova's last write
-    to the Migration.
+class Announcement:
+    """A context manager that records the migration of an instance as a task of this worker while
+    the ``with`` block runs. Other workers then know that this worker handles the request.
 
-    * If Nova could not save the failure of a migration, the task is left to the reconcilers, as if
-      this worker had died. If an outage ended this migration before the source compute had the
-      request, the outage is recorded for the executor.
-    * If the control database does not answer when the block begins, the migration continues without
-      a record. If this worker then dies, the reconcilers end the migration later.
+    If the control database does not answer when the block begins, the migration continues without a
+    record. If this worker then dies, the reconcilers end the migration later.
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
-    :param note_outage: callable that records for the executor that an outage ended the migration
-    :ivar is_handed_over: whether the source compute may have the request
+    :param kind: kind of migration, for the log
     """
 
-    def __init__(self, make_tasks: Callable[[], Tasks], note_outage: Callable[[], None],
-                 instance_uuid: str):
+    def __init__(self, make_tasks: Callable[[], Tasks], kind: str, instance_uuid: str):
         self._make_tasks = make_tasks
-        self._note_outage = note_outage
+        self._kind = kind
         self._instance_uuid = instance_uuid
         self._uuids = [uuidutils.generate_uuid()]
         self._tasks = None
-        self._error = None
-        self.is_handed_over = False
 
     def __enter__(self):
         try:
             tasks = self._make_tasks()
             tasks.announce(self._uuids[0], self._instance_uuid)
         except Exception as error:  # no error of the record is a reason not to migrate
-            LOG.warning('The live migration of instance %s cannot be recorded in the control '
-                        'database. If this conductor worker dies before it has sent the request to '
-                        'the source, Kronos ends the migration only after an hour: %s',
+            LOG.warning('The %s of instance %s cannot be recorded in the control database. If this '
+                        'conductor worker dies before it has sent the request to nova-compute, '
+                        'Kronos ends the migration only after an hour: %s', self._kind,
                         self._instance_uuid, first_line(error))
         else:
             self._tasks = tasks
         return self
+
+    def __exit__(self, _type, error, _traceback):
+        if self._tasks is not None:
+            self._end()
+
+    def _end(self):
+        try:
+            self._tasks.end(*self._uuids)
+        except db_exc.DBError as e:
+            LOG.warning('The record of the %s of instance %s in the control database could not be '
+                        'deleted, and is deleted later: %s', self._kind, self._instance_uuid,
+                        first_line(e))
+            self._tasks.leave(*self._uuids)
+
+
+class Registration(Announcement):
+    """An Announcement of a live migration that also records its progress. The ``with`` block begins
+    before Nova creates the Migration and ends after Nova's last write to the Migration.
+
+    If Nova could not save the failure of a migration, the task is left to the reconcilers, as if
+    this worker had died. If an outage ended this migration before the source compute had the
+    request, the outage is recorded for the executor.
+
+    :param note_outage: callable that records for the executor that an outage ended the migration
+    :ivar is_handed_over: whether the source compute may have the request
+    """
+
+    def __init__(self, make_tasks: Callable[[], Tasks], note_outage: Callable[[], None],
+                 instance_uuid: str):
+        super().__init__(make_tasks, 'live migration', instance_uuid)
+        self._note_outage = note_outage
+        self._error = None
+        self.is_handed_over = False
 
     def __exit__(self, _type, error, _traceback):
         if self._tasks is None:
@@ -64,13 +89,7 @@ class Registration:
                         'nova-conductor ends the migration later.', self._instance_uuid)
             self._tasks.leave(*self._uuids)
             return
-        try:
-            self._tasks.end(*self._uuids)
-        except db_exc.DBError as e:
-            LOG.warning('The record of the live migration of instance %s in the control database '
-                        'could not be deleted, and is deleted later: %s', self._instance_uuid,
-                        first_line(e))
-            self._tasks.leave(*self._uuids)
+        self._end()
 
     def fail(self, error: Exception) -> None:
         """Note the error with which Nova's task ends. If the ``with`` block ends with this error,

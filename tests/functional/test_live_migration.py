@@ -302,6 +302,99 @@ class DeadConductorTest(ReconcilerTestCase):
         self.assert_holds(migration['uuid'], {})
 
 
+class DeadConductorOfAColdMigrationTest(ReconcilerTestCase):
+    """A conductor worker that dies while it prepares a cold migration."""
+
+    managers = ReconcilerTestCase.managers | {
+        'nova-compute': 'kronos_nova.plugin.managers.Compute'}
+
+    def die_at(self, method):
+        def dies(*args, **kwargs):
+            raise SystemExit
+        self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
+        self.stub_out(method, dies)
+
+    def migrate_cold(self, server):
+        self.api.post_server_action(server['id'], {'migrate': {'host': 'host2'}})
+
+    def migrations(self, server):
+        with base.microversion(self.api, '2.80'):
+            return self.api.api_get(
+                f'/os-migrations?instance_uuid={server["id"]}').body['migrations']
+
+    def assert_unchanged(self, server):
+        self.server_on(server, 'host1')
+        self.assertEqual('ACTIVE', self.api.get_server(server['id'])['status'])
+        self.assert_holds(server['id'], {'host1': SMALL})
+
+    def test_one_that_died_before_there_was_a_migration(self):
+        server = self.boot('host1')
+        self.die_at('nova.objects.migration.Migration.create')
+        self.migrate_cold(server)
+        self._wait_for_assert(lambda: self.assertEqual(1, len(self.tasks.in_progress())))
+        self.later(30)
+        self.reconcile()
+        self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': 'resize_prep'})
+
+        self.later(120)
+        self.reconcile()
+
+        self.assert_unchanged(server)
+
+    def test_one_that_died_before_the_destination_was_asked(self):
+        server = self.boot('host1')
+        self.die_at('nova.compute.rpcapi.ComputeAPI.prep_resize')
+        self.migrate_cold(server)
+        migration = self._wait_for_migration_status(server, ['pre-migrating'])
+        self._wait_for_assert(lambda: self.assert_holds(server['id'], {'host2': SMALL}))
+        self.later(30)
+        self.reconcile()
+        self._wait_for_migration_status(server, ['pre-migrating'])
+
+        self.later(120)
+        self.reconcile()
+
+        self._wait_for_migration_status(server, ['error'])
+        self.assert_unchanged(server)
+        self.assert_holds(migration['uuid'], {})
+
+    def test_its_request_that_the_destination_receives_afterwards_is_dropped(self):
+        server = self.boot('host1')
+        asked, real = [], rpcapi.ComputeAPI.prep_resize
+
+        def keep(*args, **kwargs):
+            asked.append((args, kwargs))
+            raise SystemExit
+        self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.prep_resize', keep)
+        self.migrate_cold(server)
+        self._wait_for_assert(lambda: self.assertEqual(1, len(asked)))
+        self.later(120)
+        self.reconcile()
+        self._wait_for_migration_status(server, ['error'])
+
+        args, kwargs = asked[0]
+        real(*args, **kwargs)
+
+        self.assert_unchanged(server)
+        self.assertEqual(['error'], [each['status'] for each in self.migrations(server)])
+
+    def test_a_request_that_lay_in_a_queue_until_the_server_was_set_free_is_dropped(self):
+        server = self.boot('host1')
+        real = tasks.Tasks.announce
+
+        def announce(this, key, instance_uuid):
+            real(this, key, instance_uuid)
+            self.api.post_server_action(server['id'], {'os-resetState': {'state': 'active'}})
+        self.stub_out('kronos_nova.db.tasks.Tasks.announce', announce)
+        self.migrate_cold(server)
+
+        self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': None})
+        self._wait_for_assert(lambda: self.assertEqual(frozenset(), self.tasks.in_progress()))
+        self.assert_unchanged(server)
+        self.assertEqual([], self.migrations(server))
+
+
 class DeadConductorOfAComputeTest(AtomicTestCase):
     """nova-compute tells a conductor how a migration fares, and that one dies over it."""
 

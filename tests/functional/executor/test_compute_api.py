@@ -1,11 +1,13 @@
 """The executor's port to Nova, in-process, on Nova's own objects."""
 
+import dataclasses
 import datetime
 
 from nova import context
 from nova import objects
 from nova.virt import fake
 
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.plugin import compute_api
 from tests.functional import base
@@ -32,29 +34,47 @@ class PortTestCase(base.NovaTestCase):
 class ForgottenRequestTest(PortTestCase):
     """An instance marked as migrating by a process that died before there was a migration."""
 
+    task_state, ends_as = 'migrating', 'ACTIVE'
+
     def mark(self, task_state):
         instance = objects.Instance.get_by_uuid(context.get_admin_context(), self.server['id'])
         instance.task_state = task_state
         instance.save()
 
+    def ask(self):
+        self.port.live_migrate(self.move)
+
     def test_it_is_set_free_and_can_be_moved_again(self):
-        self.mark('migrating')
+        self.mark(self.task_state)
         self.assertIsNone(self.port.migration(self.move))
         self.assertTrue(self.port.set_free(self.move))
         self.assertIsNone(self.port.instance(self.server['id']).task_state)
-        self.port.live_migrate(self.move)
-        self.server_on(self.server, 'host2')
+        self.ask()
+        self._wait_for_server_parameter(self.server, {
+            'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None,
+            'status': self.ends_as})
 
     def test_one_whose_migration_a_conductor_prepares_is_left_alone(self):
-        self.mark('migrating')
+        self.mark(self.task_state)
         port = compute_api.InProcessComputeApi(lambda: {self.server['id']})
         self.assertFalse(port.set_free(self.move))
-        self.assertEqual('migrating', port.instance(self.server['id']).task_state)
+        self.assertEqual(self.task_state, port.instance(self.server['id']).task_state)
 
     def test_one_that_does_something_else_by_now_is_left_alone(self):
         self.mark('rebooting')
         self.assertFalse(self.port.set_free(self.move))
         self.assertEqual('rebooting', self.port.instance(self.server['id']).task_state)
+
+
+class ForgottenColdRequestTest(ForgottenRequestTest):
+    task_state, ends_as = 'resize_prep', 'VERIFY_RESIZE'
+
+    def setUp(self):
+        super().setUp()
+        self.move = dataclasses.replace(self.move, kind=drains.COLD)
+
+    def ask(self):
+        self.port.cold_migrate(self.move)
 
 
 class LiveMigrationTest(base.NovaTestCase):
