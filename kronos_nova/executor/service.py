@@ -8,6 +8,7 @@ from kronos_nova.executor import broker
 from kronos_nova.executor import delivery
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
+from kronos_nova.executor import late_arrivals
 from kronos_nova.executor import outcome
 from kronos_nova.executor import pending_stops
 from kronos_nova.executor import runner
@@ -96,6 +97,7 @@ class ExecutionService:
         executor_ports = context.executor_ports
         notifier = broker.ResultNotifier(context.transports, executor_ports.journal.worker)
         self._context = context
+        self._late_arrivals = late_arrivals.LateArrivals(executor_ports, compute)
         self._runner = runner.Runner(executor_ports, compute, notifier.announce, options)
         self._executor = executor.Executor(
             executor_ports, self._runner,
@@ -113,6 +115,7 @@ class ExecutionService:
         """
         options = ExecutorOptions.from_conf(self._context.conf)
         self._executor.options = self._runner.options = options
+        self._late_arrivals.tick()
         if not self._context.executor_ports.journal.aggregates_with_open_plans():
             self._executor.idle()
             return 0

@@ -218,6 +218,20 @@ class Moves:
         return dict(found)
 
     @retried
+    def newest_timeouts(self, instance_uuids):
+        """Return the MoveRecords of the moves that failed because their migrations took too long.
+        Only the newest failed move of each of the given instances is considered."""
+        move = models.MoveRow
+        newest = {}
+        with self.database.reader() as session:
+            for row in session.scalars(sa.select(move).where(
+                    move.state == moves.FAILED, move.instance_uuid.in_(instance_uuids),
+                    ).order_by(move.finished_at)):
+                newest[row.instance_uuid] = row
+            return [rows.move_record(row) for row in newest.values()
+                    if row.error_type == exception.MigrationTimeout.__name__]
+
+    @retried
     def tries(self, since):
         """Return PastTries of the moves that completed or failed since a time, the oldest first.
         Moves that Nova refused before they began are left out."""

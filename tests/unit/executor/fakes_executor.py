@@ -4,6 +4,7 @@ from concurrent import futures
 
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
+from kronos_nova.executor import late_arrivals
 from kronos_nova.executor import outcome
 from kronos_nova.executor import permits
 from kronos_nova.executor import ports
@@ -43,6 +44,7 @@ class Worker:
                                     stops.hold if stops else lambda _aggregate: None))
         self.outcomes = outcome.OutcomeHandler(wired, options)
         self.runner = runner.Runner(wired, compute, self._announce, options)
+        self.late_arrivals = late_arrivals.LateArrivals(wired, compute)
         self.executor = executor.Executor(wired, self.runner, InlinePool(), options)
         self.dispatcher = dispatcher.Dispatcher(wired, self, self.outcomes, options)
 
@@ -61,5 +63,6 @@ class Worker:
             self.outcomes.settle_move(move)
 
     def tick(self):
+        self.late_arrivals.tick()
         self.executor.tick()
         self.dispatcher.tick()

@@ -458,6 +458,43 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual('MigrationTimeout', self.move().error_type)
         self.assertEqual(1, len(self.nova.requests))
 
+    def give_up(self):
+        """Let Nova neither end nor abort a migration, until Kronos gives the move up."""
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.nova.puts('a', task_state='migrating')
+        self.tick(101)
+        self.assertEqual(moves.FAILED, self.tick(30))
+        self.assertEqual('MigrationTimeout', self.move().error_type)
+        self.assertEqual({'vm1'}, {*self.cooldowns.quarantined(self.clock())})
+
+    def test_a_server_that_arrives_after_its_move_was_given_up_is_released(self):
+        self.give_up()
+        self.tick(60)
+        self.assertEqual({'vm1'}, {*self.cooldowns.quarantined(self.clock())})
+        self.nova.puts('b')
+        self.tick(60)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_server_that_comes_back_or_is_in_error_is_not_released(self):
+        self.give_up()
+        for host, status in (('a', 'ACTIVE'), ('b', 'ERROR')):
+            self.nova.puts(host, status=status)
+            self.tick(60)
+            self.assertEqual({'vm1'}, {*self.cooldowns.quarantined(self.clock())})
+
+    def test_a_cold_request_that_nova_lost_is_made_again(self):
+        self.drain()
+        self.tick()
+        self.nova.puts('a', status='SHUTOFF', task_state='resize_prep')
+        self.assertEqual(moves.MIGRATING, self.tick(29))
+        self.assertEqual(moves.PLANNED, self.tick(10))
+        self.assertEqual('NovaClientError', self.move().error_type)
+        self.nova.puts('a', status='SHUTOFF')
+        self.tick(50)
+        self.assertEqual(['vm1'] * 2, self.nova.cold)
+
     def test_an_operator_aborts(self):
         self.plan()
         self.tick()

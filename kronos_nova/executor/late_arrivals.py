@@ -1,0 +1,61 @@
+"""Release of instances from quarantine whose migrations Nova completed after Kronos had given the
+moves up."""
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.executor.runner import ERROR
+
+LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN_SECONDS = 60
+"""Seconds between two searches for instances that have arrived. Raised, such an instance stays in
+quarantine for longer; lowered, Nova gets more queries while instances are in quarantine. Not
+measured."""
+
+
+class LateArrivals:
+    """A service that looks again at the instances in quarantine whose migrations took too long. If
+    such an instance has arrived at the destination of its move, the quarantine ends. Any number of
+    workers may do this at the same time.
+
+    :param executor_ports: ExecutorPorts
+    :param compute: ComputeApi
+    """
+
+    def __init__(self, executor_ports, compute):
+        self._executor_ports = executor_ports
+        self._compute = compute
+        self._next = 0.0
+
+    def tick(self):
+        """Release the instances that have arrived, at most once in :data:`LOOK_AGAIN_SECONDS`.
+
+        :raises DBError: the control database cannot be reached
+        """
+        seconds = self._executor_ports.seconds()
+        if seconds < self._next:
+            return
+        self._next = seconds + LOOK_AGAIN_SECONDS
+        quarantined = self._executor_ports.cooldowns.quarantined(self._executor_ports.utcnow())
+        for move in self._executor_ports.journal.newest_timeouts(quarantined):
+            if self._has_arrived(move):
+                self._release(move)
+
+    def _has_arrived(self, move):
+        try:
+            instance = self._compute.instance(move.instance_uuid)
+        except exception.NovaClientError as e:
+            LOG.debug('Instance %s in quarantine cannot be read now: %s', move.instance_uuid, e)
+            return False
+        return (instance is not None and instance.host == move.destination
+                and not instance.task_state and instance.status != ERROR)
+
+    def _release(self, move):
+        try:
+            self._executor_ports.cooldowns.release(move.instance_uuid)
+        except exception.QuarantineNotFound:
+            return  # another worker was faster
+        LOG.info('Instance %s is released from quarantine: it has arrived at %s, although move %s '
+                 'had failed because its migration took too long.', move.instance_uuid,
+                 move.destination, move.uuid)
