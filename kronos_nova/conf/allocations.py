@@ -50,11 +50,11 @@ tests only: with a low value, the allocations of a migration in progress may be 
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('task_timeout', default=60.0, min=5.0, help="""
-Seconds without a heartbeat after which a nova-conductor worker that prepares a live migration
-counts as dead. The claims of this worker are then released, and its instance can be moved again. If
-the worker may already have sent the request to the source host, it counts as dead only after five
-times this number of seconds. A worker that counts as dead but is still alive does not start its
-migration.
+Seconds without a heartbeat after which a nova-conductor worker that prepares a migration counts as
+dead. The claims of this worker are then released, and its instance can be moved again. If the
+worker may already have sent the request for a live migration to the source host, it counts as dead
+only after five times this number of seconds. A worker that counts as dead but is still alive does
+not start its live migration.
 
 By default, a minute.
 

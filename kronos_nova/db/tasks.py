@@ -1,4 +1,4 @@
-"""Tasks: records of the live migrations that conductor workers prepare. The records show which
+"""Tasks: records of the migrations that conductor workers prepare. The records show which
 migrations a dead worker has left."""
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """The tasks of one process. A task is the record of a live migration that a conductor worker
+    """The tasks of one process. A task is the record of a migration that a conductor worker
     prepares.
 
     :param worker: name of this process

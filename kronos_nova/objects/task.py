@@ -1,5 +1,5 @@
-"""Tasks. A task is a live migration that a nova-conductor worker prepares, until the worker hands
-the migration over to nova-compute."""
+"""Tasks. A task is a migration that a nova-conductor worker prepares, until the worker hands the
+migration over to nova-compute."""
 
 import dataclasses
 import datetime
@@ -18,11 +18,12 @@ TAKEN = {ANNOUNCED: EXPIRED, BEGUN: ORPHANED, HANDED_OVER: ORPHANED}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The record of one live migration that a conductor worker prepares.
+    """The record of one migration that a conductor worker prepares.
 
     ``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once Nova has the
     record, and HANDED_OVER once the worker is about to send the request to the source compute. If
-    the worker is found dead, ANNOUNCED becomes EXPIRED, and BEGUN and HANDED_OVER become ORPHANED.
+    the worker is found dead, ANNOUNCED becomes EXPIRED, and BEGUN and HANDED_OVER become ORPHANED. A
+    cold migration stays ANNOUNCED until its worker has sent the request.
 
     ``migration_uuid`` is a random uuid until Nova has a record of the migration. ``beat_at`` is the
     time of the worker's last sign of life.

@@ -49,7 +49,7 @@ the dead worker created last may not be ended. Not measured."""
 
 
 class TaskRegister(Protocol):
-    """The protocol of a register of tasks. A task is a live migration that a conductor worker
+    """The protocol of a register of tasks. A task is a migration that a conductor worker
     prepares. The register has the time of the worker's last sign of life for each task."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
