@@ -61,6 +61,17 @@ acquire again. The fix is for a nova-compute with native threads and the libvirt
 By default, it is on. If disabled, a deadlock may occur in nova-compute after a restart of libvirtd.
 nova-compute then has to be killed.
 """),
+    cfg.BoolOpt('cold_migration_retry', default=True, help="""
+Whether nova-compute repeats the calls of a cold migration or resize while a service does not
+answer. The calls are repeated for up to three minutes, and for up to 30 minutes once the guest is
+powered off. If a service still does not answer and the guest has not been powered off, nova-compute
+ends the migration, and the instance keeps its state.
+
+By default, it is on. If disabled, Nova makes each call only once. If a service does not answer,
+Nova puts the instance into ERROR although its guest is unharmed.
+
+Related options: ``confirmation_retry``, for the confirmation of a cold migration or resize.
+"""),
     cfg.BoolOpt('confirmation_retry', default=True, help="""
 Whether nova-compute repeats the steps that confirm a cold migration or resize while a service does
 not answer. The steps are repeated for up to three minutes. Kronos also repeats a request to confirm

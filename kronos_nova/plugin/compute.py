@@ -15,6 +15,7 @@ from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import two_phase
+from kronos_nova.plugin.fixes import cold_migration_retry
 from kronos_nova.plugin.fixes import confirmation_retry
 from kronos_nova.plugin.fixes import image_credentials
 from kronos_nova.plugin.fixes import interrupted_migrations
@@ -36,6 +37,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 
 # Methods of Nova that this part overrides or calls.
 EXPECTED = {
+    **cold_migration_retry.EXPECTED,
     **confirmation_retry.EXPECTED,
     **interrupted_migrations.EXPECTED,
     **image_credentials.EXPECTED,
@@ -80,7 +82,8 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
+class KronosComputeManager(cold_migration_retry.MovesPatiently,
+                           interrupted_migrations.EndsInterruptedMigrations,
                            confirmation_retry.ConfirmsPatiently,
                            image_credentials.FetchesImages, reverts.RevertsAtomically,
                            status_retry.RetriesStatus, libvirt_connection.SurvivesLibvirt,

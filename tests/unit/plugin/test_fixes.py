@@ -15,12 +15,14 @@ import testtools
 from nova import context as nova_context
 from nova.compute import manager
 from nova.conductor.tasks import migrate
+from nova.objects import base as objects_base
 from nova.scheduler.client import report
 from oslo_config import fixture as config_fixture
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.conf import fixes
 from kronos_nova.plugin import conductor
+from kronos_nova.plugin.fixes import cold_migration_retry
 from kronos_nova.plugin.fixes import confirmation_retry
 from kronos_nova.plugin.fixes import fork_safety
 from kronos_nova.plugin.fixes import image_credentials
@@ -136,6 +138,24 @@ class SwitchedOffTest(testtools.TestCase):
         tasks = conductor.KronosComputeTaskManager
         task = tasks._build_cold_migrate_task(mock.Mock(), *[None] * 6)
         self.assertIs(migrate.MigrationTask.rollback, type(task).rollback)
+
+    def test_cold_migration_retry(self):
+        self.switch_off('cold_migration_retry')
+        client = mock.Mock()
+        self.useFixture(fixtures.MockPatchObject(
+            objects_base.NovaObject, 'indirection_api', client))
+        cold_migration_retry.install()
+        self.assertIs(client, objects_base.NovaObject.indirection_api)
+        nova_s = self.useFixture(fixtures.MockPatchObject(
+            manager.ComputeManager, 'resize_instance',
+            side_effect=messaging.MessagingTimeout)).mock
+
+        class Manager(cold_migration_retry.MovesPatiently, manager.ComputeManager):
+            pass
+
+        moves = object.__new__(Manager)
+        self.assertRaises(messaging.MessagingTimeout, moves.resize_instance, *[None] * 7)
+        self.assertEqual(1, nova_s.call_count)
 
     def test_confirmation_retry(self):
         self.switch_off('confirmation_retry')
