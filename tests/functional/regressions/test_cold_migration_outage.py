@@ -12,6 +12,7 @@ from neutronclient.common import exceptions as neutron_exc
 from nova import context as nova_context
 from nova import objects
 from nova.compute import manager
+from nova.network import neutron
 
 from kronos_nova.plugin import outages
 from tests.functional.regressions import base
@@ -100,8 +101,7 @@ class ConfirmationTest(guests.GuestsTestCase):
 
     def test_neutron_does_not_answer(self):
         server = self.moved()
-        api = self.computes['host1'].manager.network_api
-        self.fail_twice(type(api), 'setup_networks_on_host',
+        self.fail_twice(neutron.API, 'setup_networks_on_host',
                         neutron_exc.ConnectionFailed(reason='injected'))
         self.confirm(server)
         self.assert_confirmed(server)
