@@ -4,7 +4,9 @@ moves up."""
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.drain import states as drains
 from kronos_nova.executor.runner import ERROR
+from kronos_nova.executor.runner import TO_CONFIRM
 
 LOG = logging.getLogger(__name__)
 
@@ -16,8 +18,8 @@ measured."""
 
 class LateArrivals:
     """A service that looks again at the instances in quarantine whose migrations took too long. If
-    such an instance has arrived at the destination of its move, the quarantine ends. Any number of
-    workers may do this at the same time.
+    such an instance has arrived at the destination of its move, the quarantine ends. A cold
+    migration is confirmed first. Any number of workers may do this at the same time.
 
     :param executor_ports: ExecutorPorts
     :param compute: ComputeApi
@@ -43,13 +45,19 @@ class LateArrivals:
                 self._release(move)
 
     def _has_arrived(self, move):
+        """Return whether the instance of a move has arrived, and nothing is left to do. If its cold
+        migration waits to be confirmed, ask Nova to confirm it, and return False."""
         try:
             instance = self._compute.instance(move.instance_uuid)
+            if instance is None or instance.host != move.destination or instance.task_state:
+                return False
+            if instance.status == TO_CONFIRM and move.kind in drains.COLD_KINDS:
+                self._compute.confirm(move)
         except exception.NovaClientError as e:
-            LOG.debug('Instance %s in quarantine cannot be read now: %s', move.instance_uuid, e)
+            LOG.debug('Nova does not answer about instance %s in quarantine: %s',
+                      move.instance_uuid, e)
             return False
-        return (instance is not None and instance.host == move.destination
-                and not instance.task_state and instance.status != ERROR)
+        return instance.status not in (ERROR, TO_CONFIRM)
 
     def _release(self, move):
         try:

@@ -484,6 +484,20 @@ class ExecutorTest(ExecutorTestCase):
             self.tick(60)
             self.assertEqual({'vm1'}, {*self.cooldowns.quarantined(self.clock())})
 
+    def test_a_cold_migration_that_arrives_after_its_move_was_given_up_is_confirmed(self):
+        self.drain()
+        self.tick()
+        self.nova.says('migrating')
+        self.nova.puts('a', status='SHUTOFF', task_state='resize_migrating')
+        self.assertEqual(moves.FAILED, self.tick(131))
+        self.nova.puts('b', status='VERIFY_RESIZE')
+        self.tick(60)
+        self.assertEqual(['vm1'], self.nova.confirmed)
+        self.assertEqual({'vm1'}, {*self.cooldowns.quarantined(self.clock())})
+        self.nova.puts('b', status='SHUTOFF')
+        self.tick(60)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
     def test_a_cold_request_that_nova_lost_is_made_again(self):
         self.drain()
         self.tick()
