@@ -1,15 +1,21 @@
 """Errors of the demo where something is missing or does not work."""
 
+import io
 import time
 from unittest import mock
 
+import requests
 import testtools
+from rich import console
 
 from tests.e2e.box.hypervisors import heartbeats
+from tests.e2e.box.prometheus import Monitoring
 from tests.e2e.box.settings import BoxError
 from tests.e2e.demo import hypervisors
 from tests.e2e.demo import observe
+from tests.e2e.demo import view
 from tests.e2e.demo.__main__ import Demo
+from tests.e2e.demo.__main__ import to_try
 
 
 class Cloud:
@@ -44,6 +50,56 @@ class PictureTest(testtools.TestCase):
         self.assertEqual(0.75, self.imbalance({'a': 1.0, 'b': 0.5, 'c': 0.25}))
         self.assertIsNone(self.imbalance({'b': 0.5, 'c': 0.5}))
         self.assertIsNone(self.imbalance({}))
+
+
+class LinesTest(testtools.TestCase):
+    def lines(self):
+        cloud = mock.Mock(root='/tmp/cloud')
+        cloud.api.url = 'http://127.0.0.1:1'
+        cloud.monitoring.alerts_url.return_value = 'http://127.0.0.1:2/classic/alerts'
+        cloud.alerting.url = 'http://127.0.0.1:3'
+        cloud.identity.credentials.return_value = {
+            'OS_USERNAME': 'admin', 'OS_PASSWORD': 'two words', 'OS_PROJECT_NAME': 'admin'}
+        with mock.patch('tests.e2e.demo.__main__.command',
+                        lambda _package, name: ['/env/bin/python', f'/env/bin/{name}']):
+            return [line.strip() for line in to_try(cloud)]
+
+    def test_printed_commands_can_be_pasted(self):
+        lines = self.lines()
+        self.assertIn("export OS_USERNAME=admin OS_PASSWORD='two words' OS_PROJECT_NAME=admin",
+                      lines)
+        self.assertIn('/env/bin/python /env/bin/openstack --os-kronos-endpoint '
+                      'http://127.0.0.1:1 kronos status', lines)
+
+    def test_printed_addresses_have_pages(self):
+        addresses = [line.split()[0] for line in self.lines() if line.startswith('http')]
+        self.assertIn('http://127.0.0.1:2/classic/alerts', addresses)
+        self.assertIn('http://127.0.0.1:3/api/v2/alerts', addresses)
+
+    def test_the_outcome_of_an_aggregate_is_that_of_its_last_evaluation(self):
+        out = io.StringIO()
+        view.Plain(console.Console(file=out)).show(observe.Picture(
+            loads={}, imbalance={'rack': {'cpu': 0.52}}, guests={}, moves=[],
+            cycles={'rack': 'balanced'}), 0.1)
+        self.assertIn('rack: imbalance now cpu 0.52 (threshold 0.10); last evaluation: balanced',
+                      out.getvalue())
+
+
+class AlertsAddressTest(testtools.TestCase):
+    def address(self, **answer):
+        monitoring = Monitoring.__new__(Monitoring)
+        monitoring.url = 'http://127.0.0.1:2'
+        with mock.patch.object(requests, 'get', **answer):
+            return monitoring.alerts_url()
+
+    def test_it_is_the_page_that_prometheus_has(self):
+        for status, path in ((200, '/alerts'), (404, '/classic/alerts')):
+            self.assertEqual(f'http://127.0.0.1:2{path}',
+                             self.address(return_value=mock.Mock(status_code=status)))
+
+    def test_it_is_the_usual_one_of_a_prometheus_that_does_not_answer(self):
+        self.assertEqual('http://127.0.0.1:2/alerts',
+                         self.address(side_effect=requests.ConnectionError))
 
 
 def moved(uuid, gap=0.5):

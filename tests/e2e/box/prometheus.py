@@ -1,6 +1,7 @@
 """Debian's Prometheus, scraping the load exporter or those of real hosts, and Kronos where it is
 watched."""
 
+import http
 import json
 import sys
 
@@ -92,6 +93,16 @@ class Monitoring:
         answer.raise_for_status()
         return [(sample['metric'], float(sample['value'][1]))
                 for sample in answer.json()['data']['result']]
+
+    def alerts_url(self):
+        """Return the address of the page of alerts. Debian's package may have only the classic
+        pages, and answers 404 at the usual address."""
+        url = f'{self.url}/alerts'
+        try:
+            missing = requests.get(url, timeout=10).status_code == http.HTTPStatus.NOT_FOUND
+        except requests.RequestException:
+            return url
+        return f'{self.url}/classic/alerts' if missing else url
 
     def wait_series(self, promql, count, timeout=60):
         """Wait until a query has ``count`` samples."""

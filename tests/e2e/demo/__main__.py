@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import json
 import pathlib
+import shlex
 import signal
 import sys
 import time
@@ -233,14 +234,17 @@ def to_try(cloud):
     yield f'  {manage} host drain compute1 --check'
     if cloud.api:
         login = cloud.identity.credentials()
-        yield '  the same by the API, with the variables OS_... of above:'
-        yield f'  openstack --os-kronos-endpoint {cloud.api.url} kronos status'
+        client = ' '.join(command('python-openstackclient', 'openstack'))
+        yield '  the same by the API:'
+        yield '  export ' + ' '.join(f'{name}={shlex.quote(value)}'
+                                     for name, value in login.items())
+        yield f'  {client} --os-kronos-endpoint {cloud.api.url} kronos status'
     yield 'To look at, in a browser on this machine:'
     if cloud.api:
         yield (f'  {cloud.api.url}/ui/    the page; log in as {login["OS_USERNAME"]} with '
                f'{login["OS_PASSWORD"]}, project {login["OS_PROJECT_NAME"]}')
-    yield f'  {cloud.monitoring.url}/alerts    the alerts of Prometheus'
-    yield f'  {cloud.alerting.url}    Alertmanager'
+    yield f'  {cloud.monitoring.alerts_url()}    the alerts of Prometheus'
+    yield f'  {cloud.alerting.url}/api/v2/alerts    what Alertmanager has, as JSON'
     yield f'  {cloud.alerting.exporter_url}    what Prometheus reads of Kronos'
     yield 'and at the end:'
     yield f'  cd {SOURCE} && {sys.executable} -m tests.e2e.box stop {cloud.root}'

@@ -48,8 +48,8 @@ class Plain:
     def show(self, picture, threshold):
         for rack, policies in picture.imbalance.items():
             figures = ', '.join(f'{name} {_figure(value)}' for name, value in policies.items())
-            self._changed(rack, f'{rack}: {picture.cycles.get(rack) or "not evaluated yet"}; '
-                          f'imbalance {figures} (threshold {threshold:.2f})',
+            self._changed(rack, f'{rack}: imbalance now {figures} (threshold {threshold:.2f}); '
+                          f'last evaluation: {picture.cycles.get(rack) or "none yet"}',
                           key=(picture.cycles.get(rack), *map(_coarse, policies.values())))
         for move in picture.moves:
             self._changed(move['uuid'], f'move {move["instance_uuid"][:8]} {move["source"]} -> '
