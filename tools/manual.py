@@ -29,9 +29,9 @@ from kronos_nova.cmd import replay
 from kronos_nova.cmd import status
 from kronos_nova.cmd import test_config
 
-OWN_GROUPS = 2
-"""Number of argparse's groups, the first ones, that a command itself fills; the rest are cliff's,
-of how its output is written."""
+OUTPUT_GROUPS = re.compile('.* formatters?', re.IGNORECASE)
+"""Pattern of the titles of argparse's groups that cliff adds, about how output is written. A
+command itself fills the other groups."""
 
 LONGEST_LINE = 72
 """Characters of a line of a synopsis."""
@@ -183,8 +183,8 @@ def _daemon(name, summary, description, options=()):
 
 def _split(parser):
     """Return the arguments of the command itself, and those that cliff adds."""
-    own = [action for group in parser._action_groups[:OWN_GROUPS]
-           for action in group._group_actions]
+    own = [action for group in parser._action_groups
+           if not OUTPUT_GROUPS.fullmatch(group.title) for action in group._group_actions]
     return own, [action for action in parser._actions if action not in own]
 
 

@@ -9,6 +9,7 @@ from kronos_nova.objects import host_load
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.room import shapes
 
 LISTED = 200
 """Maximum number of instances that the HTML report of a replay lists for each reason why instances
@@ -62,7 +63,7 @@ def _cycle(label, snapshot, report):
 def _aggregate(report: AggregateReport, instances, loads):
     def names(uuid):
         instance = instances[uuid]
-        return {'uuid': uuid, 'name': instance.display_name}
+        return {'uuid': shapes.label(uuid), 'name': instance.display_name}
 
     return {
         'name': report.name, 'outcome': report.outcome, 'mode': report.mode,

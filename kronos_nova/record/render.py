@@ -14,6 +14,7 @@ from kronos_nova.cycle.supposed import SupposedLoad
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.room import shapes
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
@@ -78,13 +79,15 @@ def _aggregate(report: AggregateReport):
         'combined_before': report.combined_before, 'combined_after': report.combined_after,
         'hosts_emptied': list(report.hosts_emptied),
         'moves': [{
-            'order': move.order, 'phase': move.phase, 'instance_uuid': move.instance_uuid,
+            'order': move.order, 'phase': move.phase,
+            'instance_uuid': shapes.label(move.instance_uuid),
             'source': move.source, 'destination': move.destination, 'memory_mb': move.memory_mb,
             'combined_after': move.combined_after, 'reason': move.reason, 'group': move.group}
             for move in report.moves],
         'not_moved': [{'reason': skip.reason, 'count': len(skip.instances),
-                       'instances': list(skip.instances),
-                       **({'details': dict(skip.details)} if skip.details else {})}
+                       'instances': [*map(shapes.label, skip.instances)],
+                       **({'details': {shapes.label(uuid): why for uuid, why in
+                                       skip.details.items()}} if skip.details else {})}
                       for skip in report.not_moved],
         'notes': list(report.notes), 'warnings': list(report.warnings)}
 
@@ -164,7 +167,7 @@ def _detail(row):
 def _moves(report):
     table = _table('#', 'Phase', 'Instance', 'From', 'To', 'MiB', 'Why')
     for move in report.moves:
-        _add(table, str(move.order), move.phase, move.instance_uuid, move.source,
+        _add(table, str(move.order), move.phase, shapes.label(move.instance_uuid), move.source,
                       move.destination, str(move.memory_mb), move.reason)
     return table
 
@@ -172,7 +175,7 @@ def _moves(report):
 def _stayed(report):
     table = _table('Not moved because', 'Instances', 'Such as')
     for skip in report.not_moved:
-        _add(table, skip.reason, str(len(skip.instances)), skip.instances[0])
+        _add(table, skip.reason, str(len(skip.instances)), shapes.label(skip.instances[0]))
     return table
 
 

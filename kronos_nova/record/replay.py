@@ -88,7 +88,8 @@ def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, dur
         not exist
     """
     snapshot = recording.snapshot
-    changed = whatif.changed(snapshot, restart_rules(options, chosen, snapshot), changes, tuple)
+    changed = whatif.changed(snapshot, restart_rules(options, chosen, snapshot), changes,
+                             lambda: snapshot.flavors)
     return changed, supposed.evaluate(
         snapshot, changed, chosen, dataclasses.replace(options, max_sample_age=None),
         _ports(recording), recording.history.clamped(

@@ -59,6 +59,12 @@ def is_new(uuid: str) -> bool:
     return uuid.startswith(NEW)
 
 
+def label(uuid: str) -> str:
+    """Return the uuid of a server in the form that is shown. For an imaginary new server, the
+    result is a text without control characters, such as ``new server m1.large/000001``."""
+    return uuid.removeprefix('\0')
+
+
 def _host(cell: str) -> Host:
     return Host(name=f'{NEW}{cell}', uuid=f'{NEW}{cell}', cell=cell, inventory={}, used={},
                 service=Service(state='up', status='disabled'))

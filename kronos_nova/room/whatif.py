@@ -226,7 +226,9 @@ def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
     count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
     counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)
     hosts = counter.spread(0, count)
-    booted = [shapes.instance(shape, f'{shapes.NEW}{text}/{number:06d}', name, project_id)
-              for number, name in enumerate(hosts)]
+    prefix = f'{shapes.NEW}server {shape.name}/'
+    first = 1 + sum(each.uuid.startswith(prefix) for each in snapshot.instances)
+    booted = [shapes.instance(shape, f'{prefix}{number:06d}', name, project_id)
+              for number, name in enumerate(hosts, first)]
     return (_with_arrived(snapshot, booted, rules.packs_numa_cells), shape.name,
             count - len(hosts))

@@ -36,6 +36,12 @@ class GeneratedTest(testtools.TestCase):
             self.assertIn(words, text)
         self.assertIn('--aggregate NAME', manual.body(manual.pages()['kronos-executor']))
 
+    def test_a_synopsis_has_the_arguments_of_all_groups_of_the_command(self):
+        usage = manual.pages()['kronos-replay'].usage
+        for words in ('--budget N', '--ratio <class>=<ratio>', '--add', '--lose', '--boot'):
+            self.assertIn(words, usage)
+        self.assertNotIn('--format', usage)
+
     def test_exit_codes_are_reported_by_a_section_of_their_own(self):
         self.assertEqual({0, 1, 2, 3}, {*manual.pages()['kronos-test-config'].exits})
         self.assertEqual({0, 1, 2}, {*manual.pages()['kronos-replay'].exits})

@@ -170,6 +170,22 @@ class ChangesTest(ReplayTestCase):
         report = self.report(self.path, '--add', f'1:like={self.up[0]}')
         self.assertIn(f'{self.up[0]}+1', {each['host'] for each in report['changes']['loads']})
 
+    def test_new_servers_are_of_a_recorded_flavor(self):
+        path = self.cloud.know_what_rules_go_by().write(self.folder.join('flavors'))
+        for texts in (('1:small0',), ('1:small0', '1:small0', '1:1:512')):
+            report = self.report(path, *(f'--boot={text}' for text in texts))
+            self.assertEqual({}, report['changes']['not_booted'])
+
+    def test_new_servers_have_names_that_can_be_shown(self):
+        boots = ('--boot', '1:1:512', '--boot', '1:1:512')
+        path = Cloud(5).write(self.folder.join('with_room'))
+        stayed = [name for aggregate in self.report(path, *boots)['aggregates']
+                  for skip in aggregate['not_moved'] for name in skip['instances']]
+        self.assertEqual(['new server 1:512/000001', 'new server 1:512/000002'],
+                         sorted({name for name in stayed if name.startswith(('new', '\0'))}))
+        _code, out, _err = run(path, *boots)
+        self.assertRegex(out, r'no_profile +│ 2 +│ new server 1:512/000001 ')
+
     def test_without_changes_there_are_none(self):
         self.assertNotIn('changes', self.report(self.path))
 

@@ -30,7 +30,8 @@ def add_change_arguments(parser):
                             'rack=r3. May be repeated: all these hosts then fail at the same time. '
                             'The servers of these hosts restart on the other hosts.')
     group.add_argument('--boot', metavar='<n>:<flavor>', action='append', default=[],
-                       help='Assume <n> new servers of a flavor; may be repeated.')
+                       help='Assume <n> new servers of a flavor: its name, or a size such as '
+                            '4:8192:40 (VCPUs, MiB, GiB); may be repeated.')
 
 
 def changes(parsed_args):
