@@ -139,8 +139,19 @@ class RestraintTest(Cloud):
             found = restraint.outlook(
                 dataclasses.replace(problem, variances=np.full((4, 1), variance)), {})
             self.assertAlmostEqual(.5, found.least[0])
-            part = (found.problem.thresholds[0] - .5) / .2
+            near = min(max(found.noise[0], restraint.LEAST_GAIN * .4), .2)
+            part = (found.problem.thresholds[0] - .5) / near
             self.assertTrue(restraint.LEAST_TARGET - 1e-9 <= part <= 1 + 1e-9, (variance, part))
+
+    def test_loads_are_evened_out_though_one_server_alone_is_above_the_threshold(self):
+        """The server of .6 and the mean of the other hosts are .4 apart."""
+        self.hosts = 'h0', 'h1', 'h2'
+        self.loads = {'large': .6, **{f'vm{number}': .1 for number in range(4)}}
+        self.place = {'large': 'h0', 'vm0': 'h1', 'vm1': 'h1', 'vm2': 'h1', 'vm3': 'h2'}
+        self.policy['threshold'] = .25
+        report = self.plan()
+        self.assertEqual([('h1', 'h2')], [(each.source, each.destination)
+                                          for each in report.moves])
 
     def test_a_load_that_is_not_likely_to_last_is_no_reason_to_move(self):
         report = self.plan(self.seen(**dict.fromkeys(self.loads, .01)))
