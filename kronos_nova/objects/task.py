@@ -21,9 +21,9 @@ class Task:
     """The record of one migration that a conductor worker prepares.
 
     ``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once Nova has the
-    record, and HANDED_OVER once the worker is about to send the request to the source compute. If
-    the worker is found dead, ANNOUNCED becomes EXPIRED, and BEGUN and HANDED_OVER become ORPHANED. A
-    cold migration stays ANNOUNCED until its worker has sent the request.
+    record, and HANDED_OVER once the worker is about to send the request to the source compute. A
+    cold migration stays ANNOUNCED until its worker has sent the request. If the worker is found
+    dead, ANNOUNCED becomes EXPIRED, and BEGUN and HANDED_OVER become ORPHANED.
 
     ``migration_uuid`` is a random uuid until Nova has a record of the migration. ``beat_at`` is the
     time of the worker's last sign of life.
