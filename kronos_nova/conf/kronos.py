@@ -517,8 +517,9 @@ load as evenly as the planner can. With a higher value, fewer moves are made, of
 
 Required moves are made if a policy's imbalance is above its threshold, by more than random
 variation explains. They are the moves that bring the imbalance below the threshold with the least
-memory to copy. The imbalance is that of the load that is expected in the next half hour with 1, and
-in the next hour with 2. This load is predicted from the loads of the instances in the last day.
+memory to copy. The imbalance is computed from a predicted load. With 1, this is the load of the
+next half hour; with 2, the load of the next hour. The prediction is made from the loads of the
+instances in the last day.
 
 Optional moves are made at any imbalance. They make it less likely that a host's load exceeds 0.9,
 where its servers lose processor time. With 1, an optional move has to save more core-hours than
@@ -733,10 +734,10 @@ Set it where users notice migrations; an initial value is 1.
 Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-Number of hosts whose total room is kept free in each aggregate. With 2, for example, the room has
-the size of the two largest hosts, determined separately for each resource class. The free room of
-all hosts that have instances, added up, must have at least this size. Packing and the emptying of
-disabled hosts make no moves that would leave less room free.
+Amount of room that is kept free in each aggregate, as a number of hosts. With 2, for example, the
+free room of all hosts that have instances must add up to at least the size of the two largest
+hosts. Each resource class is compared separately, with the two hosts that have most of this class.
+Packing and the emptying of disabled hosts make no moves that would leave less room free.
 
 By default, 0: no room is reserved.
 
@@ -944,7 +945,9 @@ allocation is ever missing or counted twice.
 By default, ``all``.
 
 Set it to ``kronos`` or ``off`` to find out whether the atomic task is the cause of a fault. With
-``off``, allocations that Nova leaves behind are not repaired.
+``kronos``, only the live migrations that Kronos requests use the atomic task. With ``off``, no live
+migration uses the atomic task. nova-conductor then no longer checks the allocations of recent
+migrations, so allocations that Nova leaves behind are not repaired.
 
 Related options: ``[kronos_allocations] reconcile_interval``.
 """),
