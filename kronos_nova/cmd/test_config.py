@@ -121,7 +121,7 @@ def _propose(conf, reach, parsed_args):
     except Exception as error:  # libraries raise many kinds of errors for a wrong configuration
         raise program.Refused(
             program.FAILED,
-            f'{NAME} writes no policies file: {checks.sentence(error)}') from error
+            f'{NAME} did not write the policies file: {checks.sentence(error)}') from error
     conf.set_override('policies_file', parsed_args.propose, group='kronos')
     return made
 

@@ -56,7 +56,8 @@ class PendingStop:
         :raises OutOfBounds: the object is not a valid stop
         """
         if not isinstance(found, Mapping):
-            raise boundary.OutOfBounds(what='a stop of moves', problem='must be a JSON object')
+            raise boundary.OutOfBounds(what='the record of a stop of moves',
+                                       problem='must be a JSON object')
         try:
             set_at = clock.parsed(str(found.get('set_at')))
         except ValueError:
@@ -177,8 +178,9 @@ def settle(stops: PendingStops, database, who: str) -> None:
         writer = stopping.Stopping(database, who)
         if not writer.knows(stop.switch):
             writer.stop(stop.switch, stop.let_finish)
-            LOG.warning('%s. This stop, which was kept in the file %s, is now recorded in the '
-                        'control database.', stop.sentence, stops.path)
+            LOG.warning('%s. This stop was set while the control database did not answer. The stop '
+                        'is now recorded in the database, and needs the file %s no longer.',
+                        stop.sentence, stops.path)
         try:
             stops.remove(aggregate)
         except OSError as error:

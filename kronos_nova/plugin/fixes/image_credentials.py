@@ -48,6 +48,6 @@ def _as_nova(context):
                 service_token.SERVICE_USER_GROUP)
         except exceptions.AuthPluginException as error:
             LOG.warning('Images cannot be fetched from Glance with the credentials of '
-                        '[service_user]; moves that need an image fail. Correct that group: %s',
-                        error)
+                        '[service_user]: %s. Moves that need an image fail. Correct the options of '
+                        '[service_user].', error)
     return context

@@ -524,7 +524,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.series['node_memory_MemTotal_bytes'] = self.series['libvirt_up'] = []
         status, _proposal, err, path = self.proposed()
         self.assertEqual((1, False), (status, path.exists()))
-        self.assertIn('writes no policies file: Prometheus: has no series '
+        self.assertIn('did not write the policies file: Prometheus: has no series '
                       'node_memory_MemTotal_bytes of node_exporter', err)
         self.exporters()
         for name in ('libvirt_up', 'libvirt_domain_info_virtual_cpus', 'ceilometer_memory_usage'):
