@@ -1,6 +1,6 @@
-"""The rule that covered losses stay covered. The loss of a host or failure domain is covered if all
-its servers can restart elsewhere. A loss that is covered before a plan has to be covered after the
-plan."""
+"""The use of the :class:`LossRule` in an evaluation. The loss of a host or failure domain is
+covered if all its servers can restart elsewhere. A LossRule forbids moves after which a covered
+loss would no longer be covered."""
 
 import dataclasses
 from collections.abc import Collection
@@ -32,15 +32,15 @@ earlier check (``python -m bench failover``)."""
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts) -> LossRule | None:
-    """Return the rule that covered losses stay covered, for one plan; None if neither
-    ``failover_hosts`` nor ``failover_domains`` is set. The time limit for the checks of the rule
-    starts with this call."""
+    """Return the LossRule for one plan. Return None if neither ``failover_hosts`` nor
+    ``failover_domains`` is set. The time limit for the checks of the rule starts with this
+    call."""
     return LossRules(snapshot, policies, options, planner_ports).begin()
 
 
 class LossRules:
-    """The rules that covered losses stay covered, one rule for each plan of an evaluation. The rule
-    for a plan counts the moves of all earlier plans as made."""
+    """The LossRules of an evaluation, one for each plan. The rule for a plan counts the moves of
+    all earlier plans as made."""
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts):
@@ -50,9 +50,9 @@ class LossRules:
         self._moves: list[PlannedMove] = []
 
     def begin(self) -> LossRule | None:
-        """Return the rule that covered losses stay covered, for the next plan; None if neither
-        ``failover_hosts`` nor ``failover_domains`` is set. The time limit for the checks of the
-        rule starts with this call."""
+        """Return the LossRule for the next plan. Return None if neither ``failover_hosts`` nor
+        ``failover_domains`` is set. The time limit for the checks of the rule starts with this
+        call."""
         options, clock = self._options, self._planner_ports.clock
         if not (options.failover_hosts or options.failover_domains):
             return None

@@ -123,8 +123,8 @@ class PlanningCase:
     """The planning problem of one aggregate, and the facts that it was made from.
 
     name : name of the aggregate
-    problem : the problem by the measured load
-    held : {index of an instance that may not be moved: reason}. The reason is one of
+    problem : the planning problem, with the measured loads
+    held : {index of an instance that may not be moved, for any cause: reason}. The reason is one of
         :data:`~kronos_nova.objects.plan.SKIP_REASONS`; '' if the instance is on a host that live
         migrations cannot leave
     instances : the instances of the problem, in its order
@@ -135,7 +135,8 @@ class PlanningCase:
     outlook : the load that is likely in the next half hour; None without restraint
     marks : the loads above which a host or an instance is hot, for each column of ``ahead``
     compile : function that returns the model of a problem, with all rules and prices
-    holds : {uuid of an instance: rule of an operator that keeps the instance from being moved now}
+    holds : {uuid of an instance: its RuleHold}, only for the instances that a rule of an operator
+        keeps from being moved now
     """
 
     name: str

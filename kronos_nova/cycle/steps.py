@@ -137,9 +137,9 @@ class Line:
 
     @functools.cached_property
     def _loss_rules(self) -> loss_rule.LossRules:
-        """The rules that covered losses stay covered, one rule for each plan of the evaluation. The
-        loss of a host is covered if all its servers can restart elsewhere. A rule forbids moves
-        after which a covered loss is no longer covered."""
+        """The LossRules of the evaluation, one for each plan. The loss of a host is covered if all
+        its servers can restart elsewhere. A LossRule forbids moves after which a covered loss would
+        no longer be covered."""
         given = self.given
         return loss_rule.LossRules(given.snapshot, given.policies, given.options,
                                    given.planner_ports)

@@ -46,8 +46,8 @@ simple forecast gets a large weight if it was right by chance for one hour. Not 
 LEAST_ORIGINS = 12
 """Minimum number of hours of the last day for which the error of a forecast has to be known before
 the forecast is used. The error is the difference between the forecast and the actual load. Raised,
-forecasts are used later after a start; lowered, a forecast whose errors are known only by day is
-used at night. Chosen as half a day; not measured."""
+forecasts are used later after a start; lowered, a forecast may be used at night although its errors
+are known only for hours of the daytime. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
 """Mean square error (the square of a fraction of a host) below which differences between forecasts
 do not matter. The value has two uses:
@@ -199,9 +199,11 @@ class Seasonal:
 def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
     """Return the forecast of loads from their past.
 
-    :param days: float (N, 49), loads of the last 49 hours, ending with the last complete hour; NaN
-        if not known
-    :param week: float (N, 25 + H), loads of 25 + H hours, of which the first is 193 hours ago
+    :param days: float (N, 49), loads of the last 49 hours (:data:`DAYS`), ending with the last
+        complete hour; NaN if not known
+    :param week: float (N, 25 + H), loads of 25 + H hours in a row, for a forecast of H hours. The
+        first of these hours is 193 hours (:data:`WEEK_AGO`) before the current hour. The last is a
+        week before the last forecast hour. NaN if not known
     """
     horizon = week.shape[1] - ORIGINS - 1
     made = Seasonal(np.empty((len(days), horizon)),
@@ -217,9 +219,12 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (forecasts, errors, present_errors), float64 (n,), (n, 24) and (n, 24), for the hour
-    ``lead`` hours after the current hour. The errors are those of forecasts with the same lead in
-    the last day. The present_errors are the errors if loads are assumed not to change."""
+    """Forecast the loads of one hour. This hour is ``lead`` hours after the current hour.
+
+    :returns: float64 (n,), the forecasts; float64 (n, 24), the errors of forecasts that were made
+        with the same lead in the last day, one for each hour; and float64 (n, 24), the errors if
+        loads are assumed not to change
+    """
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]

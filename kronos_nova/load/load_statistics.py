@@ -4,10 +4,12 @@ Four statistics are stored for each instance: the mean ``μ`` and the variance `
 ``x`` over about a day, its mean ``q`` over about a quarter of an hour, and the covariance ``c`` of
 ``x`` with ``q`` at the previous sample. Older samples have less weight in each statistic.
 
-For a stationary load with autocovariances ``γ(k)``, and weights ``w(k)`` of ``q``,
-``c = Σ w(k) γ(k)``. The covariance of the present load with its future mean is equal to ``c``, if
-this mean has the same weights. So ``β = c / σ²`` is the slope of the regression of the future load
-on the present load, and
+Let ``w(k)`` be the weight of the k-th sample before the present one in the mean ``q``, and ``γ(k)``
+the autocovariance of the load, the covariance of two loads that are k samples apart. Then
+``c = Σ w(k) γ(k)``. A stationary load has the same ``γ(k)`` into the future as into the past. So
+``c`` is also the covariance of the present load with its future mean, if this mean has the weights
+``w(k)``. Therefore ``β = c / σ²`` is the slope of the regression of the future load on the present
+load, and
 
     E = μ + β (x - μ)
 

@@ -17,7 +17,7 @@ from kronos_nova.objects.metrics import Vector
 class Proposal:
     """A change of a query that gives its series the names that Nova uses.
 
-    :ivar label: the label that has the name
+    :ivar label: the label whose value has the host's name, or contains it
     :ivar pattern: pattern (RE2) that the whole value has to match, as in ``label_replace``
     :ivar replacement: the host name, in which ``$1`` stands for the first group of the pattern
     :ivar matches: number of hosts that would have a series after the change
@@ -30,8 +30,9 @@ class Proposal:
 
     @property
     def is_plain(self) -> bool:
-        """Return true if the values of the label are the names, so that it is enough to change
-        ``host_label`` of the policy. Return false if the query needs a ``label_replace``."""
+        """Return true if the values of the label are the names that Nova gives the hosts. It is
+        then enough to change ``host_label`` of the policy. Return false if the query needs a
+        ``label_replace``."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:

@@ -115,8 +115,9 @@ def _intervals(instant, promql):
 
 
 def _interval(instant, each):
-    """Return the seconds between the samples of a range. None if the range has enough samples, or
-    if the range has too few samples even with the largest factor in LONGER."""
+    """Return the seconds between the samples of a range. Return None if the range has enough
+    samples for its function. Also return None if the range has fewer than :data:`ENOUGH` samples
+    even with the largest factor in :data:`LONGER`."""
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:
@@ -132,11 +133,11 @@ def seconds(window: str) -> float:
 
 
 def _samples(instant, each, times):
-    """Return the number of samples in a range that is ``times`` as long as the window. The result
-    is the median of the numbers of all series of the selector; 0 if there are no series.
+    """Count the samples of each series of ``each.selector``, in a range that is ``times`` as long
+    as ``each.window``. Return the median of these counts; 0 if there are no series.
 
     :param instant: function that sends a query and returns its Vector
-    :param each: RangeSelector of the range
+    :param each: RangeSelector
     """
     window = max(1, round(each.seconds * times * 1000))
     vector = instant(f'quantile(0.5, count_over_time({each.selector}[{window}ms]))')

@@ -71,9 +71,13 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: intp (L, H + 1), the place of each host at each level of failure domains;
-    and intp (G,), the level of each group. At the first level, every host is a separate place. The
-    last column of the first array is -1 and stands for no host."""
+    """Return the places of hosts at L levels, and the level of each group. At the first level,
+    every host is a place of its own. At each further level, a failure domain is a place.
+
+    :returns: intp (L, H + 1), the number of the place of each host at each level; the last column
+        is -1, for an instance on no host. And intp (G,), the level at which the members of each
+        group are counted
+    """
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(

@@ -243,17 +243,21 @@ class SearchSpace:
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
         """Return True if all anti-affinity groups of an instance allow the instance on a host;
-        False otherwise.
+        False otherwise. A dummy item is always allowed.
 
-        :param place: intp (v or more,), host of every instance; -1 for an instance on no host
+        :param vm: position of an instance, or of a dummy item
+        :param place: intp, host of every instance; -1 for an instance on no host. Elements after
+            the first v are ignored
         """
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """Return bool (h,): true for hosts on which all rules except the rules about room allow an
-        instance. The result is always true for the present host of the instance.
+        instance. Anti-affinity groups always allow the original host of the instance (``home``), if
+        the place of this host has no more other members than before the plan.
 
-        :param place: intp (v or more,), host of every instance; -1 for an instance on no host
+        :param place: intp, host of every instance; -1 for an instance on no host. Elements after
+            the first v are ignored
         """
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
                    else np.isfinite(self.row(vm)))
@@ -273,7 +277,8 @@ class SearchSpace:
         """Return True if all anti-affinity groups allow the moved instances on their new hosts;
         False otherwise.
 
-        :param place: intp (v or more,), host of every instance; -1 for an instance on no host
+        :param place: intp, host of every instance; -1 for an instance on no host. Elements after
+            the first v are ignored
         """
         return all(self.keeps_apart(int(vm), int(place[vm]), place)
                    for vm in np.flatnonzero(place[:len(self.vms)] != self.home))

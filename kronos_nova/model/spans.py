@@ -1,4 +1,5 @@
-"""Imbalances of policies that leave out the hosts with the highest and lowest scores."""
+"""Imbalances of policies for which the hosts with the highest and the lowest scores do not
+count."""
 
 import numpy as np
 

@@ -123,8 +123,9 @@ def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
 
 
 class _Floor:
-    """A simulation of moves that share the slots and links of hosts. Each array has one element for
-    each of the n moves, or one element for each host."""
+    """A simulation of n moves that share the slots and links of hosts. The simulation also gives
+    lower bounds (:meth:`work`) of the time that the moves take. Each array has one element for each
+    move, or one element for each host."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total

@@ -102,9 +102,10 @@ class Reconciler:
     unsettled: set[str] = dataclasses.field(default_factory=set)
 
     def run(self, window: float) -> Iterator[heal.Outcome | None]:
-        """End the tasks of dead workers and stalled migrations. Then examine the instances with
-        migrations that have not ended or have changed within ``window`` seconds, and repair the
-        allocations of these instances. Each step of the iteration handles one instance.
+        """End stalled migrations, and the tasks of dead workers. Clear the task_state of instances
+        whose request for a migration was lost. Then examine the instances with migrations that have
+        not ended or have changed within ``window`` seconds, and repair the allocations of these
+        instances. Each step of the iteration handles one instance.
 
         An instance that cannot be examined is logged and left to the next run; the other instances
         are examined.

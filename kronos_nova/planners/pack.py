@@ -260,7 +260,8 @@ class Emptying:
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
         """Put an instance on the host whose usable room the instance reduces least. The usable room
-        of a host is its free room of the resource that is scarcest for the instances to be placed.
+        of a host is its free room of one resource: the resource of which this host has least,
+        compared with the needs of the instances to be placed.
 
         If the instance fits on no host, make room for the instance by a swap. If no swap makes
         enough room, make the swap that adds the most usable room, and try again. Return True if the
@@ -278,8 +279,7 @@ class Emptying:
         put on a host; False if no host has room.
 
         The original host of the instance is preferred, then the host whose usable room the instance
-        reduces least. The usable room of a host is its free room of the resource that is scarcest
-        for the instances to be placed. Of equal hosts, the fullest host is chosen.
+        reduces least (see :meth:`_place`). Of equal hosts, the fullest host is chosen.
         """
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))

@@ -171,11 +171,11 @@ few moves, instances are sent back only in steps that search moves off a host. R
 are tried less often; lowered to 0, a search cannot replace one moved instance by another. Not
 measured."""
 FIRST_ORDER = 0.7
-"""Probability that a step rates swaps by a linear approximation of the change of the value, instead
-of by the exact change. The value of an assignment is a smooth function that is close to its
-combined imbalance. The linear approximation is used only if plans may have few moves. Raised, the
-exact change is used less often; lowered, plans for many hosts are worse, because the exact change
-favours the host with the most extreme load. Not measured."""
+"""Probability that a step rates swaps by a linear approximation of the change of the value. All
+other steps use the exact change. The value of an assignment is a smooth function that is close to
+its combined imbalance. If plans may have many moves for the number of hosts, every step uses the
+exact change. Raised, the exact change is used less often; lowered, plans for many hosts are worse,
+because the exact change favours the host with the most extreme load. Not measured."""
 
 
 class Population:

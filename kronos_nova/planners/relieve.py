@@ -110,9 +110,11 @@ class Relieve:
 
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves of a plan that relieves all hot hosts together, in a possible order.
-        Return None if the cluster is too large, if a host is hot only because of single instances,
-        or if no such plan is found.
+        """Return the moves of a plan that relieves all hot hosts together, in an order in which
+        every rule holds after each move. Return None in four cases: no instance would relieve a hot
+        host; there are too many pairs of an instance and a host (:data:`EXACT_PAIRS`); some host is
+        hot only because of instances whose own load is above a limit (``is_by_server``); no such
+        plan is found in time.
 
         The plan brings as many hosts as possible to their target loads. Of several such plans, the
         plan that best keeps hosts within their limits is chosen, then the plan that copies the
@@ -206,7 +208,8 @@ class _Host:
         return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
 
     def moves(self) -> list[tuple[int, int]]:
-        """Return the moves [(instance, destination)] that relieve the host, in a possible order."""
+        """Return the moves [(instance, destination)] that relieve the host, in an order in which
+        every rule holds after each move."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
         if self.is_by_server:    # a single instance makes the host hot

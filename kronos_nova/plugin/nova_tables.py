@@ -268,7 +268,8 @@ class InstanceReader:
 
         The image reference does not show whether the properties have changed. A server that boots
         from a volume has no reference, and may be rebuilt from another image. nova-manage can
-        change the properties of a server.
+        change the properties of a server. So the properties are read again whenever the
+        ``updated_at`` of the instance has changed, even if the image reference is the same.
         """
         states = {row.uuid: (row.image_ref or '', row.updated_at) for row in rows}
         new = {uuid: state for uuid, state in states.items()

@@ -252,7 +252,8 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """Return the hosts of the server's group that do not count as hosts of other members:
+    """Return hosts that do not count as hosts of other members of the server's group, even if Nova
+    lists these hosts for the group:
 
     * the hosts where the server itself is the only known member of the group; Nova counts the
       server among the members

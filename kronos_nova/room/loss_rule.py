@@ -1,6 +1,7 @@
-"""The rule that covered losses stay covered. A loss is the failure of a host, or of all hosts of a
-failure domain. A loss is covered if all servers of these hosts could restart elsewhere. A loss that
-is covered before moves has to be covered after the moves."""
+"""A rule that forbids moves after which a loss of hosts would no longer be covered. A loss is the
+failure of a host, or of all hosts of a failure domain. A loss is covered if all servers of these
+hosts could restart elsewhere. A loss that is covered before moves has to be covered after the
+moves."""
 
 import copy
 import itertools
@@ -35,7 +36,8 @@ class LossRule:
     :param hosts: number of hosts that may be lost together; 0 if no loss of hosts is checked
     :param domains: number of failure domains of one level that may be lost together; 0 if no loss
         of domains is checked
-    :param memory: placements of earlier evaluations
+    :param memory: results of earlier checks. If the hosts that an earlier check found for the
+        servers of a loss are still possible, no other hosts are searched
     :param left: returns the seconds that are left; if none are left, no further loss counts as
         covered
     """

@@ -49,8 +49,8 @@ class JudgedLoss:
 
 @dataclasses.dataclass(slots=True)
 class LossMemory:
-    """The results of earlier checks of losses. A placement is a host for each server of the lost
-    hosts. If an earlier placement is still valid, no new placement is searched.
+    """The results of earlier checks of losses. A placement has a new host for each server of the
+    lost hosts. If an earlier placement is still possible, no new placement is searched.
 
     placements : {lost hosts: {uuid of a server: host on which it restarts}}
     judged : {lost hosts: number of the round in which the loss was last checked}
