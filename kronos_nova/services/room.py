@@ -460,7 +460,7 @@ def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
     found = store.get(request.room)
     if found.state != hold.PROPOSED or not store.enter(found, hold.REQUESTED, problem=''):
         raise exception.HoldNotWaiting(hold=request.room, state=store.get(request.room).state,
-                                       problem='only a proposed room can be approved')
+                                       problem='only a proposed request can be approved')
     cycles.Cycles(context.database).expedite(found.aggregate)
     return _view(store.get(request.room))
 

@@ -390,7 +390,7 @@ class RoomMake(command.Lister):
 
 
 class RoomList(command.Lister):
-    """List the rooms that are being made or kept for new servers."""
+    """List the room that is being made or kept for new servers, in one row for each request."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -409,14 +409,14 @@ class RoomList(command.Lister):
 
 
 class _OneRoom(command.ShowOne):
-    """The base of commands about one room."""
+    """The base class of the commands about the room of one request."""
 
     operation = contract.SHOW
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('room', metavar='<uuid>',
-                            help='Uuid of the room, as "room list" shows it.')
+                            help='Uuid of the request for room, as "room list" shows it.')
         return parser
 
     def take_action(self, parsed_args):
@@ -436,21 +436,21 @@ class _OneRoom(command.ShowOne):
 
 
 class RoomShow(_OneRoom):
-    """Show a room that is being made or kept for new servers."""
+    """Show the room that is being made or kept for the new servers of one request."""
 
 
 class RoomApprove(_OneRoom):
-    """Approve the moves that make a room, so that they begin.
+    """Approve the moves that make the room of a request, so that the moves begin.
 
     The moves are planned again from the present cloud. If there are now more moves than those that
-    were shown, or the moves copy more memory, the room waits for approval again.
+    were shown, or the moves copy more memory, the request waits for approval again.
     """
 
     operation = contract.APPROVE
 
 
 class RoomRelease(_OneRoom):
-    """Release a room that is kept for new servers, so that any server may use it. Moves that make
-    the room and have not begun are abandoned."""
+    """Release the room of a request, so that any server may use the room. Moves that make the room
+    and have not begun are abandoned."""
 
     operation = contract.RELEASE

@@ -230,8 +230,8 @@ room."""
 
 
 KEEPERS = ('filter', 'allocations')
-"""Mechanisms that keep other servers out of a room: KronosFilter in nova-scheduler (``filter``), or
-allocations in placement (``allocations``)."""
+"""Mechanisms that keep the room of a request free from other servers: KronosFilter in
+nova-scheduler (``filter``), or allocations in placement (``allocations``)."""
 
 
 class Holds(Response):
@@ -247,14 +247,15 @@ class RoomMade(Response):
 
 
 class ListRooms(Request):
-    """A request to list rooms. A room is the capacity that is made or kept for the new servers of
-    one request. With ``all``, rooms that have ended are listed as well."""
+    """A request to list the room that is being made or kept for new servers, one item for each
+    request for room. With ``all``, room that is no longer kept is listed as well."""
 
     all: bool = False
 
 
 class OneRoom(Request):
-    """A request about one room. ``room`` is its uuid."""
+    """A request about the room of one earlier request. ``room`` is the uuid of the earlier
+    request."""
 
     room: str
 
@@ -373,18 +374,18 @@ MAKE = Operation(
     summary='Make room for new servers by moving other servers, and keep the room for them.')
 LIST = Operation(
     name='room:list', command='room list', method='GET', path='/v1/rooms', request=ListRooms,
-    response=Holds, summary='The rooms that are being made or kept for new servers.')
+    response=Holds, summary='The room that is being made or kept for new servers.')
 SHOW = Operation(
     name='room:show', command='room show', method='GET', path='/v1/rooms/{room}', request=OneRoom,
     response=Hold, refusals=(404,),
-    summary='A room for new servers, with the progress of making it.')
+    summary='The room of one request, with the progress of making it.')
 APPROVE = Operation(
     name='room:approve', command='room approve', method='POST', path='/v1/rooms/{room}/approve',
     request=OneRoom, response=Hold, audience=OPERATOR, status=202, refusals=(404, 409),
-    summary='Approve the moves that make a room, so that they begin.')
+    summary='Approve the moves that make the room of a request, so that they begin.')
 RELEASE = Operation(
     name='room:release', command='room release', method='POST', path='/v1/rooms/{room}/release',
     request=OneRoom, response=Hold, audience=OPERATOR, refusals=(404, 409),
-    summary='Release a room. Moves for it that have not begun are abandoned.')
+    summary='Release the room of a request. Its moves that have not begun are abandoned.')
 
 OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS, WHAT_IF, MAKE, LIST, SHOW, APPROVE, RELEASE)
