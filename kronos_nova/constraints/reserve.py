@@ -1,5 +1,5 @@
-"""The rule that keeps room free on the hosts in use. The room is as much as the largest hosts have
-in total; the option ``reserve_hosts`` is the number of these hosts."""
+"""The rule that keeps room free on the hosts in use. The free room must be at least the total room
+of the n largest hosts. The option ``reserve_hosts`` is n."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
-    """A constraint that keeps room free on the hosts in use. The room is as much as the largest
-    hosts have in total; the option ``reserve_hosts`` is the number of these hosts. Free room on
-    empty hosts does not count, because empty hosts may be switched off."""
+    """A constraint that keeps room free on the hosts in use. The free room must be at least the
+    total room of the n largest hosts. The option ``reserve_hosts`` is n. Free room on empty hosts
+    does not count, because empty hosts may be switched off."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

@@ -1,6 +1,6 @@
-"""Plans that make room for the servers of a lost host or failure domain. The loss of a host or
-failure domain is covered if all servers there could restart elsewhere. After such a plan, more
-losses are covered."""
+"""Plans by which one more loss of a host or failure domain is covered. The loss of a host or
+failure domain is covered if all servers there could restart elsewhere. The moves of a plan make
+room for these servers."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -33,10 +33,10 @@ lasting effect. Chosen by ``bench days``."""
 
 LEAST_GAIN = 0.2
 """Distance to the least possible imbalance from which on moves are needed, as a share (0 to 1) of
-the policy's threshold. It holds where no plan reaches the threshold. If the loads fluctuate, the
-distance is as large as the noise, at most half of the threshold. Raised, an aggregate that could be
-evener stays as it is; lowered, moves are made for smaller gains. Chosen by ``bench buffers``: with
-0.5 instead of 0.2, a week had 329 instead of 363 moves."""
+the policy's threshold. The constant is used where no plan reaches the threshold. If the loads
+fluctuate, the distance is as large as the noise, at most half of the threshold. Raised, an
+aggregate whose load could be more even is not changed; lowered, moves are made for smaller gains.
+Chosen by ``bench buffers``: with 0.5 instead of 0.2, a week had 329 instead of 363 moves."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

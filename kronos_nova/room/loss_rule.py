@@ -63,9 +63,9 @@ class LossRule:
         return [loss for loss, each in self._judged([*moves], among).items() if _is_covered(each)]
 
     def uncovered(self) -> list[Loss]:
-        """Return the losses for which no placement of all lost servers was found before any move.
-        The losses with the most servers that find no host come first. Losses that were not checked
-        in time are left out."""
+        """Return the losses that are not covered in the cloud before any move. The losses with the
+        most servers that find no host come first. Losses that were not checked in time are left
+        out."""
         found = [(len(each.verdict.left), loss) for loss, each in self._judged([], None).items()
                  if each.verdict is not None and not _is_covered(each)]
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
