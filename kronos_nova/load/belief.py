@@ -271,10 +271,10 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
                rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
-    Without a fallback, at least the fraction ``least_known`` of the host's servers must have a
-    series. With a fallback, one server with a series is enough. If no server of the host has a
-    series, the result is True only if at least the fraction ``least_known`` of the servers on other
-    hosts have a series.
+    If the policy has no fallback (``skip``), the result is True if less than the fraction
+    ``least_known`` of the host's servers have a series. With a fallback, the result is True if two
+    conditions are met: no server of the host has a series, and at least the fraction
+    ``least_known`` of the servers on other hosts have a series.
 
     :param expected: float64 (H,), number of servers of each host that must have a series
     :param seen: float64 (H,), number of these servers that have a series

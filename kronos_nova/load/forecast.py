@@ -136,13 +136,14 @@ UNKNOWN = Judgement(np.nan, np.nan)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seasonal:
-    """The forecast of N loads for H hours, the current hour first.
+    """The forecast of N loads for H hours, the current hour first. The last axis of the errors has
+    the 24 hours of the last day.
 
     ahead : float64 (N, H), the forecasts; NaN if only the present load is known
-    errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN if
-        not known
-    present_errors : float32 (N, H, 24), errors if loads are assumed not to change: the load at the
-        time of the forecast is used for all H hours
+    errors : float32 (N, H, 24), forecast minus actual load, for forecasts that were made in the
+        last day; NaN if not known
+    present_errors : float32 (N, H, 24), errors of a forecast by which loads do not change: the load
+        at the time of the forecast is used for all H hours
     """
 
     ahead: np.ndarray

@@ -65,8 +65,8 @@ class LoadStats:
     at : Unix seconds of the last sample
     vms : uuids of the instances, in any order
     figures : float64 (V, 5). The columns are the seconds for which the instance is known, the mean,
-        the variance, the mean of about a quarter of an hour, and the covariance of the load with
-        this short-term mean
+        the variance, the mean over about a quarter of an hour (the short-term mean), and the
+        covariance of the load with the short-term mean at the previous sample
     """
 
     at: float = -np.inf

@@ -28,9 +28,9 @@ class Extremes:
     left-out hosts are included in addition.
 
     imbalances : float64 (P,), imbalance of each policy before any move
-    left_out : number of hosts that each policy leaves out at each end
-    tops, bottoms : for each policy intp (n,), the hosts with the highest (lowest) scores, the most
-        extreme first
+    left_out : list with the number of hosts that each policy leaves out at each end
+    tops : for each policy intp (n,), the hosts with the highest scores, the highest first
+    bottoms : for each policy intp (n,), the hosts with the lowest scores, the lowest first
     """
 
     def __init__(self, problem: Problem, scores: np.ndarray, vm_host: np.ndarray, count: int):

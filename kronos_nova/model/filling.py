@@ -10,8 +10,8 @@ def most_added(problem: Problem) -> np.ndarray:
     host.
 
     Each resource class gives a bound: the highest load that movable instances of the aggregate can
-    have if they fill the free amount of the class on the host. The amount that movable instances on
-    the host use now counts as free. The lowest bound of all classes is returned.
+    have if they fill the free amount of the class on the host. Amounts that are used at present by
+    movable instances on the host count as free. The lowest of these bounds is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

@@ -100,7 +100,7 @@ class GroupCounts:
     A member is *misplaced* if it violates the policy of its group. In a group whose members are
     kept apart, the members beyond ``most`` in a place are misplaced. A group whose members are kept
     together may use the ``most_places`` places with most members; its members in all other places
-    are misplaced. Memory is used only for pairs of group and place that have or had a member.
+    are misplaced. Counts are stored only for pairs of group and place that have or had a member.
 
     misplaced : intp (G,), number of misplaced members
     """
@@ -187,12 +187,14 @@ class GroupCounts:
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the lowest number of other members in a place to which a member of the
-        group may move. The member leaves the host at the same position. The members of the groups
-        are kept together.
+        """Return intp (n,), for n moves of members of groups whose members are kept together: the
+        lowest number of other members that a place must have, so that the member may move there.
 
-        The lowest number is the number of members in the last place that the group may use, after
-        the member has left its host.
+        This number is the number of members in the last place that the group may use, after the
+        moved member has left its host.
+
+        :param groups: intp (n,), the group of each moved member
+        :param hosts: intp (n,), the host that each moved member leaves
         """
         return self._last[groups] - self._is_needed(groups, hosts)
 

@@ -595,11 +595,11 @@ class CellUse:
         """Return the free room and the total room of hosts, and the needs of instances, as sums
         over NUMA cells.
 
-        The columns are CPUs to pin, shared CPUs, and pages of each size. Hosts whose cells are not
-        known get room for all instances.
+        The k columns are CPUs to pin, shared CPUs, and pages of each size. A host whose cells are
+        not known gets room for all instances.
 
-        :returns: free room and total room of each host, float64 (h, k) each; and needs of each
-            instance, float64 (v, k)
+        :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
+            host; and float64 (v, k), the needs of each instance
         """
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)

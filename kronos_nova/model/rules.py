@@ -172,11 +172,15 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for a search that compares sums: the free room of each host, float64
-        (h, k), its total room, float64 (h, k), and the needs of each instance, float64 (v, k). The
-        instances on a host fit if the sum of their needs does not exceed the room. Shared providers
-        do not limit a host here: of their resources, the host has more room than all instances
-        need."""
+        """Return three arrays for a search that compares sums over k resource classes. The
+        instances on a host fit if the sum of their needs does not exceed the room of the host.
+
+        Shared providers are not considered. If the host gets a class from a shared provider, its
+        room of this class is larger than the needs of all instances together.
+
+        :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
+            host; and float64 (v, k), the needs of each instance
+        """
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]

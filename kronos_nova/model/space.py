@@ -49,7 +49,7 @@ class SearchSpace:
 
     hosts : intp, indexes of the hosts in the problem
     vms : intp (v,), indexes of the instances in the problem
-    home : intp (v,), present host of each instance, as a position in ``hosts``
+    home : intp (v,), host of each instance before the plan, as a position in ``hosts``
     scores : float64 (h, P), score of each host
     scale : float64 (h, P), score that a load of 1 causes on each host
     weights : float64 (v + h, P), loads of the items
@@ -162,7 +162,7 @@ class SearchSpace:
 
     def row(self, vm: int) -> np.ndarray:
         """Return float64 (h,): the price of moving an instance to each host, in units of combined
-        imbalance. The price is 0 for the present host, and inf for hosts to which the instance may
+        imbalance. The price is 0 for the original host, and inf for hosts to which the instance may
         not go. Room is not considered, because a plan may make room."""
         if vm not in self._rows:
             self._rows[vm] = self._table(np.array([vm]))[0]
@@ -170,7 +170,7 @@ class SearchSpace:
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """float32 (v + h, h): the prices of moving each item from its present host to each host;
+        """float32 (v + h, h): the prices of moving each item from its original host to each host;
         None if all moves are allowed and free. The price is :data:`NEVER` if an instance may not go
         to a host, and 0 for dummy items, which stand for no instance."""
         if self.is_free:
@@ -348,13 +348,13 @@ class SearchSpace:
 
 
 class PriceRows:
-    """Prices of moving instances from their present hosts to each host. Instances without prices
-    share one row.
+    """Prices of moving v instances from their original hosts to each of h hosts. Instances without
+    prices share one row.
 
     rows : float32 (r, h), prices of the instances that may have a price. The last row is 0, for all
         instances without prices
     row : intp (v,), row of each instance in ``rows``
-    columns : float32 (h, r), the same prices by host
+    columns : float32 (h, r), the transpose of ``rows``
     """
 
     def __init__(self, rows: np.ndarray, priced: np.ndarray, count: int):
@@ -371,7 +371,7 @@ class PriceRows:
         self._is_charging = np.asarray(self.rows.any(axis=0))
 
     def price_of(self, vm: int, host: int) -> np.float32:
-        """Return the price of moving one instance from its present host to a host."""
+        """Return the price of moving one instance from its original host to ``host``."""
         return self.rows[self.row[vm], host]
 
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:

@@ -1,6 +1,6 @@
 """Swaps of bundles between full hosts, which make room. A bundle is several instances of one size
-that move together. The *usable room* of a host is its free room of the resource that is scarcest
-for the instances without a host.
+that move together. The *usable room* of a host is its free room of one resource: the resource of
+which this host has least, compared with the needs of the instances without a host.
 
 Full hosts are seldom full in everything: one host has free processors and no free memory, another
 host has free memory and no free processors. Neither host can take a further instance until the two
@@ -102,8 +102,8 @@ class BundleSwaps:
 
     def balance(self) -> bool:
         """Make the swap that adds the most usable room, minus its price. The usable room of a host
-        is its free room of the scarcest resource. Return True if a swap was made; False if no swap
-        adds more usable room than its price."""
+        is explained in :class:`BundleSwaps`. Return True if a swap was made; False if no swap adds
+        more usable room than its price."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -182,8 +182,8 @@ class BundleSwaps:
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
         """Return float64 (n,): for each ``i``, the usable room of a host with the free room
-        ``room[at[i]]`` after ``size[of[i]]`` is taken from it. The usable room of a host is its
-        free room of the scarcest resource."""
+        ``room[at[i]]`` after ``size[of[i]]`` is taken from this room. The usable room of a host is
+        explained in :class:`BundleSwaps`."""
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
             np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)

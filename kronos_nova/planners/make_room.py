@@ -48,8 +48,9 @@ one solution."""
 ROUNDS = 1, 2, 3
 """Numbers of stages of moves in the integer program that makes room. A stage is a group of moves,
 and a move of a later stage can use room that an earlier stage freed. The program is solved with
-each number in this order until the moves can be made one after the other. Raised, a search without
-a result takes longer; lowered, room is found less often. Not measured."""
+each number in this order until the moves can be made one after the other. Raised to more
+numbers, a search without a result takes longer; lowered to fewer numbers, room is found less often.
+Not measured."""
 
 
 class RoomMaker:

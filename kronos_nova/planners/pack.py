@@ -1,6 +1,7 @@
 """The planner ``pack``, which frees as many hosts as the budget of moves permits. The problem is
 vector bin packing in which moves have a price, as in BalCon (FGCS 2023). The *usable room* of a
-host is its free room of the resource that is scarcest for the instances without a host."""
+host is its free room of one resource: the resource of which this host has least, compared with the
+needs of the instances without a host."""
 
 from collections.abc import Iterator
 
@@ -65,9 +66,9 @@ lowered, hosts with little memory to copy are emptied first. Not measured."""
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host whose usable
-    room the instance reduces least. The usable room of a host is its free room of the resource that
-    is scarcest for the instances to be placed. If an instance fits on no host, full hosts swap
-    instances until one of these hosts has room.
+    room the instance reduces least. The usable room of a host is its free room of one resource: the
+    resource of which this host has least, compared with the needs of the instances to be placed. If
+    an instance fits on no host, full hosts swap instances until one of these hosts has room.
 
     Several searches empty the hosts in different orders. The end state that frees the most hosts is
     chosen; of equal end states, the one with the lowest cost. The cost of a move is the memory of

@@ -167,7 +167,8 @@ HOMING = 0.3
 """Probability that a step sends instances back to their original hosts. In such a step, the second
 instance of each swap goes to its original host, so that the plan no longer moves this instance. In
 other steps, the second instance goes to the host that the first instance leaves. If plans may have
-few moves, instances are sent back only in steps that search moves off a host. Raised, other swaps
+only few moves for the number of hosts, instances are sent back only in steps that search moves off
+a host. Raised, other swaps
 are tried less often; lowered to 0, a search cannot replace one moved instance by another. Not
 measured."""
 FIRST_ORDER = 0.7

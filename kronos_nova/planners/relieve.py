@@ -316,8 +316,9 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function that computes a lower bound of the memory to copy, in MiB. The bound is the
-    memory to copy if parts of instances could be moved.
+    """Return a function that computes a lower bound of the memory to copy, in MiB. Each policy
+    gives a bound: the memory to copy if parts of instances could be moved, and no other policy had
+    load to remove. The function returns the highest of these bounds.
 
     The arguments of the function are the position of the first instance that may still leave, and
     the load to remove in each policy.

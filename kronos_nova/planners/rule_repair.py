@@ -39,8 +39,9 @@ instances each, for which a program takes a second."""
 ROUNDS = (1, 2)
 """Numbers of stages of moves in the integer program that repairs rules. A stage is a group of
 moves, and a move of the second stage can use room that the first stage freed. The program is solved
-with each number in this order until all its moves can be made. Raised, a plan is found more often
-where hosts are full; lowered, a search that finds no plan ends sooner. Not measured."""
+with each number in this order until all its moves can be made. Raised to more numbers, a plan is
+found more often where hosts are full; lowered to fewer numbers, a search that finds no plan ends
+sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
 """Two limits of the integer program that repairs rules.

@@ -78,9 +78,9 @@ ROUNDS = 2, 3, 4
 """Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
 of moves, and a move of a later stage can use room that an earlier stage freed. The program is
 solved with each number in this order if the moves to the best end state cannot be made one after
-the other. With more numbers, plans take longer, by 1 to 5 s of processor time for each number; with
-fewer numbers, plans for full hosts are worse. Measured by ``bench optimum``: without the number 4,
-one plan of 12 was 9 % worse."""
+the other. Raised to more numbers, plans take longer, by 1 to 5 s of processor time for each number;
+lowered to fewer numbers, plans for full hosts are worse. Measured by ``bench optimum``: without the
+number 4, one plan of 12 was 9 % worse."""
 NEAR = 0.02
 """Share by which the cost after an accepted plan may exceed the cost of the best end state. The
 cost is the combined imbalance plus the prices of the moves. If the cost is higher, the integer
