@@ -308,17 +308,18 @@ class IllegalDrainTransition(JournalError):
 
 
 class HoldNotFound(JournalError):
-    msg_fmt = 'There is no room %(hold)s. "kronos-manage room list --all" lists the rooms.'
+    msg_fmt = ('There is no request for room %(hold)s. "kronos-manage room list --all" lists the '
+               'requests.')
     code = 'kronos.hold_not_found'
 
 
 class HoldNotWaiting(JournalError):
-    msg_fmt = 'Room %(hold)s is %(state)s: %(problem)s.'
+    msg_fmt = 'Request for room %(hold)s is %(state)s: %(problem)s.'
     code = 'kronos.hold_not_waiting'
 
 
 class IllegalHoldTransition(JournalError):
-    msg_fmt = 'Room %(hold)s cannot change its state from %(old)s to %(new)s.'
+    msg_fmt = 'Request for room %(hold)s cannot change its state from %(old)s to %(new)s.'
     code = 'kronos.illegal_hold_transition'
 
 

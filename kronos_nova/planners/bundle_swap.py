@@ -40,9 +40,8 @@ first. Raised, a plan takes longer where constraints forbid most swaps; lowered,
 missed more often. Chosen because a constraint that forbids the swap of one instance mostly forbids
 the swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
-"""Usable room (no unit) of a host if the instances to be placed need no resource. The usable room
-of a host is its free room of the resource that is scarcest for these instances. Fixed: more room
-than any host has."""
+"""Usable room (no unit) of a host if the instances to be placed need no resource. Usable room is
+explained in :class:`BundleSwaps`. Fixed: more room than any host has."""
 
 
 class Bundles(NamedTuple):
