@@ -88,6 +88,7 @@ class Executor:
                 LOG.warning('This worker continues move %s of instance %s: the worker that had the '
                             'move has shown no sign of life for %.0f s, or has ended', move.uuid,
                             move.instance_uuid, self.options.worker_timeout)
+                self.runner.forget(move.uuid)
 
     def idle(self):
         """Record a sign of life of this worker while no plan is open, and delete the records of

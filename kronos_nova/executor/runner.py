@@ -58,13 +58,11 @@ DELETING = 'deleting', 'soft-deleting'
 
 @dataclasses.dataclass
 class _Stopwatch:
-    """The times of one try of a move. ``requested_at`` is the beginning of the try in the journal,
-    and identifies the try. ``began_at`` is the beginning in seconds of this process's clock.
-    ``forced_at`` is the time of this clock at which the migration was forced to complete; None
-    before this. ``is_unanswered`` is true if Nova did not answer the request for the migration, so
-    that Nova may not have received the request."""
+    """The times of one try of a move. ``began_at`` is the beginning of the try in seconds of this
+    process's clock. ``forced_at`` is the time of this clock at which the migration was forced to
+    complete; None before this. ``is_unanswered`` is true if Nova did not answer the request for the
+    migration, so that Nova may not have received the request."""
 
-    requested_at: datetime.datetime
     began_at: float
     forced_at: float | None = None
     is_unanswered: bool = False
@@ -105,6 +103,12 @@ class Runner:
         except exception.MoveLost as e:
             LOG.warning('%s Another worker regarded this worker as dead, and continues the move.',
                         e)
+
+    def forget(self, move_uuid):
+        """Forget the times of a move that this worker has just adopted. Another worker may have
+        begun another try since this worker had the move."""
+        self._forget_requests(move_uuid)
+        self._clocks.pop(move_uuid, None)
 
     def _try(self, move):
         try:
@@ -172,7 +176,7 @@ class Runner:
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
         # Seconds are taken from a monotonic clock here already, because utcnow may step.
-        self._clocks[move.uuid] = _Stopwatch(begun.requested_at, began_at=self._seconds())
+        self._clocks[move.uuid] = _Stopwatch(began_at=self._seconds())
         return begun
 
     def _give_back(self, move, why):
@@ -587,26 +591,25 @@ class Runner:
 
     def _clock(self, move):
         known = self._clocks.get(move.uuid)
-        if known is None or known.requested_at != move.requested_at:
+        if known is None:
             known = self._clocks[move.uuid] = self._start_clock(move)
         if move.forced_at and known.forced_at is None:
             known.forced_at = self._seconds()
         return known
 
     def _start_clock(self, move):
-        """Return a _Stopwatch for a try. The duration of the try so far is computed from the
-        beginning of the try in the journal.
+        """Return a _Stopwatch for a try that another worker began. The duration of the try so far
+        is computed from the beginning of the try in the journal.
 
-        If another worker began the try, the computed duration may be longer than any worker
-        permits. In this case a clock is wrong, or no worker ran for a while. The try then gets its
-        full time again.
+        The computed duration may be longer than any worker permits. In this case a clock is wrong,
+        or no worker ran for a while. The try then gets its full time again.
         """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
                    + self.options.worker_timeout)
-        if move.adopted and passed > allowed:
+        if passed > allowed:
             passed = 0.0
-        return _Stopwatch(requested_at=move.requested_at, began_at=self._seconds() - passed)
+        return _Stopwatch(began_at=self._seconds() - passed)
 
     def _in(self, seconds):
         return self.utcnow() + datetime.timedelta(seconds=seconds)

@@ -125,6 +125,44 @@ class ControllersTest(test_executor.ExecutorTestCase):
             self.nova.requests.clear()
             self.clock.go(60)
 
+    def test_a_correction_of_the_times_in_mid_move_ends_nothing(self):
+        """The database's clock steps a day back, the times of the move are corrected, and the clock
+        becomes right again."""
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.tick(5)
+        corrected = future_times.FutureTimes(self.journal.database).correct(
+            self.clock() - datetime.timedelta(days=1))
+        self.assertIn('moves', corrected)
+        self.assertEqual(moves.MIGRATING, self.tick(5))
+        self.assertEqual([], self.nova.aborts)
+        self.tick(95)
+        self.assertEqual(['vm1'], self.nova.aborts)
+
+    def test_a_move_that_comes_back_to_a_worker_has_the_time_of_its_present_try(self):
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        heir = self.beside(0)
+        for _ in range(13):
+            self.clock.go(5)
+            heir.tick()
+        self.nova.says('error')
+        heir.tick()
+        self.nova.migrations.clear()
+        while len(self.nova.requests) < 2:
+            self.clock.go(5)
+            heir.tick()
+        self.assertEqual(('two', 1, moves.MIGRATING), (
+            self.move().owner, self.move().retry_count, self.move().state))
+        self.nova.says('running')
+        heir.executor.retire()
+        for _ in range(3):
+            self.tick(5)
+        self.assertEqual(('one', moves.MIGRATING), (self.move().owner, self.move().state))
+        self.assertEqual([], self.nova.aborts)
+
     def test_an_adopted_move_that_fails_is_no_judgement_on_the_instance(self):
         self.plan()
         self.tick()
