@@ -179,8 +179,7 @@ def settle(stops: PendingStops, database, who: str) -> None:
         if not writer.knows(stop.switch):
             writer.stop(stop.switch, stop.let_finish)
             LOG.warning('%s. This stop was set while the control database did not answer. The stop '
-                        'is now recorded in the database, and needs the file %s no longer.',
-                        stop.sentence, stops.path)
+                        'is now recorded in the database.', stop.sentence)
         try:
             stops.remove(aggregate)
         except OSError as error:
