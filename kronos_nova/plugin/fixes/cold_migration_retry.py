@@ -106,7 +106,7 @@ _thread = threading.local()
 
 
 @dataclasses.dataclass(slots=True)
-class Step:
+class MigrationStep:
     """A request of a cold migration or resize that this thread carries out.
 
     is_guest_touched : true once the guest may be powered off, here or on another host
@@ -147,12 +147,12 @@ def _fault(error):
 
 
 def _current():
-    """Return the Step of this thread; None outside of a cold migration or resize."""
+    """Return the MigrationStep of this thread; None outside of a cold migration or resize."""
     return getattr(_thread, 'step', None)
 
 
 def _patiently(act, *args, **kwargs):
-    """Call ``act``. Within a Step, repeat the call while a service does not answer.
+    """Call ``act``. Within a MigrationStep, repeat the call while a service does not answer.
 
     :raises Exception: the last error of ``act``
     """
@@ -173,7 +173,7 @@ def _patiently(act, *args, **kwargs):
 
 
 class PatientClient:
-    """A client of a service that repeats some requests within a Step.
+    """A client of a service that repeats some requests within a MigrationStep.
 
     :param client: Nova's own client
     :param repeatable: names of the methods whose requests are repeated
@@ -189,11 +189,11 @@ class PatientClient:
 
 
 class PatientReportClient(PatientClient):
-    """Nova's client of placement that repeats some requests within a Step."""
+    """Nova's client of placement that repeats some requests within a MigrationStep."""
 
     def get_allocations_for_consumer(self, context, consumer):
-        """Return the allocations of a consumer as Nova's method does. Within a Step, raise an error
-        if placement does not answer; Nova's method would return no allocations."""
+        """Return the allocations of a consumer as Nova's method does. Within a MigrationStep, raise
+        an error if placement does not answer; Nova's method would return no allocations."""
         if _current() is None:
             return self._client.get_allocations_for_consumer(context, consumer)
         return self.get_allocs_for_consumer(context, consumer)['allocations']
@@ -201,7 +201,7 @@ class PatientReportClient(PatientClient):
 
 class PatientConductor(PatientClient):
     """Nova's client of the conductors for calls of objects, which repeats the calls within a
-    Step."""
+    MigrationStep."""
 
     def __init__(self, client):
         super().__init__(client, {'object_backport_versions', 'object_class_action',
@@ -274,11 +274,11 @@ class MovesPatiently:
 
     @contextlib.contextmanager
     def _step(self, context, instance, migration, is_guest_touched=False):
-        """Let this thread carry out a Step, unless the option is off."""
+        """Let this thread carry out a MigrationStep, unless the option is off."""
         if not CONF.kronos_fixes.cold_migration_retry:
             yield
             return
-        step = _thread.step = Step(context, instance, is_guest_touched)
+        step = _thread.step = MigrationStep(context, instance, is_guest_touched)
         try:
             yield
         except Exception:

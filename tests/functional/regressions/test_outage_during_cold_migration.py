@@ -193,12 +193,13 @@ class ColdMigrationTestCase(guests.GuestsTestCase):
         self.useFixture(fixtures.MockPatchObject(fakes_drivers.Steered, step, carry_out))
 
     def _watch_patience(self):
-        real = cold_migration_retry.Step.give_up
+        real = cold_migration_retry.MigrationStep.give_up
 
         def give_up(step, error):
             self.given_up.append(error)
             real(step, error)
-        self.useFixture(fixtures.MockPatchObject(cold_migration_retry.Step, 'give_up', give_up))
+        self.useFixture(fixtures.MockPatchObject(
+            cold_migration_retry.MigrationStep, 'give_up', give_up))
 
     def until_given_up(self):
         """Return REQUEST until nova-compute gives up."""
