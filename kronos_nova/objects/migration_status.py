@@ -20,6 +20,8 @@ ACCEPTED = 'accepted'
 PRE_MIGRATING = 'pre-migrating'
 """Status of a new cold migration or resize, until the source has begun. The migration has no
 destination until nova-compute on the destination has received the request."""
+MIGRATING = 'migrating'
+"""Status of a cold migration or resize while the source powers off and moves the guest."""
 PREPARING = 'preparing'
 NOT_COPIED = ('queued', PREPARING)
 COPIED = ('running', 'running (post-copy)')
@@ -37,7 +39,7 @@ CONFIRMED, REVERTED = 'confirmed', 'reverted'
 SETTLED = (CONFIRMED, REVERTED)
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
-LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', PRE_MIGRATING, 'migrating')
+LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', PRE_MIGRATING, MIGRATING)
 """Statuses in which Nova's record of the instance still has the source as its host."""
 
 ARRIVED = (FINISHED, CONFIRMING, 'reverting')

@@ -18,6 +18,7 @@ from kronos_nova.plugin import two_phase
 from kronos_nova.plugin.fixes import cold_migration_retry
 from kronos_nova.plugin.fixes import confirmation_retry
 from kronos_nova.plugin.fixes import image_credentials
+from kronos_nova.plugin.fixes import interrupted_cold_migrations
 from kronos_nova.plugin.fixes import interrupted_migrations
 from kronos_nova.plugin.fixes import libvirt_connection
 from kronos_nova.plugin.fixes import request_clock
@@ -38,6 +39,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 # Methods of Nova that this part overrides or calls.
 EXPECTED = {
     **cold_migration_retry.EXPECTED,
+    **interrupted_cold_migrations.EXPECTED,
     **confirmation_retry.EXPECTED,
     **interrupted_migrations.EXPECTED,
     **image_credentials.EXPECTED,
@@ -82,7 +84,8 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(cold_migration_retry.MovesPatiently,
+class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrations,
+                           cold_migration_retry.MovesPatiently,
                            interrupted_migrations.EndsInterruptedMigrations,
                            confirmation_retry.ConfirmsPatiently,
                            image_credentials.FetchesImages, reverts.RevertsAtomically,
