@@ -6,6 +6,7 @@ import nova.conf
 import prometheus_client
 from nova import objects
 from nova.compute import manager
+from nova.compute import task_states
 from oslo_log import log as logging
 from oslo_service import periodic_task
 
@@ -117,9 +118,24 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         if migration is not None and _has_ended(context, migration):
             LOG.warning('Dropped an outdated request for migration %s, which has ended.',
                         migration.uuid, instance=instance)
+            self._set_free(context, instance, migration)
             return
         super().prep_resize(context, image, instance, flavor, request_spec, filter_properties, node,
                             clean_shutdown, migration, host_list)
+
+    def _set_free(self, context, instance, migration):
+        """Clear the task_state of an instance, and return its allocations, if the instance still
+        waits for the dropped request of a migration. Nothing is changed if another cold migration
+        or resize of the instance is in progress."""
+        instance.refresh()
+        if instance.task_state != task_states.RESIZE_PREP or any(
+                not each.is_live_migration for each in objects.MigrationList.get_by_filters(
+                    context, {'instance_uuid': instance.uuid,
+                              'status': list(migration_status.LEAVING)})):
+            return
+        self._revert_allocation(context, instance, migration)
+        instance.task_state = None
+        instance.save(expected_task_state=task_states.RESIZE_PREP)
 
     @property
     def _keeps_claims(self):

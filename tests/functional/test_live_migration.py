@@ -379,6 +379,21 @@ class DeadConductorOfAColdMigrationTest(ReconcilerTestCase):
         self.assert_unchanged(server)
         self.assertEqual(['error'], [each['status'] for each in self.migrations(server)])
 
+    def test_a_migration_that_ends_before_the_destination_is_asked_sets_the_server_free(self):
+        """Nova's resource tracker ends a new migration if an older one was never ended."""
+        server = self.boot('host1')
+        real = rpcapi.ComputeAPI.prep_resize
+
+        def end_first(this, context, instance, image, flavor, host, migration, *args, **kwargs):
+            migration.status = 'error'
+            migration.save()
+            real(this, context, instance, image, flavor, host, migration, *args, **kwargs)
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.prep_resize', end_first)
+        self.migrate_cold(server)
+        migration = self._wait_for_migration_status(server, ['error'])
+        self.assert_unchanged(server)
+        self.assert_holds(migration['uuid'], {})
+
     def test_a_request_that_lay_in_a_queue_until_the_server_was_set_free_is_dropped(self):
         server = self.boot('host1')
         real = tasks.Tasks.announce
