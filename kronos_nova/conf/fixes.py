@@ -24,17 +24,22 @@ ERROR although its guest has arrived.
 Related options: ``interrupted_migrations``, which has no effect without ``broken_migrations``.
 """),
     cfg.BoolOpt('interrupted_migrations', default=True, help="""
-Whether a restarted nova-compute ends the migrations from its host that the restart interrupted. It
-completes or rolls back live migrations. It stores the necessary data in the folder
-``$state_path/live-migrations``. It rolls back cold migrations and resizes.
+Whether a restarted nova-compute completes or rolls back the live migrations from its host that the
+restart interrupted. nova-compute stores the necessary data in the folder
+``$state_path/live-migrations``.
 
 By default, it is on. If disabled, Nova only aborts the copy and clears the task state of the
 instance. Resources that were prepared on the destination are left behind. A guest that has already
-arrived at the destination is still recorded on the source. A cold migration or resize seems to be
-in progress for ever, or puts the instance into ERROR.
+arrived at the destination is still recorded on the source.
 
-Related options: ``broken_migrations``, without which ``interrupted_migrations`` has no effect on
-live migrations.
+Related options: ``broken_migrations``, without which ``interrupted_migrations`` has no effect.
+"""),
+    cfg.BoolOpt('interrupted_cold_migrations', default=True, help="""
+Whether a restarted nova-compute rolls back the cold migrations and resizes from its host that the
+restart interrupted.
+
+By default, it is on. If disabled, such a migration seems to be in progress for ever, or Nova puts
+the instance into ERROR although its guest is unharmed.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
 Whether nova-compute on the source host repeats the last requests of a live migration while a

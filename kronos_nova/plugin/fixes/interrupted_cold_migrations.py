@@ -6,7 +6,7 @@ already powered off, Nova starts the guest again on the source. The migration th
 progress for ever, and keeps its allocations. With this fix, nova-compute ends both migrations, and
 gives the allocations back to the instance. The executor tries such a move again.
 
-Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
+Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_cold_migrations``.
 """
 
 import functools
@@ -81,7 +81,7 @@ class EndsInterruptedColdMigrations:
 
 
 def _is_on():
-    return CONF.kronos_fixes.interrupted_migrations
+    return CONF.kronos_fixes.interrupted_cold_migrations
 
 
 def _is_outdated(context, instance):
