@@ -1,9 +1,11 @@
 """Release of instances from quarantine whose migrations Nova completed after Kronos had given the
 moves up."""
 
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
 from kronos_nova.drain import states as drains
 from kronos_nova.executor.runner import ERROR
 from kronos_nova.executor.runner import TO_CONFIRM
@@ -23,22 +25,38 @@ class LateArrivals:
 
     :param executor_ports: ExecutorPorts
     :param compute: ComputeApi
+    :param pool: concurrent.futures.Executor that runs the searches, so that a slow answer of Nova
+        does not delay the signs of life of this worker
     """
 
-    def __init__(self, executor_ports, compute):
+    def __init__(self, executor_ports, compute, pool):
         self._executor_ports = executor_ports
         self._compute = compute
+        self._pool = pool
         self._next = 0.0
+        self._is_looking = False
 
     def tick(self):
-        """Release the instances that have arrived, at most once in :data:`LOOK_AGAIN_SECONDS`.
-
-        :raises DBError: the control database cannot be reached
-        """
+        """Begin a search, at most once in :data:`LOOK_AGAIN_SECONDS`, and not while a search
+        runs."""
         seconds = self._executor_ports.seconds()
-        if seconds < self._next:
+        if seconds < self._next or self._is_looking:
             return
-        self._next = seconds + LOOK_AGAIN_SECONDS
+        self._next, self._is_looking = seconds + LOOK_AGAIN_SECONDS, True
+        self._pool.submit(self._look)
+
+    def _look(self):
+        try:
+            self._release_arrived()
+        except db_exc.DBError as e:
+            LOG.warning('The instances in quarantine are looked at later, because the control '
+                        'database does not answer: %s', db_engine.first_line(e))
+        except Exception:
+            LOG.exception('The instances in quarantine could not be looked at')
+        finally:
+            self._is_looking = False
+
+    def _release_arrived(self):
         quarantined = self._executor_ports.cooldowns.quarantined(self._executor_ports.utcnow())
         for move in self._executor_ports.journal.newest_timeouts(quarantined):
             if self._has_arrived(move):

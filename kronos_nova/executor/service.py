@@ -97,11 +97,10 @@ class ExecutionService:
         executor_ports = context.executor_ports
         notifier = broker.ResultNotifier(context.transports, executor_ports.journal.worker)
         self._context = context
-        self._late_arrivals = late_arrivals.LateArrivals(executor_ports, compute)
+        pool = futures.ThreadPoolExecutor(context.conf.kronos_executor.worker_threads)
+        self._late_arrivals = late_arrivals.LateArrivals(executor_ports, compute, pool)
         self._runner = runner.Runner(executor_ports, compute, notifier.announce, options)
-        self._executor = executor.Executor(
-            executor_ports, self._runner,
-            futures.ThreadPoolExecutor(context.conf.kronos_executor.worker_threads), options)
+        self._executor = executor.Executor(executor_ports, self._runner, pool, options)
         self._listening = broker.listen_for_tasks(
             context.transports, executor_ports.aggregates, context.host, self._executor.accept,
             executor_ports.stops)

@@ -44,7 +44,7 @@ class Worker:
                                     stops.hold if stops else lambda _aggregate: None))
         self.outcomes = outcome.OutcomeHandler(wired, options)
         self.runner = runner.Runner(wired, compute, self._announce, options)
-        self.late_arrivals = late_arrivals.LateArrivals(wired, compute)
+        self.late_arrivals = late_arrivals.LateArrivals(wired, compute, InlinePool())
         self.executor = executor.Executor(wired, self.runner, InlinePool(), options)
         self.dispatcher = dispatcher.Dispatcher(wired, self, self.outcomes, options)
 
