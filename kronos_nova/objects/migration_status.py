@@ -11,7 +11,7 @@ RESIZE = 'resize'
 (``RESIZE``)."""
 
 MARKS = {LIVE: 'migrating', COLD: 'resize_prep', RESIZE: 'resize_prep'}
-MARKED = ('migrating', 'resize_prep')
+MARKED = tuple(dict.fromkeys(MARKS.values()))
 """``MARKS`` is {type of a migration: task_state with which Nova's API marks the instance when it
 requests the migration}. ``MARKED`` has these task_states. Fixed by Nova."""
 

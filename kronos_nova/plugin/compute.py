@@ -6,13 +6,13 @@ import nova.conf
 import prometheus_client
 from nova import objects
 from nova.compute import manager
-from nova.compute import task_states
 from oslo_log import log as logging
 from oslo_service import periodic_task
 
 from kronos_nova.claims import base as stores
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import marks
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import two_phase
@@ -128,14 +128,10 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         waits for the dropped request of a migration. Nothing is changed if another cold migration
         or resize of the instance is in progress."""
         instance.refresh()
-        if instance.task_state != task_states.RESIZE_PREP or any(
-                not each.is_live_migration for each in objects.MigrationList.get_by_filters(
-                    context, {'instance_uuid': instance.uuid,
-                              'status': list(migration_status.LEAVING)})):
-            return
-        self._revert_allocation(context, instance, migration)
-        instance.task_state = None
-        instance.save(expected_task_state=task_states.RESIZE_PREP)
+        mark = marks.mark_of(migration)
+        if instance.task_state == mark and not marks.is_being_migrated(context, instance):
+            self._revert_allocation(context, instance, migration)
+            marks.clear(instance, mark)
 
     @property
     def _keeps_claims(self):

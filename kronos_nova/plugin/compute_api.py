@@ -21,6 +21,7 @@ from kronos_nova.objects import snapshot
 from kronos_nova.objects.move import request_id
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import marks
 from kronos_nova.plugin import outages
 from kronos_nova.plugin.fixes import confirmation_retry
 
@@ -180,10 +181,8 @@ class InProcessComputeApi:
             instance = self._instance(cells.admin_context(), move.instance_uuid)
             if instance is None:
                 return True
-            instance.task_state, mark = None, migration_status.MARKS[_type(move)]
-            try:
-                instance.save(expected_task_state=[mark])
-            except (nova_exception.UnexpectedTaskStateError, nova_exception.InstanceNotFound):
+            mark = migration_status.MARKS[_type(move)]
+            if not marks.clear(instance, mark):
                 return False
             LOG.warning('Instance %s: cleared stale task_state "%s" (no migration was begun).',
                         move.instance_uuid, mark)

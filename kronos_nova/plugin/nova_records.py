@@ -25,6 +25,7 @@ from kronos_nova.plugin import audit_tables
 from kronos_nova.plugin import bound_providers
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import marks
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import requested_resources
 
@@ -235,7 +236,7 @@ class CellRecords:
         for context, _cell in _cells(instance=instance_uuid):
             for instance in _instances(context, uuid=[instance_uuid], task_state=MARKED):
                 is_old = (instance.updated_at or instance.created_at) <= marked_before
-                if is_old and not _is_being_migrated(context, instance):
+                if is_old and not marks.is_being_migrated(context, instance):
                     LOG.warning('Instance %s: cleared stale task_state "%s" (no migration in '
                                 'progress).', instance_uuid, instance.task_state)
                     _set_free(context, instance_uuid, instance.task_state)
@@ -267,7 +268,7 @@ class CellRecords:
                 _end(migration)
             elif not _left_its_mark(context, migration):
                 continue
-            _set_free(context, migration.instance_uuid, _mark(migration))
+            _set_free(context, migration.instance_uuid, marks.mark_of(migration))
         return True if found else None
 
     @_answered()
@@ -384,7 +385,7 @@ def _left_its_mark(context, migration):
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:
         return False
-    return (instance.task_state == _mark(migration) and
+    return (instance.task_state == marks.mark_of(migration) and
             instance.updated_at < migration.updated_at)
 
 
@@ -396,25 +397,13 @@ def _is_with_conductor(migration):
     return migration.status == migration_status.ACCEPTED and migration.is_live_migration
 
 
-def _mark(migration):
-    """Return the task_state with which Nova's API marked the instance for a migration."""
-    return migration_status.MARKS.get(migration.migration_type)
-
-
-def _is_being_migrated(context, instance):
-    """Return whether a migration that the task_state of an instance stands for is in progress."""
-    found = objects.MigrationList.get_by_filters(
-        context, {'instance_uuid': instance.uuid, 'status': list(migration_status.LEAVING)})
-    return any(_mark(each) == instance.task_state for each in found)
-
-
 def _set_free(context, instance_uuid, task_state):
     """Clear the task_state of an instance, unless the task_state has changed since it was read."""
     try:
-        instance = objects.Instance.get_by_uuid(context, instance_uuid)
-        instance.task_state = None
-        instance.save(expected_task_state=[task_state])
-    except (nova_exception.InstanceNotFound, nova_exception.UnexpectedTaskStateError):
+        is_cleared = marks.clear(objects.Instance.get_by_uuid(context, instance_uuid), task_state)
+    except nova_exception.InstanceNotFound:
+        is_cleared = False
+    if not is_cleared:
         LOG.info('Instance %s: task_state "%s" need not be cleared any more (the instance was '
                  'deleted, or is busy with something else).', instance_uuid, task_state)
 

@@ -8,6 +8,7 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.placement import moves
+from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
 
 CONF = nova.conf.CONF
@@ -85,6 +86,22 @@ def _parties(context, instance, migration):
     return moves.Parties(instance=instance.uuid, migration=migration.uuid, source=source.uuid,
                          project_id=instance.project_id, user_id=instance.user_id,
                          is_live=migration.is_live_migration)
+
+
+def may_be_left(error):
+    """Return whether nova-compute may go on after an error of a request to delete the allocations
+    of a migration. The reconciler in nova-conductor then deletes the allocations later."""
+    return isinstance(error, nova_exception.AllocationDeleteFailed) or outages.is_outage(error)
+
+
+def log_undeleted(outcome, instance, error):
+    """Log that the allocation of a migration could not be deleted.
+
+    :param outcome: a clause that says how the migration ended
+    """
+    LOG.warning('%s, but the allocation of the migration could not be deleted: %s. nova-conductor '
+                'deletes it later; "kronos-manage allocations heal" deletes it at once.', outcome,
+                first_line(error), instance=instance)
 
 
 def log_unreturned(migration, instance, error):

@@ -176,16 +176,21 @@ class ReconcilerTestCase(AtomicTestCase):
         now = clock.utcnow() + datetime.timedelta(seconds=seconds)
         self.clock = lambda: now
 
-
-class DeadConductorTest(ReconcilerTestCase):
-    """A conductor worker that dies while it prepares a migration; others put it right."""
-
     def die_at(self, method):
         """Let the task end there, with nothing after it: no rollback, no note."""
         def dies(*args, **kwargs):
             raise SystemExit
 
         self.stub_out(method, dies)
+
+    def migrations(self, server):
+        with base.microversion(self.api, '2.80'):
+            return self.api.api_get(
+                f'/os-migrations?instance_uuid={server["id"]}').body['migrations']
+
+
+class DeadConductorTest(ReconcilerTestCase):
+    """A conductor worker that dies while it prepares a migration; others put it right."""
 
     def die_before_the_cast(self):
         server = self.boot('host1')
@@ -279,9 +284,7 @@ class DeadConductorTest(ReconcilerTestCase):
 
         self.server_on(server, 'host1')
         self._wait_for_assert(lambda: self.assertEqual(frozenset(), self.tasks.in_progress()))
-        with base.microversion(self.api, '2.80'):
-            self.assertEqual([], self.api.api_get(
-                f'/os-migrations?instance_uuid={server["id"]}').body['migrations'])
+        self.assertEqual([], self.migrations(server))
 
     def test_a_worker_that_only_seemed_dead_does_not_start_the_migration(self):
         server = self.boot('host1')
@@ -309,18 +312,11 @@ class DeadConductorOfAColdMigrationTest(ReconcilerTestCase):
         'nova-compute': 'kronos_nova.plugin.managers.Compute'}
 
     def die_at(self, method):
-        def dies(*args, **kwargs):
-            raise SystemExit
         self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
-        self.stub_out(method, dies)
+        super().die_at(method)
 
     def migrate_cold(self, server):
         self.api.post_server_action(server['id'], {'migrate': {'host': 'host2'}})
-
-    def migrations(self, server):
-        with base.microversion(self.api, '2.80'):
-            return self.api.api_get(
-                f'/os-migrations?instance_uuid={server["id"]}').body['migrations']
 
     def assert_unchanged(self, server):
         self.server_on(server, 'host1')

@@ -27,6 +27,7 @@ from oslo_utils import excutils
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
+from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import guest_state
 from kronos_nova.plugin.fixes import post_migration_retry
 
@@ -258,14 +259,10 @@ class SettlesBrokenMigrations:
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
-            if not self._has_left() or not (
-                    isinstance(error, nova_exception.AllocationDeleteFailed)
-                    or outages.is_outage(error)):
+            if not self._has_left() or not reverts.may_be_left(error):
                 raise
-            LOG.warning('The guest of live migration %s has arrived, but the allocation of the '
-                        'migration could not be deleted: %s. nova-conductor deletes it later; '
-                        '"kronos-manage allocations heal" deletes it at once.', migration.uuid,
-                        first_line(error), instance=instance)
+            reverts.log_undeleted(f'The guest of live migration {migration.uuid} has arrived',
+                                  instance, error)
 
     def _has_left(self):
         return self._attempt is not None and self._attempt.has_left

@@ -36,6 +36,7 @@ from oslo_utils import excutils
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
+from kronos_nova.plugin import reverts
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -351,11 +352,7 @@ class MovesPatiently:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
             step = _current()
-            if not step or step.outage is None or not (
-                    isinstance(error, nova_exception.AllocationDeleteFailed)
-                    or outages.is_outage(error)):
+            if not step or step.outage is None or not reverts.may_be_left(error):
                 raise
-            LOG.warning('The allocations of cold migration %s could not be deleted: %s. '
-                        'nova-conductor deletes them later; "kronos-manage allocations heal" '
-                        'deletes them at once.', migration.uuid, first_line(error),
-                        instance=instance)
+            reverts.log_undeleted(f'An outage has ended cold migration {migration.uuid}', instance,
+                                  error)

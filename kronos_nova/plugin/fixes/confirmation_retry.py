@@ -22,6 +22,7 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
+from kronos_nova.plugin import reverts
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -107,14 +108,10 @@ class ConfirmsPatiently:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
             if not CONF.kronos_fixes.confirmation_retry or (
-                    migration.status != migration_status.CONFIRMED) or not (
-                    isinstance(error, nova_exception.AllocationDeleteFailed)
-                    or outages.is_outage(error)):
+                    migration.status != migration_status.CONFIRMED) or (
+                    not reverts.may_be_left(error)):
                 raise
-            LOG.warning('Cold migration %s is confirmed, but the allocation of the migration could '
-                        'not be deleted: %s. nova-conductor deletes it later; "kronos-manage '
-                        'allocations heal" deletes it at once.', migration.uuid, first_line(error),
-                        instance=instance)
+            reverts.log_undeleted(f'Cold migration {migration.uuid} is confirmed', instance, error)
 
     def _delete_stashed_flavor_info(self, instance):
         if CONF.kronos_fixes.confirmation_retry:

@@ -10,7 +10,6 @@ Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_cold_migrations
 """
 
 import functools
-import sys
 
 import nova.conf
 from nova import exception as nova_exception
@@ -74,7 +73,7 @@ class EndsInterruptedColdMigrations:
             reason='nova-compute was restarted during the cold migration or resize',
             code=outages.CODE)
         LOG.warning('Migration %s ends: %s.', migration.uuid, error, instance=instance)
-        compute_utils.add_instance_fault_from_exc(context, instance, error, sys.exc_info())
+        compute_utils.add_instance_fault_from_exc(context, instance, error)
         self._revert_allocation(context, instance, migration)
         migration.status = migration_status.ERROR
         migration.save()

@@ -1,0 +1,33 @@
+"""The task_states with which Nova's API marks instances when it requests migrations; see ``MARKS``
+in :mod:`kronos_nova.objects.migration_status`."""
+
+from nova import exception as nova_exception
+from nova import objects
+
+from kronos_nova.objects import migration_status
+
+
+def mark_of(migration):
+    """Return the task_state with which Nova's API marked the instance for a migration."""
+    return migration_status.MARKS.get(migration.migration_type)
+
+
+def is_being_migrated(context, instance):
+    """Return whether a migration that the task_state of an instance stands for is in progress."""
+    found = objects.MigrationList.get_by_filters(
+        context, {'instance_uuid': instance.uuid, 'status': list(migration_status.LEAVING)})
+    return any(mark_of(each) == instance.task_state for each in found)
+
+
+def clear(instance, mark):
+    """Clear the task_state of an instance.
+
+    :returns: True if the task_state is cleared; False if it is not ``mark`` any more, or if the
+        instance was deleted
+    """
+    instance.task_state = None
+    try:
+        instance.save(expected_task_state=[mark])
+    except (nova_exception.UnexpectedTaskStateError, nova_exception.InstanceNotFound):
+        return False
+    return True
