@@ -43,9 +43,9 @@ class LateArrivals:
         if seconds < self._next or self._is_looking:
             return
         self._next, self._is_looking = seconds + LOOK_AGAIN_SECONDS, True
-        self._pool.submit(self._look)
+        self._pool.submit(self._search)
 
-    def _look(self):
+    def _search(self):
         try:
             self._release_arrived()
         except db_exc.DBError as e:
