@@ -35,11 +35,13 @@ arrived at the destination is still recorded on the source.
 Related options: ``broken_migrations``, without which ``interrupted_migrations`` has no effect.
 """),
     cfg.BoolOpt('interrupted_cold_migrations', default=True, help="""
-Whether a restarted nova-compute rolls back the cold migrations and resizes from its host that the
-restart interrupted.
+Whether a restarted nova-compute ends the cold migrations and resizes that the restart interrupted.
+Migrations from its host are rolled back. Migrations to its host are completed; nova-compute stores
+the necessary data in the folder ``$state_path/cold-migrations``.
 
 By default, it is on. If disabled, such a migration seems to be in progress for ever, or Nova puts
-the instance into ERROR although its guest is unharmed.
+the instance into ERROR although its guest is unharmed. A guest that was to be started on the
+destination stays powered off.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
 Whether nova-compute on the source host repeats the last requests of a live migration while a

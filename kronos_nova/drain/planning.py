@@ -276,7 +276,7 @@ class _Case:
             return f'moving it failed {FAILURES} times: {self.failures[server.uuid]}'
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
-        if reason == 'not_active' and server.task_state:
+        if reason == 'not_active' and server.task_state and server.status != 'ERROR':
             reason = 'busy'  # Nova sets such a status while it moves the server
         if reason == 'refused' and eligibility.movability(server).why:
             return (f'Nova does not migrate it live: {eligibility.movability(server).why}'

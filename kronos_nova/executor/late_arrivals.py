@@ -82,6 +82,6 @@ class LateArrivals:
             self._executor_ports.cooldowns.release(move.instance_uuid)
         except exception.QuarantineNotFound:
             return  # another worker was faster
-        LOG.info('Instance %s is released from quarantine: it has arrived at %s, although move %s '
-                 'had failed because its migration took too long.', move.instance_uuid,
+        LOG.info('Instance %s is released from quarantine: it runs on %s, the destination of move '
+                 '%s, which had failed because its migration took too long.', move.instance_uuid,
                  move.destination, move.uuid)

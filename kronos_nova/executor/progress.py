@@ -13,6 +13,15 @@ durations of these migrations, each scaled to the memory size of the instance. R
 instances with very different memory sizes are used as well; lowered, one unusual migration has more
 influence on the prediction. Not measured."""
 
+OVERDUE = 3
+"""Ratio of the elapsed time of a move to its expected duration above which no end is predicted.
+Raised, an end is predicted for longer while a move hangs; lowered, no end is predicted for a move
+that is only slow. Not measured."""
+LEAST_OVERDUE_SECONDS = 60.0
+"""Seconds for which a move is never overdue. Raised, an end is predicted for longer while a short
+move hangs; lowered, no end is predicted for a short move that waits for its confirmation. Not
+measured."""
+
 
 def percent(move):
     """Return the percentage of the instance's memory that a move has copied; 100 for a completed
@@ -72,13 +81,14 @@ def remaining_seconds(waiting, observed, caps, now, between=0.0):
     :param observed: see :func:`expected_seconds`
     :param caps: Caps, the limits on concurrent moves
     :param between: seconds from the end of a move to the beginning of the next one
-    :returns: None if a move has no prediction and no move was observed
+    :returns: None if a move has no prediction and no move was observed, or if a move has taken more
+        than :data:`OVERDUE` times as long as expected
     """
     # Many servers are of few sizes, and each size is looked for once.
     sizes = {move.memory_mb for move in waiting if move.expected_seconds is None}
     known = observed() if sizes else ()
     usual = {size: _usual_seconds(size, known) for size in sizes}
-    if None in usual.values():
+    if None in usual.values() or any(_is_overdue(move, usual, now) for move in waiting):
         return None
     elapsed, running, left = 0.0, [], sorted(waiting, key=_turn)
     while running or left:
@@ -103,12 +113,26 @@ def _left(move, usual, now):
 
     :param usual: {memory in MiB: seconds} for moves whose plan has no prediction
     """
-    seconds = usual[move.memory_mb] if move.expected_seconds is None else move.expected_seconds
-    requested_at = getattr(move, 'requested_at', None)
-    if requested_at is None or move.state not in (moves.MIGRATING, moves.VERIFYING):
-        return seconds
     # A move that takes longer than expected may end at any time.
-    return max(seconds - (now - requested_at).total_seconds(), 1.0)
+    return max(_whole(move, usual) - _elapsed(move, now), 1.0)
+
+
+def _whole(move, usual):
+    """Return the seconds that a move is expected to take from its beginning. ``usual`` as for
+    :func:`_left`."""
+    return usual[move.memory_mb] if move.expected_seconds is None else move.expected_seconds
+
+
+def _elapsed(move, now):
+    """Return the seconds since a move began; 0.0 if it is not in progress."""
+    if getattr(move, 'requested_at', None) is None or move.state not in (
+            moves.MIGRATING, moves.VERIFYING):
+        return 0.0
+    return (now - move.requested_at).total_seconds()
+
+
+def _is_overdue(move, usual, now):
+    return _elapsed(move, now) > max(OVERDUE * _whole(move, usual), LEAST_OVERDUE_SECONDS)
 
 
 def estimated_end(move, observed):

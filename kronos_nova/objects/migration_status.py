@@ -22,6 +22,9 @@ PRE_MIGRATING = 'pre-migrating'
 destination until nova-compute on the destination has received the request."""
 MIGRATING = 'migrating'
 """Status of a cold migration or resize while the source powers off and moves the guest."""
+POST_MIGRATING = 'post-migrating'
+"""Status of a migration that the source has carried out, until the destination has started the
+guest of a cold migration or resize, or Nova has recorded the new host of a live migration."""
 PREPARING = 'preparing'
 NOT_COPIED = ('queued', PREPARING)
 COPIED = ('running', 'running (post-copy)')
@@ -39,14 +42,14 @@ CONFIRMED, REVERTED = 'confirmed', 'reverted'
 SETTLED = (CONFIRMED, REVERTED)
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
-LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', PRE_MIGRATING, MIGRATING)
+LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, POST_MIGRATING, PRE_MIGRATING, MIGRATING)
 """Statuses in which Nova's record of the instance still has the source as its host."""
 
 ARRIVED = (FINISHED, CONFIRMING, 'reverting')
 """Statuses of a resize or cold migration whose instance is on the destination. The source still
 keeps room for the instance."""
 
-NOT_LET_GO_OF = ('post-migrating', *ARRIVED)
+NOT_LET_GO_OF = (POST_MIGRATING, *ARRIVED)
 """Statuses in which the instance may be on the destination while the source still has to keep room
 for it."""
 

@@ -1,26 +1,41 @@
-"""The end of cold migrations and resizes that a restart of nova-compute on the source interrupts.
+"""The end of cold migrations and resizes that a restart of nova-compute interrupts.
 
-At its start, Nova clears the task_state of an instance whose cold migration was about to begin. A
-request to begin that is still in the queue then sets the instance to ERROR. If the guest was
-already powered off, Nova starts the guest again on the source. The migration then seems to be in
-progress for ever, and keeps its allocations. With this fix, nova-compute ends both migrations, and
-gives the allocations back to the instance. The executor tries such a move again.
+*On the source*: At its start, Nova clears the task_state of an instance whose cold migration was
+about to begin. A request to begin that is still in the queue then sets the instance to ERROR. If
+the guest was already powered off, Nova starts the guest again on the source. The migration then
+seems to be in progress for ever, and keeps its allocations. With this fix, nova-compute ends both
+migrations, and gives the allocations back to the instance. The executor tries such a move again.
+
+*On the destination*: If nova-compute is killed before it has started the guest, Nova leaves the
+instance in the task_state ``resize_migrated`` or ``resize_finish``, and the guest powered off. With
+this fix, nova-compute writes a checkpoint when it receives the request to start the guest. At its
+next start it completes the migration.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_cold_migrations``.
 """
 
 import functools
+import os
+import threading
 
 import nova.conf
+import tenacity
+from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova.compute import manager
+from nova.compute import power_state
 from nova.compute import task_states
 from nova.compute import utils as compute_utils
+from nova.compute import vm_states
 from oslo_log import log as logging
+from oslo_serialization import jsonutils
 
+from kronos_nova import clock
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.fixes import cold_migration_retry
+from kronos_nova.plugin.fixes import migration_checkpoint
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -28,19 +43,39 @@ LOG = logging.getLogger(__name__)
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
 EXPECTED = {
+    f'{_MANAGER}._complete_volume_attachments': ('self', 'context', 'bdms'),
+    f'{_MANAGER}._delete_allocation_after_move': ('self', 'context', 'instance', 'migration'),
+    f'{_MANAGER}._get_power_state': ('self', 'instance'),
     f'{_MANAGER}._init_instance': ('self', 'context', 'instance'),
     f'{_MANAGER}._revert_allocation': ('self', 'context', 'instance', 'migration'),
+    f'{_MANAGER}._set_instance_info': ('instance', 'flavor'),
+    f'{_MANAGER}._set_instance_obj_error_state': ('self', 'instance', 'clean_task_state'),
+    f'{_MANAGER}.finish_resize':
+        ('self', 'context', 'disk_info', 'image', 'instance', 'migration', 'request_spec'),
+    f'{_MANAGER}.post_start_hook': ('self',),
     f'{_MANAGER}.resize_instance':
         ('self', 'context', 'instance', 'image', 'migration', 'flavor', 'clean_shutdown',
          'request_spec'),
 }
 
+ON_DESTINATION = (task_states.RESIZE_MIGRATED, task_states.RESIZE_FINISH)
+"""The task_states of an instance whose guest is off, and is to be started on the destination."""
+
 
 class EndsInterruptedColdMigrations:
-    """A mixin for the compute manager that ends the cold migrations and resizes from this host that
-    a restart interrupted."""
+    """A mixin for the compute manager that ends the cold migrations and resizes that a restart
+    interrupted: those that left this host, and those that were to arrive on this host."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._cold_checkpoints = migration_checkpoint.MigrationCheckpoints(
+            CONF.state_path, self.host, migration_checkpoint.COLD_FOLDER)
+        self._unfinished = []
 
     def _init_instance(self, context, instance):
+        if _is_on() and instance.host == self.host and instance.task_state in ON_DESTINATION:
+            self._init_arriving(context, instance)
+            return
         is_interrupted = instance.task_state == task_states.RESIZE_MIGRATING
         super()._init_instance(context, instance)
         if is_interrupted and instance.task_state is None and _is_on():
@@ -49,6 +84,8 @@ class EndsInterruptedColdMigrations:
             except Exception:  # the service has to start after any error
                 LOG.exception('The interrupted cold migration or resize could not be ended.',
                               instance=instance)
+
+    # Steps of migrations that leave this host
 
     def _end_interrupted_cold(self, context, instance):
         for migration in objects.MigrationList.get_by_filters(context, {
@@ -77,6 +114,139 @@ class EndsInterruptedColdMigrations:
         self._revert_allocation(context, instance, migration)
         migration.status = migration_status.ERROR
         migration.save()
+
+    # Steps of migrations that arrive on this host
+
+    @functools.wraps(manager.ComputeManager.finish_resize)
+    def finish_resize(self, context, disk_info, image, instance, migration, request_spec):
+        if not _is_on():
+            super().finish_resize(context, disk_info, image, instance, migration, request_spec)
+            return
+        try:
+            self._cold_checkpoints.write(
+                instance.uuid, disk_info=disk_info, image=image, migration=migration.uuid,
+                request_spec=request_spec)
+        except OSError as error:
+            LOG.warning('The file that describes the cold migration or resize for a restart cannot '
+                        'be written. If nova-compute is restarted during the migration, the '
+                        'instance is set to ERROR: %s', error, instance=instance)
+        try:
+            super().finish_resize(context, disk_info, image, instance, migration, request_spec)
+        except Exception:
+            self._cold_checkpoints.remove(instance.uuid)
+            raise
+        self._cold_checkpoints.remove(instance.uuid)
+
+    def _init_arriving(self, context, instance):
+        """Handle an instance whose guest was to be started on this host. Nova's own method would do
+        nothing, or would start the guest before its network and volumes are ready.
+
+        If the instance has no checkpoint, the request to start its guest may still be in the queue.
+        This is so unless the request has already changed the task_state.
+        """
+        try:
+            kept = self._cold_checkpoints.load(context, instance.uuid)
+        except (OSError, ValueError) as error:
+            LOG.error('The file that describes the interrupted cold migration or resize cannot be '
+                      'read: %s', error, instance=instance)
+            kept = None
+        if kept is not None or instance.task_state == task_states.RESIZE_FINISH:
+            self._unfinished.append((instance.uuid, kept))
+
+    def post_start_hook(self):
+        super().post_start_hook()
+        try:
+            self._cold_checkpoints.remove_all_but([uuid for uuid, _kept in self._unfinished])
+        except OSError as error:
+            LOG.warning('Files that describe earlier cold migrations could not be removed: %s',
+                        error)
+        if self._unfinished:
+            threading.Thread(target=self._finish_all, daemon=True).start()
+
+    def _finish_all(self):
+        while self._unfinished:
+            uuid, kept = self._unfinished.pop()
+            finish = outages.retrying(
+                tenacity.stop_after_delay(cold_migration_retry.LONG_PATIENCE_SECONDS))
+            try:
+                finish(self._finish, nova_context.get_admin_context(), uuid, kept)
+            except Exception:  # the others have to be finished too
+                LOG.exception('The cold migration or resize of instance %s, which was in progress '
+                              'when nova-compute was stopped, could not be completed.', uuid)
+
+    def _finish(self, context, uuid, kept):
+        """Complete the migration of an instance.
+
+        :param kept: content of the checkpoint; None if there is none
+        """
+        instance = objects.Instance.get_by_uuid(context, uuid)
+        if instance.host != self.host or instance.task_state not in ON_DESTINATION:
+            return  # the instance was deleted, or its state was reset
+        if kept is None:
+            self._fail_unfinished(context, instance, 'the file that describes it is missing')
+            return
+        migration = objects.Migration.get_by_uuid(context, kept['migration'])
+        LOG.info('Completing cold migration or resize %s, which was in progress when nova-compute '
+                 'was stopped.', migration.uuid, instance=instance)
+        state = self._get_power_state(instance)
+        if state == power_state.RUNNING:
+            self._set_resized(context, instance, migration)
+            self._cold_checkpoints.remove(uuid)
+            return
+        if _is_converted(kept['disk_info']):
+            self._fail_unfinished(context, instance, 'a raw disk may be converted already')
+            return
+        if state not in (power_state.NOSTATE, power_state.SHUTDOWN):
+            self.driver.power_off(instance)
+        if migration.old_instance_type_id != migration.new_instance_type_id:
+            self._set_instance_info(instance, instance.old_flavor)
+        instance.task_state = task_states.RESIZE_MIGRATED
+        instance.save(expected_task_state=ON_DESTINATION)
+        self.finish_resize(context, kept['disk_info'], kept['image'], instance, migration,
+                           kept['request_spec'])
+
+    def _set_resized(self, context, instance, migration):
+        """Save the end of a migration whose guest runs on this host, as Nova does it."""
+        self._complete_volume_attachments(
+            context, objects.BlockDeviceMappingList.get_by_instance_uuid(context, instance.uuid))
+        migration.status = migration_status.FINISHED
+        migration.save()
+        instance.vm_state = vm_states.RESIZED
+        instance.task_state = None
+        instance.launched_at = clock.utcnow()
+        instance.save(expected_task_state=task_states.RESIZE_FINISH)
+
+    def _fail_unfinished(self, context, instance, reason):
+        """Set an instance to ERROR whose guest nothing starts, as Nova does after an error of
+        ``finish_resize``."""
+        error = nova_exception.MigrationError(
+            reason='nova-compute was restarted before it had started the guest, and cannot '
+                   f'continue, because {reason}', code=outages.CODE)
+        LOG.error('%s The server may be recovered by a hard reboot.', error, instance=instance)
+        compute_utils.add_instance_fault_from_exc(context, instance, error)
+        self._set_instance_obj_error_state(instance, clean_task_state=True)
+        for migration in objects.MigrationList.get_by_filters(context, {
+                'instance_uuid': instance.uuid, 'dest_compute': self.host,
+                'status': migration_status.POST_MIGRATING}):
+            self._delete_allocation_after_move(context, instance, migration)
+            migration.status = migration_status.ERROR
+            migration.save()
+        self._cold_checkpoints.remove(instance.uuid)
+
+
+def _is_converted(disk_info):
+    """Return whether the libvirt driver converts a raw disk of the guest to qcow2 when it starts
+    the guest. To convert a converted disk again would destroy it.
+
+    :param disk_info: the disks of the guest, as JSON; other drivers may give no JSON
+    """
+    try:
+        disks = jsonutils.loads(disk_info)
+    except (TypeError, ValueError):
+        return False
+    return CONF.use_cow_images and isinstance(disks, list) and any(
+        disk.get('type') == 'raw' and os.path.basename(disk.get('path', '')) != 'disk.config'
+        for disk in disks)
 
 
 def _is_on():

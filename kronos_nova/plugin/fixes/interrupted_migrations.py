@@ -39,7 +39,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._checkpoints = migration_checkpoint.MigrationCheckpoints(CONF.state_path, self.host)
+        self._checkpoints = migration_checkpoint.MigrationCheckpoints(
+            CONF.state_path, self.host, migration_checkpoint.LIVE_FOLDER)
         self._interrupted = []
 
     # Steps while nova-compute runs: checkpoints of live migrations

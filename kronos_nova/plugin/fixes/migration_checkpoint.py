@@ -1,8 +1,10 @@
-"""Checkpoints of live migrations in progress, for a nova-compute that is started after a crash.
+"""Checkpoints of migrations in progress, for a nova-compute that is started after a crash.
 
 A checkpoint has the data that are needed to complete a migration or to roll it back. Nova keeps
-these data only in memory. Each migration has one file below ``$state_path/live-migrations``. Used
-by :mod:`kronos_nova.plugin.fixes.interrupted_migrations`.
+these data only in memory. Each migration has one file: a live migration below
+``$state_path/live-migrations``, a cold migration or resize below ``$state_path/cold-migrations``.
+Used by :mod:`kronos_nova.plugin.fixes.interrupted_migrations` and
+:mod:`kronos_nova.plugin.fixes.interrupted_cold_migrations`.
 """
 
 import contextlib
@@ -15,18 +17,20 @@ from oslo_serialization import jsonutils
 
 from kronos_nova import boundary
 
-FOLDER = 'live-migrations'
+LIVE_FOLDER = 'live-migrations'
+COLD_FOLDER = 'cold-migrations'
 
 
 class MigrationCheckpoints:
-    """The checkpoints of live migrations, stored in files.
+    """The checkpoints of the migrations of one kind, stored in files.
 
     :param state_path: ``state_path`` of nova-compute
     :param host: name of the host; in tests several hosts share the folder
+    :param folder: LIVE_FOLDER or COLD_FOLDER
     """
 
-    def __init__(self, state_path, host):
-        self._folder = pathlib.Path(state_path, FOLDER)
+    def __init__(self, state_path, host, folder):
+        self._folder = pathlib.Path(state_path, folder)
         self._host = host
 
     def write(self, instance_uuid, **facts):

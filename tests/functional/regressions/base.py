@@ -71,7 +71,10 @@ class RegressionTestCase(base.MixedCloud):
         return died
 
     def restart_source(self):
-        self.computes['host1'] = self.restart_compute_service(self.computes['host1'])
+        self.restart('host1')
+
+    def restart(self, host):
+        self.computes[host] = self.restart_compute_service(self.computes[host])
 
 
 def conflict():

@@ -1,10 +1,14 @@
-"""nova-compute on the source is killed and restarted while a server is migrated cold from it."""
+"""nova-compute is killed and restarted while a server is migrated cold from its host or to it."""
 
+import pathlib
 import threading
 
+import ddt
 from nova import context as nova_context
 from nova import objects
+from nova.compute import power_state
 from nova.compute import rpcapi
+from oslo_serialization import jsonutils
 
 from kronos_nova.plugin import outages
 from tests.functional.regressions import base
@@ -45,3 +49,76 @@ class InterruptedColdMigrationTest(guests.GuestsTestCase):
 
 
 StockInterruptedColdMigrationTest = base.on_stock_nova(InterruptedColdMigrationTest)
+
+
+class ArrivalTestCase(guests.GuestsTestCase):
+    """nova-compute on the destination is killed before it has started the guest."""
+
+    def migrate_until(self, method, is_stopped=False):
+        """Migrate a server until nova-compute on the destination dies in ``method``."""
+        server = self.boot_server()
+        if is_stopped:
+            self.api.post_server_action(server['id'], {'os-stop': None})
+            self._wait_for_server_parameter(server, {'status': 'SHUTOFF',
+                                                     'OS-EXT-STS:task_state': None})
+        died = self.die_in(method)
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self.assertTrue(died.wait(60))
+        return server
+
+    def assert_arrived(self, server, status='ACTIVE'):
+        self._wait_for_server_parameter(server, {
+            'OS-EXT-SRV-ATTR:host': 'host2', 'OS-EXT-STS:task_state': None,
+            'status': 'VERIFY_RESIZE'})
+        self.assertEqual(status == 'ACTIVE', self.is_running('host2', server))
+        self.api.post_server_action(server['id'], {'confirmResize': None})
+        self.assert_ended(server, 'host2', status, 'confirmed')
+        self.assertEqual([], self.checkpoints())
+
+    def checkpoints(self):
+        return [*pathlib.Path(self.state).glob('cold-migrations/*')]
+
+
+@ddt.ddt
+class InterruptedArrivalTest(ArrivalTestCase):
+    @ddt.data('nova.network.neutron.API.migrate_instance_finish',
+              'nova.virt.fake.FakeDriver.finish_migration',
+              'nova.compute.manager.ComputeManager._complete_volume_attachments')
+    def test_the_guest_is_started(self, method):
+        server = self.migrate_until(method)
+        self.restart('host2')
+        self.assert_arrived(server)
+
+
+StockInterruptedArrivalTest = base.on_stock_nova(InterruptedArrivalTest)
+
+
+class UnusualArrivalTest(ArrivalTestCase):
+    def test_a_stopped_server_stays_powered_off(self):
+        server = self.migrate_until('nova.virt.fake.FakeDriver.finish_migration', is_stopped=True)
+        self.restart('host2')
+        self.assert_arrived(server, 'SHUTOFF')
+
+    def test_a_guest_that_was_half_started_is_started_again(self):
+        server = self.migrate_until('nova.virt.fake.FakeDriver.finish_migration')
+        self.guest_at('host2', server, power_state.PAUSED)
+        self.restart('host2')
+        self.assert_arrived(server)
+
+    def assert_failed(self, server):
+        self.assert_ended(server, 'host2', 'ERROR', 'error')
+        self.assertEqual([], self.checkpoints())
+
+    def test_a_raw_disk_is_not_converted_a_second_time(self):
+        disk = jsonutils.dumps([{'path': '/disk', 'type': 'raw'}])
+        self.stub_out('nova.virt.fake.FakeDriver.migrate_disk_and_power_off', lambda *_, **__: disk)
+        server = self.migrate_until('nova.virt.fake.FakeDriver.finish_migration')
+        self.restart('host2')
+        self.assert_failed(server)
+
+    def test_without_a_checkpoint_the_server_is_in_error(self):
+        server = self.migrate_until('nova.virt.fake.FakeDriver.finish_migration')
+        for path in self.checkpoints():
+            path.unlink()
+        self.restart('host2')
+        self.assert_failed(server)

@@ -279,9 +279,11 @@ policies:
     def test_a_server_that_nova_is_at_work_on_is_blocked_with_what_nova_does(self):
         self.server('stuck', status='RESIZE', task_state='resize_prep')
         self.server('rescued', status='RESCUE')
+        self.server('broken', status='ERROR', task_state='resize_migrating')
         self.assertEqual(
-            {'stuck': 'Nova is at work on it (resize_prep)', 'rescued':
-             'it is RESCUE, and only what is ACTIVE, PAUSED or SHUTOFF is moved'},
+            {'stuck': 'Nova is at work on it (resize_prep)',
+             'rescued': 'it is RESCUE, and only what is ACTIVE, PAUSED or SHUTOFF is moved',
+             'broken': 'it is ERROR, and only what is ACTIVE, PAUSED or SHUTOFF is moved'},
             self.plan().blocked['a'])
 
     def test_a_server_that_is_on_its_way_is_left_and_not_blocked(self):

@@ -71,6 +71,12 @@ class RemainingTest(testtools.TestCase):
         self.assertEqual(6, self.remaining(
             self.move(1, state=moves.MIGRATING, requested_at=begun)))
 
+    def test_the_end_of_a_move_that_takes_far_too_long_is_not_predicted(self):
+        for seconds, expected in ((59, 1), (61, None)):
+            begun = NOW - datetime.timedelta(seconds=seconds)
+            self.assertEqual(expected, self.remaining(
+                self.move(1, state=moves.MIGRATING, requested_at=begun)))
+
     def test_they_go_in_the_order_of_their_positions(self):
         found = [self.move(n, position=3 - n, expected_seconds=float(seconds))
                  for n, seconds in enumerate((5, 1, 1))]

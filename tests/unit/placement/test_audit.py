@@ -1,14 +1,21 @@
 """Findings of an audit for one instance."""
 
+import dataclasses
+
 import testtools
 
+from kronos_nova.objects.migration_status import COLD
+from kronos_nova.objects.migration_status import LIVE
+from kronos_nova.objects.migration_status import RESIZE
 from kronos_nova.placement import audit
 from kronos_nova.placement.holdings import Holdings
 from kronos_nova.placement.records import InstanceRecord
+from kronos_nova.placement.records import Migration
 
 BANDWIDTH = 'NET_BW_EGR_KILOBIT_PER_SEC'
 HOLDINGS = Holdings(roots={each: 'host' for each in ('host', 'bridge', 'other', 'gpu')},
                     sharing={}, consumers={})
+TWO_HOSTS = Holdings(roots={'host': 'host', 'far': 'far'}, sharing={}, consumers={})
 
 
 def case(held, **asked):
@@ -43,3 +50,29 @@ class AmountTest(testtools.TestCase):
         self.assertTrue(is_due({'host': {'VCPU': 1, 'MEMORY_MB': 256}}, MEMORY_MB=512))
         self.assertFalse(is_due({'gpu': {'VGPU': 2}}, VGPU=1), 'another service may have made it')
         self.assertFalse(is_due({}, MEMORY_MB=512), 'placement has to be asked where')
+
+
+class MigrationTest(testtools.TestCase):
+    def found(self, kind, status, settled_for=100.0, **changes):
+        """The finding for a server on host1 that holds only on the migration's destination, while
+        the migration holds on host1."""
+        migration = Migration(uuid='m', instance_uuid='vm', kind=kind, status=status,
+                              source='host1', destination='host2', settled_for=settled_for,
+                              is_source_up=True)
+        known = case({})
+        return audit.judge(dataclasses.replace(
+            known, held={'far': {'VCPU': 1}},
+            instance=dataclasses.replace(known.instance, **changes),
+            migrations=((migration, {'host': {'VCPU': 1}}),)), TWO_HOSTS, audit.AuditLimits())
+
+    def test_a_cold_migration_without_a_task_state_has_ended(self):
+        for kind in (COLD, RESIZE):
+            self.assertEqual({'m': {}, 'vm': {'host': {'VCPU': 1}}},
+                             self.found(kind, 'migrating').wanted)
+
+    def test_a_migration_that_may_still_move_the_server_is_left_alone(self):
+        self.assertIsNone(self.found(COLD, 'migrating', task_state='resize_migrating'))
+        self.assertIsNone(self.found(COLD, 'migrating', settled_for=10.0))
+        self.assertIsNone(self.found(COLD, 'finished', vm_state='resized'))
+        for kind in (LIVE, 'evacuation'):
+            self.assertIsNone(self.found(kind, 'running'))

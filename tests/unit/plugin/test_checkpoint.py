@@ -9,7 +9,7 @@ import testtools
 from nova import context
 from nova import objects
 
-from kronos_nova.plugin.fixes.migration_checkpoint import FOLDER
+from kronos_nova.plugin.fixes.migration_checkpoint import LIVE_FOLDER
 from kronos_nova.plugin.fixes.migration_checkpoint import MigrationCheckpoints
 
 
@@ -19,11 +19,11 @@ class CheckpointTest(testtools.TestCase):
         objects.register_all()
         self.state_path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.context = context.get_admin_context()
-        self.known = MigrationCheckpoints(self.state_path, 'cmp1')
+        self.known = MigrationCheckpoints(self.state_path, 'cmp1', LIVE_FOLDER)
         self.instance = str(uuid.uuid4())
 
     def files(self):
-        return sorted(path.name for path in (self.state_path / FOLDER).iterdir())
+        return sorted(path.name for path in (self.state_path / LIVE_FOLDER).iterdir())
 
     def test_facts_are_read_as_they_were_written(self):
         migration = objects.Migration(uuid=str(uuid.uuid4()), dest_compute='cmp2')
@@ -40,7 +40,7 @@ class CheckpointTest(testtools.TestCase):
 
     def test_no_other_user_can_read_it(self):
         self.known.write(self.instance, step=1)
-        folder = self.state_path / FOLDER
+        folder = self.state_path / LIVE_FOLDER
         path, = folder.iterdir()
         self.assertEqual((0o700, 0o600), (
             stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(path.stat().st_mode)))
@@ -51,12 +51,12 @@ class CheckpointTest(testtools.TestCase):
 
     def test_a_damaged_one_is_an_error(self):
         self.known.write(self.instance, step=1)
-        path, = (self.state_path / FOLDER).iterdir()
+        path, = (self.state_path / LIVE_FOLDER).iterdir()
         path.write_text('{')
         self.assertRaises(ValueError, self.known.load, self.context, self.instance)
 
     def test_only_those_of_other_instances_of_the_host_are_removed(self):
-        gone, other = str(uuid.uuid4()), MigrationCheckpoints(self.state_path, 'cmp2')
+        gone, other = str(uuid.uuid4()), MigrationCheckpoints(self.state_path, 'cmp2', LIVE_FOLDER)
         self.known.write(self.instance, step=1)
         self.known.write(gone, step=1)
         other.write(gone, step=2)

@@ -40,7 +40,8 @@ class Policy(Response):
 
 class OpenPlan(Response):
     """A plan that waits or runs in an aggregate. ``states`` maps each state to the number of the
-    plan's moves in this state. ``remaining_seconds`` is null if past moves permit no prediction."""
+    plan's moves in this state. ``remaining_seconds`` is null if past moves permit no prediction, or
+    if a move takes far longer than predicted."""
 
     uuid: str
     state: str
@@ -134,7 +135,7 @@ class Worker(Response):
 class DrainState(Response):
     """A host that is being emptied, or that is empty and waits for its release. ``blocked`` is the
     number of servers that cannot leave. ``remaining_seconds`` is null if no move off the host is
-    planned."""
+    planned, or if a move takes far longer than predicted."""
 
     host: str
     aggregate: str
