@@ -230,7 +230,7 @@ class Assignment:
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Count the instances that may move but do not have to. Return three arrays with a row for
         each of the n combinations of a kind (equal instances), a host and a set of NUMA cells that
-        have such instances.
+        occur among these instances.
 
         :returns: intp (n, 2), the kind and the position of the host in ``hosts``; intp (n,), the
             position of the set of NUMA cells in ``places``; and intp (n,), the number of instances
@@ -263,8 +263,8 @@ class Assignment:
     def ended(self, solution: Solution) -> Ended:
         """Return the end state of a solution, with the moves in the order of the program's stages.
 
-        A solution only has numbers: how many instances of each kind (equal instances) leave each
-        host and arrive there. This method chooses the instances and their destinations. One
+        A solution says only how many instances of each kind (equal instances) leave each host, and
+        how many arrive there. This method chooses the instances and their destinations. One
         instance after the other goes to the destination with the least load. Of instances that have
         to leave their hosts, the instance with the highest load is the first.
         """

@@ -32,8 +32,8 @@ class Model:
     rules : rules that forbid moves, in the order of their evaluation; callback rules come last
     prices : Prices of moves
     memberships : members of server groups
-    breakable : bool (G,), true for groups whose policy moves may violate; each violation adds to
-        the price of the moves
+    breakable : bool (G,), true for groups with a policy that moves may violate; each violation adds
+        to the price of the moves
     guests : intp (H,), number of instances on each host before any move, including instances that
         are migrating to the host
     """
@@ -147,8 +147,8 @@ class Model:
         return wrong
 
     def rules_against(self, vm: int, host: int) -> str:
-        """Return a text with the names of the operators' rules that forbid the host to the
-        instance; '' if no rule forbids it."""
+        """Return a text with the names of the operators' rules that forbid the instance to be on
+        the host; '' if there is no such rule."""
         found = [rule.names(vm, host) for rule in self._placement_rules
                  if not rule.allowed[rule.kind[vm], host]]
         return ' and '.join(found)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Value (no unit) that marks a move of an instance to its own host. The value stands in place of
-the position of the rule that forbids a move. Fixed: no position is negative."""
+"""Value (no unit) that marks a move of an instance to its own host. For other moves, the position
+of the rule that forbids the move stands in its place. Fixed: no position is negative."""
 NONE = -1
-"""Value (no unit) that marks a move that no rule forbids. The value stands in place of the position
-of the rule that forbids a move. Fixed: no position is negative."""
+"""Value (no unit) that marks a move that no rule forbids. For other moves, the position of the rule
+that forbids the move stands in its place. Fixed: no position is negative."""
 
 
 class Delta:
@@ -89,7 +89,7 @@ class Delta:
     @functools.cached_property
     def price(self) -> np.ndarray:
         """float64 (...): the change of :meth:`State.price` by the moves, in units of combined
-        imbalance. The change is negative for moves back to earlier hosts."""
+        imbalance. The change is mostly negative for moves that undo earlier moves."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:

@@ -177,21 +177,22 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true where ``_last`` of the group falls by 1 when one member leaves the
-        host at the same position. For ``_last`` and ``_next``, see :meth:`_summarise`.
+        """Return bool (n,): true where ``_last`` of the group falls by 1 if one member leaves the
+        host at the same position. This is so if the place of the host has ``_last`` members, and
+        ``_next`` is lower than ``_last``.
 
-        ``_last`` falls if the place of the host has ``_last`` members, and ``_next`` is lower than
-        ``_last``.
+        ``_last`` and ``_next`` are explained in :meth:`_summarise`.
         """
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,), for n moves of members of groups whose members are kept together: the
-        lowest number of other members that a place must have, so that the member may move there.
+        """Return intp (n,): the number of other members that a destination must already have, so
+        that a member of the group may move there. There are n moves, all of members of groups whose
+        members are kept together.
 
-        This number is the number of members in the last place that the group may use, after the
-        moved member has left its host.
+        A group may use only the places with most of its members. The result is the number of
+        members in the last of these places, once the moved member has left its host.
 
         :param groups: intp (n,), the group of each moved member
         :param hosts: intp (n,), the host that each moved member leaves

@@ -2,10 +2,10 @@
 use there.
 
 The rules are the same as in ``nova.virt.hardware.numa_fit_instance_to_host``, with the limits of
-Nova's NUMATopologyFilter. A *part* of a server is one cell of the server's NUMA topology. Each part
-needs a cell of the host that no other part of the server uses. The cells are chosen as Nova chooses
-them. Nova's rules about threads of one core, devices near a cell and networks are not modelled;
-Nova's scheduler checks these rules.
+Nova's NUMATopologyFilter. A *part* of a server is one cell of the server's own NUMA topology. Each
+part needs a NUMA cell of the host that no other part of the same server uses. The cells are chosen
+as Nova chooses them. Nova's rules about threads of one core, devices near a cell and networks are
+not modelled; Nova's scheduler checks these rules.
 
 Shapes: H hosts, C cells of the host with most cells, S page sizes, V instances, K kinds of
 instances. Instances are of one kind if they have equal parts. Kind 0 has no parts.
@@ -73,7 +73,7 @@ class Cells:
 
     known : bool (H,), true for hosts whose cells are known
     exists : bool (H, C), true for cells that the host has
-    ids : intp (H, C), Nova's numbers of the cells
+    ids : intp (H, C), number of each cell in Nova
     has, used : Amounts that the cells have, and Amounts that are used before any move
     cpu_ratio, memory_ratio : float64 (H,), allocation ratios of shared CPUs and of memory
     page_kb : float64 (S,), page sizes in KiB, the smallest first
@@ -82,8 +82,8 @@ class Cells:
     kind : intp (V,), kind of each instance
     parts : for each kind, the cells of its NUMA topology (its parts)
     home_host : intp (V,), host of each instance before any move
-    home : {instance: the Place of each of its parts before any move}, for instances whose places
-        are known
+    home : {instance: Place of each of its parts before any move}, for the instances with known
+        places
     packs : whether Nova fills cells in use first, instead of the cells with most room (``[compute]
         packing_host_numa_cells_allocation_strategy``)
     """
@@ -254,9 +254,9 @@ class CellUse:
 
     def add(self, vm: int, host: int, sign: int) -> None:
         """Add an instance to the use of a host's cells, or remove the instance. An added instance
-        uses the cells that Nova would choose. If ``host`` is the host of the instance before any
-        move, the instance uses its cells of that time, if these cells are free. An instance that
-        does not fit uses no cells.
+        uses the cells that Nova would choose. On its host before any move, an instance uses the
+        same cells as at that time, provided that they are free. An instance that does not fit uses
+        no cells.
 
         :param sign: 1 to add the instance, -1 to remove it
         """
@@ -274,8 +274,8 @@ class CellUse:
             outdated.add(host)
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
-        """Return the places that an instance had before any move, if ``host`` was its host then and
-        the places are free; otherwise ()."""
+        """Return the places that an instance had before any move. Return () if the instance was on
+        another host than ``host`` then, or if the places are not free."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])
@@ -329,10 +329,10 @@ class CellUse:
         return (self.fits_part(first, hosts).sum(axis=1) >= len(parts)) | ~known
 
     def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true for cells with room for one part, as
+        """Return bool (h, C): true for each NUMA cell of the hosts that has room for ``need``, as
         ``nova.virt.hardware._numa_fit_instance_cell`` decides.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         fits = self._is_free(need, hosts)
         if need.pinned and need.shared_cpus is None:
@@ -345,10 +345,10 @@ class CellUse:
             cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true for cells with room for one part in the resources that cannot be
-        overcommitted. :meth:`fits_part` checks the other resources in addition.
+        """Return bool (h, C): true for each NUMA cell of the hosts that has room for ``need``. Only
+        resources that cannot be overcommitted are checked; :meth:`fits_part` checks all resources.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         has = self.cells.has
         pinned, shared = _cpus(need)
@@ -359,10 +359,10 @@ class CellUse:
         return fits
 
     def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true for cells with memory for a part, in pages of a size that the
-        part permits.
+        """Return bool (h, C): true for each NUMA cell of the hosts that has memory for ``need``, in
+        pages of a size that ``need`` permits.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         cells, used = self.cells, self.used
         if need.page_kb is not None:
@@ -378,10 +378,11 @@ class CellUse:
 
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
-        """Return bool (h, C, S): true for page sizes that fit the memory of a part. A page size
-        fits if the cell has enough pages of this size, and the memory is a whole number of pages.
+        """Return bool (h, C, S): true for page sizes that fit the memory of ``need``, in each NUMA
+        cell of the hosts. A page size fits if the host's cell has enough pages of this size, and
+        the memory is a whole number of pages.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         :param only_free: whether only free pages count
         """
         cells, memory = self.cells, need.memory_mb * KIB_PER_MIB
@@ -392,9 +393,10 @@ class CellUse:
                 & (memory % cells.page_kb == 0))
 
     def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): true for page sizes that a cell has and a part permits.
+        """Return bool (h, C, S): true for page sizes that a NUMA cell of the hosts has and ``need``
+        permits.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         has_size = self.cells.has_size[hosts]
         if need.page_kb == numa.ANY:
@@ -406,8 +408,11 @@ class CellUse:
         return has_size & (self.cells.page_kb == need.page_kb)
 
     def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
-        """Return the Place that Nova chooses on a host for each cell of the NUMA topology of an
-        instance of the kind; None if Nova finds no places."""
+        """Return the Place that Nova chooses on a host for each NUMA cell of an instance; None if
+        Nova finds no places.
+
+        :param kind: kind of the instance; instances of one kind have equal NUMA topologies
+        """
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
@@ -443,11 +448,12 @@ class CellUse:
         return None
 
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
-        """Return the part with a definite page size. The part may ask for a kind of page size, such
-        as :data:`~kronos_nova.objects.numa.LARGE`. The result then has the largest page size with
-        which the part fits into the cell. If no page size fits, the part is returned unchanged.
+        """Return ``need`` with a definite page size. If ``need`` asks for a kind of page size, such
+        as :data:`~kronos_nova.objects.numa.LARGE`, the result has the largest page size with which
+        it fits into the host's NUMA cell. If no page size fits, ``need`` is returned unchanged.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
+        :param cell: position of the host's NUMA cell
         """
         if need.page_kb is None or need.page_kb > 0:
             return need
@@ -490,10 +496,10 @@ class CellUse:
         return list(found.values())
 
     def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
-        """Return {name of a resource: amount that the part ``need`` of a server uses in the host
-        cell ``place``}.
+        """Return {name of a resource: amount that ``need`` uses in the host's NUMA cell of
+        ``place``}.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         pinned, shared = _cpus(need)
         found = {'pinned': pinned, 'cpus': shared,
@@ -530,13 +536,13 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return the host cells in which each part of an instance takes room from instances of
-        another kind. A part is one cell of an instance's NUMA topology.
+        """Return the hosts' NUMA cells in which an instance takes room from instances of another
+        kind. Each part of the instance, a cell of its own NUMA topology, is checked separately.
 
         :param kind: kind of the instance
         :param slot: the other kind
-        :returns: for each part, bool (H, C): true for cells that can hold fewer parts of ``slot``
-            once the part is there. Only the first part of ``slot`` is compared
+        :returns: a list with bool (H, C) for each part: true for host cells that can hold fewer
+            parts of ``slot`` if the part is there. Only the first part of ``slot`` counts
         """
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
@@ -547,8 +553,10 @@ class CellUse:
         return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (h, C): the number of parts equal to ``need`` that fit into each cell of the
-        hosts. A part is one cell of a server's NUMA topology."""
+        """Return intp (h, C): how many times ``need`` fits into each NUMA cell of the hosts.
+
+        :param need: one cell of a server's own NUMA topology
+        """
         other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
         while (fits := other.fits_part(need, hosts)).any():
             count += fits
@@ -556,10 +564,10 @@ class CellUse:
         return count
 
     def _fill(self, need: InstanceCell, hosts: np.ndarray, cells: np.ndarray) -> None:
-        """Add a part to the use of each cell that is true in ``cells``.
+        """Add the amounts of ``need`` to the use of several NUMA cells of the hosts.
 
-        :param need: the part, a cell of a server's NUMA topology
-        :param cells: bool (h, C)
+        :param need: one cell of a server's own NUMA topology
+        :param cells: bool (h, C), true for the hosts' cells to which the amounts are added
         """
         used, (pinned, shared) = self.used, _cpus(need)
         if len(self.cells.page_kb):
@@ -570,9 +578,10 @@ class CellUse:
         used.memory[hosts] += need.memory_mb * cells
 
     def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): true for the page size that a part would use in each cell.
+        """Return bool (h, C, S): true for the page size that ``need`` would use in each NUMA cell
+        of the hosts.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         if need.page_kb is None:
             return _smallest(self.cells.has_size[hosts])
@@ -615,9 +624,9 @@ class CellUse:
         return room - taken + enough, room + enough, needs
 
     def _order(self, parts: Sequence[InstanceCell], host: int) -> list[int]:
-        """Return the cells of a host in the order in which Nova tries them for a server.
+        """Return the NUMA cells of a host in the order in which Nova tries them for a server.
 
-        :param parts: the parts of the server
+        :param parts: the cells of the server's own NUMA topology
         """
         cells, used = self.cells, self.used
         order = np.flatnonzero(cells.exists[host]).tolist()
@@ -633,10 +642,10 @@ class CellUse:
         return order
 
     def _page(self, need: InstanceCell, host: int, cell: int) -> int:
-        """Return the position of the page size that a part uses in a cell; NO_PAGE for a cell
-        without page sizes.
+        """Return the page size that ``need`` uses in the NUMA cell ``cell`` of a host, as a
+        position in ``page_kb``; NO_PAGE if the host's cell has no page sizes.
 
-        :param need: the part, a cell of a server's NUMA topology
+        :param need: one cell of a server's own NUMA topology
         """
         has_size = self.cells.has_size[host, cell]
         if not has_size.any():
@@ -659,9 +668,10 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
-    """Return the sums of the needs of a server's parts, the cells of its NUMA topology. The sums
-    are those of CPUs to pin, of shared CPUs, and of pages of each size.
+    """Return the needs of a server, summed over the cells of its NUMA topology: the number of CPUs
+    to pin, of shared CPUs, and of pages of each size.
 
+    :param parts: the cells of the server's NUMA topology
     :param page_kb: page sizes in KiB
     """
     pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
@@ -675,8 +685,8 @@ PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
 
 
 def wish(need: InstanceCell) -> str:
-    """Return a text about the needs of a part of a server, such as "2 CPUs and 512 MiB in large
-    pages". A part is a cell of the server's NUMA topology."""
+    """Return a text about the needs of one cell of a server's NUMA topology, such as "2 shared CPUs
+    and 512 MiB in large pages"."""
     pinned, shared = _cpus(need)
     cpus = ' and '.join(f'{count} {noun}' for count, noun in (
         (pinned, 'CPUs to pin'), (shared, 'shared CPUs')) if count)

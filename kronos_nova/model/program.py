@@ -82,9 +82,9 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """The use of a resource of a NUMA cell by the instances that a column of the program counts. A
-    column is a variable of the program. The column counts the instances of one kind that arrive at
-    one host, or leave one host, in one round.
+    """An amount that instances take or free in a host's NUMA cell. The instances are those that one
+    column of the program counts. A column is a variable of the program: the number of instances of
+    one kind that arrive at one host, or leave one host, in one round.
 
     column : number of the column
     round : the round, a stage of moves
@@ -121,8 +121,8 @@ class Program:
             possible order
         :param slot: an instance that is equal to the new servers for which the moves make room;
             None if the moves have another purpose. If given, no other instance is placed in a NUMA
-            cell that could then hold fewer of the new servers. This restriction halves the size of
-            the program and rarely makes the result worse
+            cell where it would take room from a new server. This restriction halves the size of the
+            program and rarely makes the result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -195,13 +195,13 @@ class Program:
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add an upper bound of the change of an amount, such as used memory, on each host. Hosts
-        that share a bound form one row. In each row, the arriving amounts minus the leaving amounts
-        are at most the bound.
+        """Limit the change of an amount, such as used memory, on each host: the arriving amount
+        minus the leaving amount is at most a bound. If several hosts have a bound in common, their
+        changes are added up.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
-        :param rows: intp (h,), row of each host
-        :param most: float64 (n,), bound of each row; inf for no bound
+        :param rows: intp (h,), position of each host's bound in ``most``
+        :param most: float64 (n,), the bounds; inf for no bound
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]

@@ -22,8 +22,8 @@ from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
 DEVICE = 'device'
-"""Prefix of the names of devices. Devices count like resource classes, whose names have no lower
-case."""
+"""Prefix of the names of devices. Devices count like resource classes. No resource class has this
+name, because the names of resource classes are in upper case."""
 ENOUGH = 1 << 20
 """Number of devices of each kind that a host is assumed to have if its devices are not known.
 Raised, nothing changes; lowered below the need of the servers on a host, servers with devices seem
@@ -199,8 +199,8 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
     """Return a copy of a group whose members must be in different failure domains. The copy is
-    relaxed if a host cannot be emptied otherwise, even if ``hard`` is true, because owners of
-    servers request the copy, and not operators.
+    relaxed if a host cannot be emptied otherwise, even if ``hard`` is true. The reason is that the
+    owners of servers request the copy, not operators.
 
     :param level: kind of failure domain, such as racks
     :param hard: whether the copy must hold

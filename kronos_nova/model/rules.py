@@ -175,8 +175,8 @@ class Room(Rule):
         """Return three arrays for a search that compares sums over k resource classes. The
         instances on a host fit if the sum of their needs does not exceed the room of the host.
 
-        Shared providers are not considered. If the host gets a class from a shared provider, its
-        room of this class is larger than the needs of all instances together.
+        Shared providers are not considered. If a host gets a class from a shared provider, the
+        host's room of this class is larger than the needs of all instances together.
 
         :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
             host; and float64 (v, k), the needs of each instance

@@ -253,8 +253,8 @@ class SearchSpace:
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """Return bool (h,): true for hosts on which all rules except the rules about room allow an
-        instance. Anti-affinity groups always allow the original host of the instance (``home``), if
-        the place of this host has no more other members than before the plan.
+        instance. An anti-affinity group also allows the original host of the instance if the place
+        (host or failure domain) has no more other members than before the plan.
 
         :param place: intp, host of every instance; -1 for an instance on no host. Elements after
             the first v are ignored

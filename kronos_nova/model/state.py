@@ -70,8 +70,8 @@ class State:
         return other
 
     def settle(self) -> None:
-        """Set the price to 0: later, :meth:`price` has only the costs of moves and violations of
-        group policies that are added to the present state."""
+        """Set the price to 0. From now on, :meth:`price` counts only the moves from the present
+        state, and the violations of group policies that these moves add."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:

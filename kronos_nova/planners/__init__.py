@@ -5,8 +5,8 @@ The modules of planners use these words:
 
 combined imbalance : the sum of the imbalances of all policies, each times the weight of the policy
 gain : the amount by which a move lowers the combined imbalance
-price : the least gain for which a move is made. Planners that lower another quantity than the
-    combined imbalance state gains and prices in this quantity
+price : the least gain for which a move is made. Some planners lower another quantity than the
+    combined imbalance. Their gains and prices are amounts of this quantity
 penalty : the amount that a violated soft server group or preference of an operator adds to the
     combined imbalance, when plans are compared
 search : a loop that rates candidate moves and makes the best moves on a copy of the state

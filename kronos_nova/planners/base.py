@@ -68,9 +68,9 @@ class Limits:
 
     @property
     def is_over(self) -> bool:
-        """True if the deadline has passed. When the value is True, reading the property records in
-        ``cut`` that the deadline stopped a search. So read the property only where the search would
-        otherwise continue."""
+        """True if the deadline has passed. If so, reading this property also records in ``cut``
+        that the deadline has stopped a search. So read this property only where the search would
+        otherwise continue; elsewhere, read ``is_past``."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -170,8 +170,7 @@ class StepRecorder:
 def one_by_one(state: State, limits: Limits,
                choose: Callable[[], Choice | None]) -> list[Step]:
     """Make the moves that ``choose`` returns, one after the other, and return these moves as steps.
-    The loop ends when ``choose`` returns None, the budget is used up, or the deadline has
-    passed."""
+    Stop when ``choose`` returns None, the budget is used up, or the deadline has passed."""
     steps: list[Step] = []
     recorder = StepRecorder(state)
     while len(steps) < limits.budget and not limits.is_over:

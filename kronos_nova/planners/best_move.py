@@ -20,7 +20,7 @@ best move may be missed; lowered, rounding errors lead to needless computations.
 some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
-"""Value (no unit) in place of the index of a destination. The value stands for all hosts. Fixed: no
+"""Value (no unit) that stands for all hosts, in place of the index of one destination. Fixed: no
 index of a host is negative."""
 
 

@@ -1,6 +1,7 @@
 """Swaps of bundles between full hosts, which make room. A bundle is several instances of one size
-that move together. The *usable room* of a host is its free room of one resource: the resource of
-which this host has least, compared with the needs of the instances without a host.
+that move together. The *usable room* of a host is its free room of its scarcest resource. The
+scarcest resource is the one whose free room is smallest in relation to the needs of the instances
+that are still to be placed.
 
 Full hosts are seldom full in everything: one host has free processors and no free memory, another
 host has free memory and no free processors. Neither host can take a further instance until the two
@@ -41,7 +42,7 @@ missed more often. Chosen because a constraint that forbids the swap of one inst
 the swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
 """Usable room (no unit) of a host if the instances to be placed need no resource. Usable room is
-explained in :class:`BundleSwaps`. Fixed: more room than any host has."""
+defined in :class:`BundleSwaps`. Fixed: more room than any host has."""
 
 
 class Bundles(NamedTuple):
@@ -53,7 +54,7 @@ class Bundles(NamedTuple):
     amount : intp (n,), number of instances in each bundle; 0 for an empty bundle
     size : float64 (n, c), total size of the instances of each bundle
     price : float64 (n,), price of moving each bundle, in units of usable room; 0 if the search has
-        moved its instances before
+        already moved the instances of the bundle
     """
 
     host: np.ndarray
@@ -71,9 +72,9 @@ class BundleSwaps:
     """A search that finds swaps of bundles in a packing, and makes these swaps. A packing is an
     assignment of instances to hosts.
 
-    ratio : float64 (c,), how much of each resource the instances without a host need, as a fraction
-        of the largest need. The usable room of a host is the minimum over all resources of its free
-        room divided by ``ratio``
+    ratio : float64 (c,), need of each resource, as a fraction of the largest need. The need is that
+        of the instances that have no host yet. The *usable room* of a host is its free room of each
+        resource divided by ``ratio``, and of these quotients the smallest
     price : float64 (v,), price of moving each instance: the least usable room that the move must
         add
     rated : number of pairs of bundles rated so far
@@ -100,9 +101,9 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds the most usable room, minus its price. The usable room of a host
-        is explained in :class:`BundleSwaps`. Return True if a swap was made; False if no swap adds
-        more usable room than its price."""
+        """Make the swap with the largest gain. The gain is the usable room that the swap adds (see
+        :class:`BundleSwaps`), minus the price of the swap. Return True if a swap was made; False if
+        no swap has a gain above 0."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -180,9 +181,8 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each ``i``, the usable room of a host with the free room
-        ``room[at[i]]`` after ``size[of[i]]`` is taken from this room. The usable room of a host is
-        explained in :class:`BundleSwaps`."""
+        """Return float64 (n,): for each ``i``, the usable room of a host whose free room is
+        ``room[at[i]] - size[of[i]]``. Usable room is defined in :class:`BundleSwaps`."""
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
             np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)

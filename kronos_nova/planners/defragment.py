@@ -20,17 +20,15 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Maximum number of pairs of an instance size and a host in the integer program that defragments.
-To defragment is to join free room of several hosts, so that new servers fit. Raised, more hosts are
-considered, and plans take longer; lowered, only the hosts with most free room are considered, and
-slightly fewer servers fit. Not measured."""
+"""Maximum number of pairs of an instance size and a host in the integer program that joins free
+room for new servers. Raised, more hosts are considered, and plans take longer; lowered, only the
+hosts with most free room are considered, and slightly fewer servers fit. Not measured."""
 GAP = 0.03
-"""Relative gap, as a share of the cost, at which the integer program that defragments stops. Its
-solution costs at most this share more than the cheapest solution. To defragment is to join free
-room of several hosts, so that new servers fit. Raised, plans take less time; lowered, a few more
-servers fit. Measured by ``bench fragments`` in ten published mappings of servers to 279 hosts. With
-0.012, one more server fits in two of the ten mappings, and plans take up to 6.2 s instead of 4.8
-s."""
+"""Relative gap, as a share of the cost, at which the integer program that joins free room for new
+servers stops. The solution then costs at most this share more than the cheapest solution. Raised,
+plans take less time; lowered, a few more servers fit. Measured by ``bench fragments`` in ten
+published mappings of servers to 279 hosts. With 0.012, one more server fits in two of the ten
+mappings, and plans take up to 6.2 s instead of 4.8 s."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that joins free room for new
 servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured

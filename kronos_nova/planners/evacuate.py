@@ -1,8 +1,8 @@
 """The planner that empties draining hosts: hosts that an operator disabled or drains.
 
 Draining hosts are emptied one after the other. The largest instance goes first. Each instance goes
-to the host with which the combined imbalance becomes lowest. If no destination is found for some
-instances, an integer program (:mod:`kronos_nova.model.assignment`) chooses the destinations of
+to the host for which the combined imbalance is lowest afterwards. If no destination is found for
+some instances, an integer program (:mod:`kronos_nova.model.assignment`) chooses the destinations of
 several instances together. Instances of other hosts may then move to make room. A possible order of
 the moves is found afterwards (:mod:`.order`).
 
@@ -10,7 +10,7 @@ Empty hosts matter more than even loads, so an instance moves even if every dest
 imbalance. The overload ceiling is a score that no host should exceed. A destination that would
 exceed the ceiling is chosen only if every possible destination would exceed it. If the load of the
 instance or of its possible destinations is not known, the instance goes to the host with most room.
-With the largest instance first, this is Graham's LPT rule (1969).
+To choose the largest instance first and the emptiest host for it is Graham's LPT rule (1969).
 """
 
 import dataclasses
@@ -36,18 +36,18 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Minimum number of moves that the search plans ahead when hosts are emptied. A plan has only as
-many of these moves as its budget permits. The search plans further moves so that the first moves
-leave room for later ones. Raised, plans for many hosts take longer; lowered, the first moves take
-room that later moves need. Not measured."""
+"""Number of moves that the search may plan when hosts are emptied, even if the budget of moves is
+smaller. The plan has only the first of these moves, as many as the budget permits. The search plans
+further moves so that the first moves leave room for later ones. Raised, plans for many hosts take
+longer; lowered, the first moves take room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of an instance size and a host in the integer program that empties
 hosts. The program is solved with each number in this order until all instances can leave. Raised,
 more hosts are considered, and plans take longer; lowered, only the hosts with most free room are
 considered, and more instances stay. Not measured."""
 GAP = 0.01
-"""Relative gap, as a share of the cost, at which the integer program for emptying hosts stops. Its
-solution costs at most this share more than the cheapest solution. The cost is the memory of
+"""Relative gap, as a share of the cost, at which the integer program for emptying hosts stops. The
+solution then costs at most this share more than the cheapest solution. The cost is the memory of
 instances on other hosts that move to make room. Raised, large programs take less time; lowered, a
 few GiB less are copied to make room. Not measured."""
 NODES = 200
@@ -109,7 +109,7 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
     """Return moves that empty the draining hosts, one host after the other. The destination of each
-    instance is the host with which the combined imbalance becomes lowest."""
+    instance is the host for which the combined imbalance is lowest after the move."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -215,9 +215,12 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the best end state; None if no end state was found in time. The best end state leaves
-    the fewest instances on the draining hosts. If several do, the one with the least load above
-    limits is the best, and then the one for which the least memory is copied to make room."""
+    """Return the best end state; None if no end state was found in time.
+
+    The best end state leaves the fewest instances on the draining hosts. Of equal end states, the
+    best has the least load above limits. If these loads are equal as well, the best end state is
+    the one for which the least memory is copied to make room.
+    """
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -227,8 +230,8 @@ def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended
 
 def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
                 hosts: np.ndarray) -> assignment.Assignment:
-    """Return the Assignment, the input of the integer program, with the instances that leave and
-    the instances that may make room.
+    """Return the input of the integer program, with the instances that leave and the instances that
+    may make room.
 
     :param leaving: the instances that leave
     :param hosts: bool (H,), possible destinations, whose own instances may make room

@@ -8,9 +8,9 @@ host are considered. The exact gain of a move is computed only if the upper boun
 above the best gain so far.
 
 A policy may leave its highest and lowest hosts out of its imbalance. If a move brings the score of
-a left-out host into the range of the other hosts, the next host is left out instead. So moves of
-left-out hosts are considered as well. The upper bound is then the difference between the scores of
-two hosts: the outermost host that is not left out, and the next host.
+a left-out host into the range of the other hosts, the next host is left out instead. So moves off
+and to left-out hosts are considered as well. The upper bound is then the difference between the
+scores of two hosts: the outermost host that is not left out, and the next host.
 """
 
 from collections.abc import Callable

@@ -11,11 +11,11 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Ratio of the summed load of a hot host's servers to the host's excess, below which no server is
-moved off the host. The excess is the load above the policy's limit for hot hosts. Raised, some
-hosts stay hot although moves would help a little; lowered, servers are moved off hosts that are hot
-for another reason than their servers. Chosen because it is not worth a migration to remove less
-than a tenth of the excess."""
+"""Smallest ratio at which servers are moved off a hot host: the summed load of its servers, divided
+by its excess. The excess is the load above the policy's limit for hot hosts. Raised, some hosts
+stay hot although moves would help a little; lowered, servers are moved off hosts that are hot for
+another reason than their servers. Chosen because it is not worth a migration to remove less than a
+tenth of the excess."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,9 +105,11 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 def instances_to_keep(state: State) -> np.ndarray:
     """Return bool (V,): true for instances that should stay, because moving them does not help.
 
-    These are all instances of some overloaded hosts: in every policy in which the host is
-    overloaded, its instances do not cause the overload (see :func:`own_heat`). A host is overloaded
-    if its load is above the permitted load (see :func:`uneven_excess`).
+    These are all instances of each host that meets two conditions:
+
+    * The host is overloaded: in some policy, its load is above the permitted load (see
+      :func:`uneven_excess`).
+    * In none of these policies do the host's instances cause the overload (see :func:`own_heat`).
     """
     excess = uneven_excess(state)
     own = own_heat(state, excess)

@@ -44,11 +44,11 @@ from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
 """Fixed costs of a move, as fractions of the mean memory of an instance, used one after the other.
-The cost of a move is a fixed cost plus the memory that the move copies. The first fixed cost is
-used when a search finds moves and then replaces some by cheaper moves. The second fixed cost is
-used when the search again replaces moves by cheaper moves. Raised, plans have fewer moves, of
-larger instances; lowered, plans have more moves, of smaller instances, and a search of equal length
-finds worse plans. Chosen by ``bench installed``."""
+The cost of a move is a fixed cost plus the memory that the move copies. With the first fixed cost,
+the search finds moves, and replaces some of them by cheaper moves. With the second fixed cost, the
+search replaces moves by cheaper moves once more. Raised, plans have fewer moves, of larger
+instances; lowered, plans have more moves, of smaller instances, and a search of equal length finds
+worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """Fixed costs of a move, as fractions of the mean memory of an instance, for solutions with fewer
 moves. A solution is a set of moves that brings the scores of all hosts into their target ranges.
@@ -57,17 +57,17 @@ cheapest solution do not fit into one plan, a solution is searched with each of 
 Raised, these solutions have still fewer moves; lowered, these solutions equal the cheapest
 solution. Not measured separately."""
 FEW_PLANS = 3
-"""Largest number of plans that the cheapest solution may need so that a solution with one plan less
-is searched. A solution is a set of moves that brings the scores of all hosts into their target
-ranges. The moves of a solution are made in one or more plans, one plan in each evaluation. Raised,
-more memory is copied to save one of many plans; lowered, target ranges are more often reached one
-plan later than possible. Not measured."""
+"""Largest number of plans of the cheapest solution for which a solution with one plan less is
+searched. A solution is a set of moves that brings the scores of all hosts into their target ranges.
+The moves of a solution are made in one or more plans, one plan in each evaluation. Raised, more
+memory is copied to save one of many plans; lowered, target ranges are more often reached one plan
+later than possible. Not measured."""
 PREMIUM = 1.25
-"""Largest ratio of two amounts of copied memory at which a solution that saves a plan is chosen. A
-solution is a set of moves that brings the scores of all hosts into their target ranges, in one or
-more plans. The ratio is that of the memory that this solution copies to the memory that the
-cheapest solution copies. Raised, more memory is copied to save a plan; lowered, target ranges are
-more often reached one plan later. Chosen by ``bench installed``."""
+"""Largest ratio at which a solution that saves a plan is chosen: the memory that this solution
+copies, divided by the memory that the cheapest solution copies. A solution is a set of moves that
+brings the scores of all hosts into their target ranges, in one or more plans. Raised, more memory
+is copied to save a plan; lowered, target ranges are more often reached one plan later. Chosen by
+``bench installed``."""
 MOST_MOVES = 200
 """Number of moves that every search may find, even if one plan may have far fewer. Moves that do
 not fit into the first plan are left to later plans. If a plan may have many moves, a search may
@@ -89,11 +89,10 @@ search for a plan with few moves thus ends before :data:`EFFORT`, the maximum fo
 reached. Raised, plans with few moves take longer; lowered, plans with few moves copy more memory.
 Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Number of pairs of an instance and a host that stands for the fixed time of choosing a move or
-swap. Rating this number of pairs takes as long as the fixed part of the choice. The number is added
-to the pairs that are rated for each choice. :data:`EFFORT` limits the sum of all pairs. Raised,
-searches of small clusters end sooner; lowered, searches of small clusters take longer. Chosen
-together with :data:`EFFORT`."""
+"""Pairs of an instance and a host that could be rated in the fixed time of choosing one move or
+swap. This number is added to the number of pairs that are rated for each choice. :data:`EFFORT`
+limits the sum of all pairs. So the fixed time counts as well. Raised, searches of small clusters
+end sooner; lowered, searches of small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of positions that are tried for the target range of each policy, in addition to
 the first position. The scores of all hosts should lie in the target range, which is as wide as the
@@ -102,13 +101,13 @@ least memory is copied is missed more often. Not measured."""
 SHORT = 5000
 """Largest product (no unit) of moves and hosts for which several positions of the target ranges are
 tried. The target range of a policy is the range in which the scores of all hosts should lie. At
-another position, the range has the same width and lies a little higher or lower. The number of
-moves in the product is that for the first position. Raised, plans for larger clusters take longer;
-lowered, plans for small clusters copy more memory. Chosen because in larger clusters no other
-position led to less copied memory."""
+another position, the range has the same width and lies a little higher or lower. The moves in the
+product are those that are found for the first position. Raised, plans for larger clusters take
+longer; lowered, plans for small clusters copy more memory. Chosen because in larger clusters no
+other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
-"""Ratio of the summed load of a host's servers to the host's excess, below which no server is moved
-off the host. The excess is the part of the score outside the policy's target range. Raised, some
+"""Smallest ratio at which servers are moved off a host: the summed load of its servers, divided by
+its excess. The excess is the part of the score outside the policy's target range. Raised, some
 hosts keep their excess although moves would help a little; lowered, servers are moved off hosts
 that are loaded for another reason than their servers. Chosen because it is not worth a migration to
 remove less than a tenth of the excess."""
@@ -173,9 +172,11 @@ class Band:
     """The bands of all policies. The band of a policy is the range in which the scores of all hosts
     should be.
 
+    The *excess* of a host is the part of its scores outside the bands, added up over the policies
+    with ``weights``.
+
     low, high : float64 (P,), lowest and highest score of each band
-    weights : float64 (P,), weight of each policy in the excess, the part of scores outside the
-        bands
+    weights : float64 (P,), weight of each policy in the excess
     """
 
     low: np.ndarray
@@ -185,8 +186,8 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands (target ranges of scores) of the given widths around the scores. A band that
-        can hold all scores is centred on the scores. Any other band is placed where the parts of
-        the scores above the band and the parts missing below the band have equal sums.
+        can hold all scores is centred on the scores. Any other band is placed so that the scores
+        above the band exceed it by as much in sum as the scores below the band fall short of it.
 
         :param scores: float64 (h, P), scores of the hosts that count in the imbalance
         :param widths: float64 (P,), width of each band
@@ -296,9 +297,9 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """Return the weighted sum, over the available hosts and all policies, of the part of each score
-    that is outside the band of the policy. The weights are those of the policies. A host that a
-    policy leaves out of its imbalance adds nothing for this policy."""
+    """Return the summed excess of the available hosts. The excess of a host is the part of its
+    scores outside the bands, as a weighted sum over the policies. A host that a policy leaves out
+    of its imbalance adds nothing for this policy."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -358,10 +359,10 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the Leveling with the best band. The best band leaves the least excess; of several
+    """Return the Leveling with the best band. The best band leaves the least excess; of equal
     bands, the best is the one for which the least memory is copied. The band ``band`` is tried
     first. Then bands of the same width are tried that begin or end at the present score of a host.
-    If instances are few and large, such bands are often easier to reach.
+    These bands are often easier to reach if instances are few and large.
 
     :param build: function that returns the Leveling for a Band
     :param most: maximum number of moves of a Leveling; if the first Leveling has this number, no
@@ -727,10 +728,10 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """Return the moves in the order in which they are to be made. The excess of a host is the
-        part of its scores outside the bands, the target ranges. Moves that remove excess come
-        first. The next move is always from or to the host with the largest excess. Of several such
-        moves, the move that removes most excess comes next."""
+        """Return the moves in the order in which they are to be made. Moves that remove excess come
+        first. Of these, the next move is always one from or to the host with the largest excess. If
+        there are several, the one that removes most excess is next. The excess of a host is the
+        part of its scores outside the bands, the target ranges."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))

@@ -60,9 +60,10 @@ ALIKE = 5
 Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
 because several short searches find the best plan more often than one longer search."""
 ENOUGH = 1.7e9
-"""Estimated nanoseconds of processor time (1.7 s) after which the search for a plan is not
-repeated. Raised, plans for small clusters take longer; lowered, the best plan is missed more often,
-because the repetition ends before :data:`ALIKE` searches find equally good plans. Not measured."""
+"""Estimated nanoseconds of processor time (1.7 s) after which the search for a plan in a small
+cluster is not repeated. The search is repeated until :data:`ALIKE` searches have found equally good
+plans, or until all searches together have used this time. Raised, plans for small clusters take
+longer; lowered, the best plan is missed more often. Not measured."""
 STEP = 4e5
 """Estimated nanoseconds of one step of a search, to which :data:`ITEM` and :data:`PAIR` are added.
 A step makes at most one swap in each assignment. A search ends when its estimated time is used up.
@@ -103,27 +104,25 @@ also computed again if the ratio exceeds 1 / ``COOLED``. At a higher temperature
 scores count more in the ratings. Raised, plans take longer without being better; lowered, swaps are
 rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new assignments are made. Another maximum is half the
-number of assignments that the search improves at the same time. Raised, good plans are improved
-less; lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer
-search finds no better plan. Not measured in a bench."""
+"""Maximum number of best plans from which new assignments are made. If half the number of
+assignments that the search improves at the same time is smaller, that is the maximum. Raised, good
+plans are improved less; lowered to 8, all assignments of a small cluster soon descend from one
+plan, and a longer search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves of a good plan that are removed at random, as an exclusive upper bound: with 5,
-one to four moves are removed. A new assignment starts from the remaining moves. Raised, a plan is
-changed more than the search can repair; lowered, the search finds the same plan again. Not
-measured."""
+"""Number of moves of a good plan of which fewer are removed, at random: with 5, one to four moves
+are removed. A new assignment starts from the remaining moves. Raised, a plan is changed more than
+the search can repair; lowered, the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares of a good plan's moves that are removed to make a new assignment. Each time, a random
-number of moves, limited by :data:`TAKEN_BACK`, is removed in addition. The shares are used in turn.
-The next share is used after as many new assignments as the search improves at the same time.
-Raised, assignments differ more from known plans; lowered, assignments differ less from known plans.
-Not measured."""
+number of moves, limited by :data:`TAKEN_BACK`, is removed in addition. The shares are used in turn,
+each for as many new assignments as the search improves at the same time. Raised, assignments differ
+more from known plans; lowered, assignments differ less from known plans. Not measured."""
 KICKS = 2
-"""Number of rounds of restarts after which a round has kicks again: with 2, every second round has
-kicks. A restart replaces an assignment by a new one. A kick is a random move that is added to the
-new assignment. A round has as many restarts as the search has assignments. Raised, kicks are rarer,
-and all assignments of a small cluster become equal; lowered to 1, every round has kicks, and no
-plan is improved long enough. Not measured in a bench."""
+"""Rounds of restarts from one round with kicks to the next: with 2, every second round has kicks. A
+restart replaces an assignment by a new one. A kick is a random move that is added to the new
+assignment. A round has as many restarts as the search has assignments. Raised, kicks are rarer, and
+all assignments of a small cluster become equal; lowered to 1, every round has kicks, and no plan is
+improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the
@@ -144,8 +143,8 @@ class Tuning:
     least : lower bound of the effort, in estimated nanoseconds; used if the search is repeated
     longest : largest factor by which the effort may be prolonged
     temperatures : temperatures at which values of assignments are computed, as fractions of the
-        mean combined imbalance of the assignments. They are used in turn, each for as many restarts
-        as the search has assignments
+        mean combined imbalance of the assignments. The temperatures are used in turn, each for as
+        many restarts as the search has assignments
     cooling : exponent of the number of hosts. Temperatures are divided by the resulting power
     skips : whether the search leaves out swaps of two instances that are both on their original
         hosts
@@ -161,7 +160,7 @@ class Tuning:
 
 TINY = Tuning(times=0.2)
 """Parameters of the search in tiny clusters. A fifth of the effort is enough for one search,
-because :mod:`spread` makes a search for each budget."""
+because the planner searches plans with one move, then plans with two moves, and so on."""
 SMALL = Tuning(least=2e8, longest=2.7)
 """Parameters of the search in small clusters. Good plans of a small cluster have little in common,
 so a search takes longer to get from one good plan to another. Because the best possible plan can be

@@ -28,8 +28,8 @@ Raised, more hosts are considered, and plans take longer; lowered, only the host
 room are considered, and room is found less often. Not measured."""
 GAP = 0.002
 """Relative gap, as a share of the cost, at which the integer program that makes room for new
-servers stops. Its solution costs at most this share more than the cheapest solution. Raised, plans
-take less time; lowered, a few MiB less are copied. Not measured."""
+servers stops. The solution then costs at most this share more than the cheapest solution. Raised,
+plans take less time; lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
 """Maximum number of branch-and-bound nodes of the integer program that makes room for new servers.
 Raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to
@@ -40,11 +40,11 @@ a move is this fixed cost plus the memory that the move copies. Raised, plans ha
 larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to make room on hosts. A
-solution chooses, for each new server, a host and its NUMA cells or resource providers. If Nova
-would choose other cells or providers of this host, the host is excluded for this server (a cut),
-and the next solution is searched. Raised, room is found more often where hosts are nearly full, and
-plans take longer; lowered, room is found less often. Measured: of 60 clouds, one needed more than
-one solution."""
+solution chooses a host for each new server, and NUMA cells of this host. If Nova would choose other
+NUMA cells, and the moves have no possible order therefore, the host is excluded for this server (a
+cut). Then the next solution is searched. Raised, room is found more often where hosts are nearly
+full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds, one needed
+more than one solution."""
 ROUNDS = 1, 2, 3
 """Numbers of stages of moves in the integer program that makes room. A stage is a group of moves,
 and a move of a later stage can use room that an earlier stage freed. The program is solved with
@@ -95,8 +95,8 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Move instances from the draining hosts to those of ``hosts`` that have room without
-        further moves.
+        """Move instances from the draining hosts to those of ``hosts`` that already have room for
+        them.
 
         :param hosts: bool (H,), hosts that the integer program leaves out
         :returns: (the state after these moves, the moves)
@@ -112,8 +112,8 @@ class RoomMaker:
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
         """Return (moves, whether the integer program found any end state). The moves lead to the
-        cheapest end state whose moves have a possible order, and are in this order. The moves are
-        None if no end state can be reached.
+        cheapest end state that can be reached by moves in a possible order, and are in this order.
+        ``moves`` is None if no end state can be reached.
 
         :param rounds: number of stages of moves in the integer program
         """
@@ -134,10 +134,10 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Return the moves to the cheapest end state, and {instance: parts of its destination}.
-        Parts of a host are, for example, its NUMA cells; the integer program chooses the parts for
-        each instance. Moves of existing servers come before the moves of new servers. Return None
-        if no end state is found in which every new server has a host.
+        """Find the cheapest end state in which every new server has a host. Return (moves, parts);
+        None if no such end state is found. The moves lead to the end state, and begin with the
+        moves of existing servers. ``parts`` is {instance: NUMA cells of its destination that the
+        integer program chose}.
 
         :param rounds: number of stages of moves in the integer program
         """
@@ -154,10 +154,11 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves with other destinations for the existing servers that make room. Each of
-    these servers goes to the least loaded possible host, because the memory to copy is the same for
-    all destinations. A host that loses any server, or gets a new server, is not used as a
-    destination."""
+    """Return ``moves`` with better destinations for the existing servers that make room for new
+    servers. Each existing server goes to the least loaded host that can take it, because the memory
+    to copy is the same for all destinations. Two kinds of hosts are no destinations: hosts that a
+    server leaves, and hosts that get a new server. If a move is no longer possible with the better
+    destinations, return ``moves`` unchanged."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

@@ -2,8 +2,8 @@
 dependencies between moves.
 
 If each of two moves needs the room that the other move frees, an instance is moved to a third host
-first. The instance waits there until its destination has room. The same is done in the zero impact
-process move problem (Sirdey et al., RAIRO 2007).
+first. The instance waits there until its destination has room. This method is known from the zero
+impact process move problem (Sirdey et al., RAIRO 2007).
 """
 
 from collections.abc import Callable
@@ -49,9 +49,9 @@ class Ordering:
         """:param state: the state before the moves
         :param most: float64 (P,), limits of imbalances. A move that lifts an imbalance above its
             limit is made only when no other move is possible
-        :param parts: {instance: parts of its destination that the plan chose, such as NUMA cells}.
-            If Nova would choose other parts for a move now, the move is made only when no other
-            move is possible
+        :param parts: {instance: NUMA cells of its destination that the plan chose}. If Nova would
+            now choose other NUMA cells for a move, the move is made only when no other move is
+            possible
         """
         self.state, self.limits, self.most = state.copy(), limits, most
         self.parts = parts or {}
@@ -62,8 +62,8 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make the moves for which Nova chooses the same parts of the destination, such as NUMA
-        cells, as the plan. End when no such move is possible. Return the moves that are left."""
+        """Make those of ``moves`` for which Nova chooses the NUMA cells of the destination that the
+        plan chose. Stop when none of these moves is possible. Return the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -118,8 +118,8 @@ class Ordering:
         return True
 
     def _first_meant(self, moves: np.ndarray) -> int | None:
-        """Return the position of the first possible move for which Nova chooses the same parts of
-        the destination, such as NUMA cells, as the plan. Return None if there is no such move."""
+        """Return the position of the first possible move for which Nova chooses the NUMA cells of
+        the destination that the plan chose; None if there is no such move."""
         possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
         for n in possible.tolist():
             vm, host = moves[n].tolist()
@@ -139,8 +139,8 @@ class Ordering:
         return first
 
     def _spoils_none(self, delta: Delta) -> np.ndarray:
-        """Return bool (n,): true for possible moves after which no imbalance is above its limit in
-        ``most``."""
+        """Return bool (n,): true for each possible move after which every imbalance is within its
+        limit in ``most``."""
         if self.most is None:
             return delta.feasible
         return delta.feasible & (delta.imbalances <= self.most).all(axis=-1)
@@ -381,9 +381,10 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     * the last earlier move of its own instance
     * the last earlier move of each instance that must not be moved at the same time
     * all earlier moves off the destination, and off hosts that share room with the destination. The
-      move waits for them only if the destination would lack room before any instance leaves.
+      move waits for these moves only if the destination would lack room after all earlier arrivals
+      and without any departure.
 
-    So each move has room at its start, whichever of the other moves ends first.
+    So each move has room at its start, in whatever order the other moves end.
 
     :param before: the state before the plan
     """

@@ -1,7 +1,7 @@
 """The planner ``pack``, which frees as many hosts as the budget of moves permits. The problem is
 vector bin packing in which moves have a price, as in BalCon (FGCS 2023). The *usable room* of a
-host is its free room of one resource: the resource of which this host has least, compared with the
-needs of the instances without a host."""
+host is its free room of its scarcest resource. The scarcest resource is the one whose free room is
+smallest in relation to the needs of the instances that are still to be placed."""
 
 from collections.abc import Iterator
 
@@ -54,9 +54,9 @@ emptied. The program is used for small clusters, and each node takes some 40 ms.
 longer; lowered, fewer plans are the best possible ones. Not measured."""
 GAP = 1e-4
 """Share of the best possible value by which a solution of the integer program may be worse. The
-program chooses the hosts to be emptied in small clusters. The value is the number of freed hosts
-and, much less, the memory to copy. Raised, plans take less time and copy more memory; lowered,
-plans take longer and copy less memory. Not measured."""
+program chooses the hosts to be emptied in small clusters. Most of the value is the number of freed
+hosts; a small part is the memory to copy. Raised, plans take less time and copy more memory;
+lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """Weights, from 0 to 1, of the number of moves when the next host to empty is chosen. The memory to
 copy has the rest of the weight: 1 minus this weight. One search is made with each of the three
@@ -66,9 +66,9 @@ lowered, hosts with little memory to copy are emptied first. Not measured."""
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host whose usable
-    room the instance reduces least. The usable room of a host is its free room of one resource: the
-    resource of which this host has least, compared with the needs of the instances to be placed. If
-    an instance fits on no host, full hosts swap instances until one of these hosts has room.
+    room the instance reduces least. The usable room of a host is its free room of its scarcest
+    resource: the one whose free room is smallest in relation to the needs of the instances to be
+    placed. If an instance fits on no host, full hosts swap instances until one of them has room.
 
     Several searches empty the hosts in different orders. The end state that frees the most hosts is
     chosen; of equal end states, the one with the lowest cost. The cost of a move is the memory of
@@ -261,8 +261,8 @@ class Emptying:
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
         """Put an instance on the host whose usable room the instance reduces least. The usable room
-        of a host is its free room of one resource: the resource of which this host has least,
-        compared with the needs of the instances to be placed.
+        of a host is its free room of its scarcest resource: the one whose free room is smallest in
+        relation to the needs of the instances to be placed.
 
         If the instance fits on no host, make room for the instance by a swap. If no swap makes
         enough room, make the swap that adds the most usable room, and try again. Return True if the
@@ -296,8 +296,8 @@ class Emptying:
 
     def _moves(self) -> list[tuple[int, int]]:
         """Return the moves in an order that is likely to be possible. The moves off hosts that stay
-        in use come first, while there is most room; then the moves off the emptied hosts. In each
-        of these two parts, the largest instances come first."""
+        in use come first; then the moves off the emptied hosts. In each of these two groups, the
+        largest instances come first."""
         packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)

@@ -19,7 +19,7 @@ class Packing:
     free : float64 (h, c), free room of each host, as a fraction of the room of the largest host
     size : float64 (v, c), size of each instance, in the same unit as ``free``
     is_open : bool (h,), true for hosts that have instances and may take more
-    may_empty : bool (h,), true for hosts that have instances, all of which may be moved
+    may_empty : bool (h,), true for hosts that have instances and whose instances may all be moved
     alike : intp (v,), a number that is equal for instances of the same size
     """
 

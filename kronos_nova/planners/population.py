@@ -102,7 +102,7 @@ class SoftenedMax:
     """The function that gives an assignment its value at one temperature. The value is a smooth
     approximation of the combined imbalance. The approximation is used because single moves often do
     not change the exact imbalance: if two hosts share the highest score, the imbalance falls only
-    after two moves, but the value falls after the first of them.
+    after the second of two moves, but the value falls after the first move.
 
     The highest score is approximated by ``temperature × log Σ exp(score / temperature)``, to which
     every host with nearly the highest score contributes. The lowest score is approximated by the
@@ -168,9 +168,8 @@ HOMING = 0.3
 instance of each swap goes to its original host, so that the plan no longer moves this instance. In
 other steps, the second instance goes to the host that the first instance leaves. If plans may have
 only few moves for the number of hosts, instances are sent back only in steps that search moves off
-a host. Raised, other swaps
-are tried less often; lowered to 0, a search cannot replace one moved instance by another. Not
-measured."""
+a host. Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved
+instance by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability that a step rates swaps by a linear approximation of the change of the value. All
 other steps use the exact change. The value of an assignment is a smooth function that is close to
@@ -298,8 +297,8 @@ class Swaps:
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
         """Draw a host for each assignment. Return two arrays, bool (n, v + h) each: true for the
-        items of the drawn host that may be swapped, and true for the items of other hosts with
-        which they may be swapped.
+        items of the drawn host that may be swapped, and true for the items of other hosts for which
+        these items may be swapped.
 
         If plans may have only few moves, two instances that are on their original hosts are not
         swapped, because the swap would take two moves. The drawn host then either only sends or
@@ -376,7 +375,8 @@ class Swaps:
         """Return float64 (..., T): the change of each term if an item leaves or enters a host, as a
         fraction of the term. Terms are explained in :class:`SoftenedMax`.
 
-        :param way: the factors :attr:`SoftenedMax.leaving` or :attr:`SoftenedMax.arriving`
+        :param way: :attr:`SoftenedMax.leaving` if the items leave, :attr:`SoftenedMax.arriving` if
+            the items enter
         :param number: positions of the assignments
         """
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
@@ -531,8 +531,7 @@ class Trial:
 
 
 def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return ``table[first, second]``. The function uses one flat index, which is many times
-    faster."""
+    """Return ``table[first, second]``, by one flat index, which is many times faster."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)
 

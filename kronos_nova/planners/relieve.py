@@ -1,9 +1,9 @@
 """The planner that relieves hosts whose load is above a limit that a policy sets.
 
-The instances that leave a host have to remove enough load in each policy. Of all such sets of
-instances, the set with the least memory is searched. This is a minimum knapsack problem with one
-constraint for each policy. A best-first branch and bound search solves this problem. The lower
-bound of a branch is the memory to copy if parts of instances could be moved (Dantzig 1957).
+The instances that leave a host have to remove enough load in each policy. Of all sets of instances
+that do so, the set with the least memory is searched. This is a minimum knapsack problem with one
+constraint for each policy. It is solved by a best-first branch and bound search. The lower bound of
+a branch is the memory to copy if instances could be divided (Dantzig 1957).
 """
 
 import functools
@@ -49,14 +49,14 @@ Chosen small because the memory to copy is a small part of the compared value.""
 
 
 class Relieve:
-    """A planner that relieves one hot host after the other, the hottest first. From each hot host,
-    the planner moves the instances with the least memory that bring the host to its target load.
-    The destinations stay at or below their target loads.
+    """A planner that relieves one hot host after the other, the hottest first. Of all sets of
+    instances whose moves bring the host to its target load, the planner moves the set with the
+    least memory. The destinations stay at or below their target loads.
 
     If a host cannot reach its target load, the host is brought to the limit above which a host is
     hot. If the host cannot reach this limit either, instances are moved as long as other hosts can
-    take them. In small clusters, a second plan relieves all hot hosts together, and may move other
-    instances to make room. The better of the two plans is returned.
+    take them. In small clusters, the planner makes a second plan, which relieves all hot hosts
+    together, and may move other instances to make room. The better of the two plans is returned.
     """
 
     phase = RELIEVE
@@ -317,8 +317,8 @@ class _Host:
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
     """Return a function that computes a lower bound of the memory to copy, in MiB. Each policy
-    gives a bound: the memory to copy if parts of instances could be moved, and no other policy had
-    load to remove. The function returns the highest of these bounds.
+    gives a bound: the memory to copy if instances could be divided, and no other policy had load to
+    remove. The function returns the highest of these bounds.
 
     The arguments of the function are the position of the first instance that may still leave, and
     the load to remove in each policy.

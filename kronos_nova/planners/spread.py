@@ -47,9 +47,9 @@ time grows exponentially; lowered, a best plan is missed if each of its moves al
 imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
 """Largest accepted difference of cost between the chosen plan and the best end state. An end state
-gives each instance a host. The best end state may be out of reach of moves that are made one after
-the other. If the difference is larger, other plans are searched. Raised, plans for full hosts are
-worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
+gives each instance a host. The best end state can perhaps not be reached by moves that are made one
+after the other. If the difference is larger, other plans are searched. Raised, plans for full hosts
+are worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
 """Share of the permitted moves that a repeated search may use. A search is repeated if its moves
 cannot be made one after the other. Each further search may use half as many moves as the search
@@ -88,15 +88,16 @@ program is solved again with more stages of moves. A move of a later stage can u
 earlier stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans
 for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Share of candidate moves below which the integer program is solved before the local search. The
-share is that of the candidate moves that are possible as the first move of a plan. A candidate move
-is a pair of an instance and another host. Raised, the program comes first in more clusters, and
-takes longer where the local search finds equally good plans; lowered, plans that the local search
-does not find are missed more often. Not measured."""
+"""Share of the candidate moves that are possible as the first move of a plan. If the share in a
+cluster is lower, the integer program is solved before the local search. A candidate move is a pair
+of an instance and another host. Raised, the program comes first in more clusters, and takes longer
+where the local search finds equally good plans; lowered, plans that the local search does not find
+are missed more often. Not measured."""
 GAP = 1e-3
-"""Share of its cost by which a solution of the integer program may be worse than the best solution.
-The cost is the combined imbalance plus the prices of the moves. Raised, plans take less time and
-are worse; lowered, plans take longer and are better. Not measured."""
+"""Relative gap, as a share of the cost, at which the integer program that computes the best plan
+stops. The solution then costs at most this share more than the cheapest solution. The cost is the
+combined imbalance plus the prices of the moves. Raised, plans take less time and are worse;
+lowered, plans take longer and are better. Not measured."""
 TRIED_WHEN_LATE = 8
 """Number of end states that are tried even after the time limit. An end state gives each instance a
 host. An end state is tried by a search for a possible order of its moves. Raised, evaluations
@@ -177,10 +178,10 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves have a possible order, in this order. The plan is one of the
-    found plans or ``known``. If the cost of this plan is much higher than the cost of the best end
-    state, an integer program with stages of moves searches a better plan. In a later stage, moves
-    can use room that an earlier stage freed."""
+    """Return the best plan whose moves have a possible order, in this order. The candidates are the
+    plans in ``found`` and the plan ``known``. If the best of these costs much more than the best
+    end state, an integer program with stages of moves searches a better plan. In a later stage,
+    moves can use room that an earlier stage freed."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -263,8 +264,9 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves have a possible order, in this order. The plan is one of the
-    plans in ``found``, the part of such a plan that can be made, or one of the plans ``known``.
+    """Return the best plan whose moves have a possible order, in this order. The candidates are the
+    plans in ``found`` and the plans ``known``. If only some moves of a plan in ``found`` can be
+    made, these moves are the candidate.
 
     :param known: plans whose moves have a possible order
     """
@@ -295,9 +297,9 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, i
 
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
-    """Remove needless moves from a plan, and replace moves by moves of instances with less memory.
-    The new plan has no higher cost than ``plan``, and no imbalance above ``worst``. A move is
-    needless if the plan meets both conditions without the move.
+    """Return the plan without needless moves, and with some moves replaced by moves of instances
+    with less memory. The new plan has no higher cost than ``plan``, and no imbalance above
+    ``worst``. A move is needless if the plan meets both conditions without the move.
 
     :param state: the state before the plan
     :param plan: (instance, destination), each instance once
