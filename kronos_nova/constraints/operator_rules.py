@@ -2,9 +2,9 @@
 apart. A rule that states a preference forbids nothing, but sets a penalty for servers on unwanted
 hosts.
 
-Rules that name hosts are compiled into sets of hosts. Rules about several servers are compiled into
-groups. A rule may select servers by properties that the owners of servers can change, such as tags.
-Such a rule is relaxed if a host cannot be emptied otherwise.
+Rules about the hosts of servers are compiled into sets of hosts. Rules about several servers are
+compiled into groups. A rule may select servers by properties that the owners of servers can change,
+such as tags. Such a rule is relaxed if a host cannot be emptied otherwise.
 """
 
 import functools
@@ -87,7 +87,8 @@ def preferences(problem: Problem, selections: Selections) -> Preferences | None:
 
 
 class _Subjects:
-    """The rules of operators that name hosts, with the instances to which each rule applies.
+    """The operators' rules in which hosts are listed, with the instances to which each rule
+    applies.
 
     hosts : names of the problem's hosts
     """

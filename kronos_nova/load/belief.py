@@ -51,8 +51,8 @@ class BeliefRules:
 
     least_known : fraction (0 to 1) of a host's servers that must have a series in the answer to the
         profile query
-    tolerance : fraction of a host's capacity. The sum of the loads of the host's servers may exceed
-        :data:`EXCESS` times the host's score by this fraction
+    tolerance : fraction of a host's capacity by which the summed load of the host's servers may
+        exceed the host's score times :data:`EXCESS`
     """
 
     least_known: float = 0.8
@@ -96,8 +96,8 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return '' if so many hosts have a believed score that plans can use the policy. Otherwise
-        return a text with the number of hosts that are not believed, and the reasons.
+        """Return '' if enough hosts have a believed score, so that plans can use the policy.
+        Otherwise return a text with the number of hosts that are not believed, and the reasons.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,), true for available hosts
@@ -140,8 +140,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
     :param servers: samples of the profile query
     :param names: names of the hosts
-    :param doubted: hosts whose score failed a check in the evaluation before. If such a score
-        passes all checks now, the score is used from the next evaluation on
+    :param doubted: hosts whose score failed a check in the evaluation before. If the score of such
+        a host passes all checks now, the score is used from the next evaluation on
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
@@ -200,8 +200,8 @@ def _queries(policy: Policy) -> str:
 
 def _reserved(policy: Policy) -> str:
     """Return a sentence about free huge pages, for policies about memory; '' for other policies.
-    Free huge pages are a possible cause of the problem that :func:`faintness` finds: they count as
-    used memory of a host, but not as load of its servers."""
+    Free huge pages are a possible cause of the problem that :func:`faintness` finds, because free
+    huge pages count as used memory of a host, but not as load of its servers."""
     if host_sizes.resource(policy) != 'MEMORY_MB':
         return ''
     return ('. Memory in huge pages counts as used on the host also while it is free: add free '

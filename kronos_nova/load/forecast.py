@@ -4,14 +4,20 @@ The value a season (a day or a week) ago is a good forecast of a load with a dai
 pattern. This is the *seasonal naive* forecast, with which all other forecasts are compared (Hyndman
 & Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known in advance
 whether a load follows a daily pattern, a weekly pattern or none. So five simple forecasts of each
-load are made. Three of the five are values of the load: the present value, the value of yesterday,
-and the value of a week ago. The other two are the values of yesterday and of a week ago, plus the
-growth of the load since then: the present value minus the value at the same hour of that day. The
-five are combined with weights inverse to the mean square of their errors during the last day (Bates
-& Granger, The Combination of Forecasts, Operational Research Quarterly 20, 1969). Each lead (hours
-ahead) has its own weights. For the next hour, the present value counts most; for later hours, the
-values a season ago. The M-competitions found that combinations of simple forecasts are hard to beat
-(Makridakis et al., International Journal of Forecasting 36, 2020).
+load are made:
+
+* the present value
+* the value of yesterday
+* the value of a week ago
+* the value of yesterday plus the growth of the load since the present hour of yesterday
+* the value of a week ago plus the growth of the load since the present hour of that day
+
+The forecast is the weighted mean of the five. The weights are inverse to the mean square of their
+errors during the last day (Bates & Granger, The Combination of Forecasts, Operational Research
+Quarterly 20, 1969). Each lead (hours ahead) has its own weights. For the next hour, the present
+value counts most; for later hours, the values a season ago. The M-competitions found that
+combinations of simple forecasts are hard to beat (Makridakis et al., International Journal of
+Forecasting 36, 2020).
 
 The quality of a forecast is measured for the last day. For each hour of this day, the forecast is
 computed with weights from other hours, and is compared with the actual load. All loads are means of
@@ -34,9 +40,9 @@ the 24 hours before these. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
 """Number of hours between the current hour and the earliest load that forecasts from the previous
 week read. A forecast reads the load of one week before the hour at which the forecast is made. The
-earliest such hour is 25 hours ago: forecasts are made at the last complete hour, and at each of the
-24 hours before (:data:`ORIGINS`) for a comparison with the actual load. The number is the sum of
-these 25 hours and the hours of a week. Fixed by :data:`ORIGINS` and the length of a week."""
+earliest forecast is made for 25 hours ago, to compare the forecast with the actual load
+(:data:`ORIGINS`). So the number is the 168 hours of a week plus 25. Fixed by :data:`ORIGINS` and
+the length of a week."""
 LEAST_KNOWN = 3
 """Minimum number of past hours for which the error of a simple forecast has to be known before the
 forecast is used. A simple forecast is a rule such as "as yesterday". Its error is the difference
@@ -60,10 +66,10 @@ do not matter. The value has two uses:
 Raised, good and moderate simple forecasts get nearly the same weight; lowered, a simple forecast
 that was exact for some hours outweighs all others. Not measured."""
 WORTH = 0.9
-"""Ratio of a forecast's error to the error without a forecast, below which the forecast is used.
-Without a forecast, loads are assumed not to change. Raised, forecasts are used that may be better
-only by chance; lowered, useful forecasts are not used. Not measured separately; ``bench days
---known`` measures the effect of forecasts."""
+"""Ratio below which a forecast is used: the error of the forecast, divided by the error without a
+forecast. Without a forecast, loads are assumed not to change. Raised, forecasts are used that may
+be better only by chance; lowered, useful forecasts are not used. Not measured separately; ``bench
+days --known`` measures the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest accepted ratio between the summed loads of a past hour and the present summed loads. The
 larger sum is divided by the smaller sum. If the ratio is exceeded in the same direction in every
@@ -142,8 +148,8 @@ class Seasonal:
     ahead : float64 (N, H), the forecasts; NaN if only the present load is known
     errors : float32 (N, H, 24), forecast minus actual load, for forecasts that were made in the
         last day; NaN if not known
-    present_errors : float32 (N, H, 24), errors of a forecast by which loads do not change: the load
-        at the time of the forecast is used for all H hours
+    present_errors : float32 (N, H, 24), errors if the load is assumed not to change: the load at
+        the time of the forecast is taken as the forecast for all H hours
     """
 
     ahead: np.ndarray
@@ -289,7 +295,7 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """Return the quality of forecasts that an operator's own query makes. The query forecasts the
+    """Return the quality of the forecasts of an operator's own query. The query forecasts the
     highest load of the next hours.
 
     :param said: float (N, 24), the forecast that was made at each hour of the last day

@@ -17,11 +17,10 @@ NAMED = 3
 are longer; lowered, an operator sees fewer examples. Chosen so that the names fit into one line."""
 ROUNDING = 0.1
 """Largest distance of a load from the range [0, 1], as a share of a host, that counts as a rounding
-error. Such errors arise when rates are computed over different times. If the distance is not
-larger, a warning advises to use ``clamp()``. If a load is larger, a warning advises to divide the
-load by 100 or by the size of the host. Raised, loads in a wrong unit are taken for rounding errors;
-lowered, rounding errors are taken for loads in a wrong unit. Chosen as the tolerance of the other
-checks of measured loads."""
+error. Rounding errors arise when rates are computed over different times. A warning then advises to
+use ``clamp()``. For a higher load, a warning advises to divide the load by 100 or by the size of
+the host. Raised, loads in a wrong unit are taken for rounding errors; lowered, rounding errors are
+taken for loads in a wrong unit. Chosen as the tolerance of the other checks of measured loads."""
 PERCENT = 100.0
 """Largest load, in percent, for which a warning advises to divide by 100. The warning is about a
 query that returns percent in place of fractions of a host. Fixed by the definition of a
@@ -59,7 +58,7 @@ class ScoringRules:
 
     min_coverage : fraction of the available hosts that must have a sample
     oldest : Unix seconds; samples before this time are ignored
-    newest : Unix seconds; a sample after this time shows that clocks differ. The age of such a
+    newest : Unix seconds; a sample after this time shows that clocks differ, so that the age of the
         sample is not known
     """
 
@@ -92,8 +91,8 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
     the host in the label ``label``.
 
     Series of other hosts are ignored, because they belong to other aggregates. A host that is not
-    available needs no sample. If it has one, the value must nevertheless be in the allowed range,
-    because a value out of range shows that the query is wrong.
+    available needs no sample. But if such a host has a sample, its value must be in the allowed
+    range, because a value out of range shows that the query is wrong.
 
     :param available: bool (H,), true for the hosts that need a sample
     :param allowed: the range of valid values

@@ -60,8 +60,9 @@ class Sizes:
 
 def resource(policy: Policy) -> str | None:
     """Return the resource that a policy measures, VCPU or MEMORY_MB; None if the resource is not
-    known. The resource is taken from ``vm_profile_resource`` if it is set. Otherwise it follows
-    from the words of the policy's name, or else from the metrics in the policy's query."""
+    known. The resource is taken from the field ``vm_profile_resource`` of the policy. If this field
+    is not set, the resource is derived from the words of the policy's name. If the name has no
+    suitable word, the resource is derived from the metrics in the policy's query."""
     if policy.vm_profile_resource:
         return policy.vm_profile_resource
     name = _words(policy.name)
@@ -106,7 +107,7 @@ def of_inventory(hosts: Sequence[Host], resource_class: str) -> np.ndarray:
 
 
 def of_flavors(instances: Sequence[Instance], resource_class: str) -> np.ndarray:
-    """Return float64 (V,): the most CPUs, or bytes of memory, that each instance can use by its
+    """Return float64 (V,): the number of CPUs, or the bytes of memory, of each instance's
     flavor."""
     if resource_class == 'MEMORY_MB':
         return np.array([instance.memory_mb * MIB for instance in instances], dtype=float)
@@ -136,10 +137,10 @@ def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
 
 
 def unknown(policy: Policy, hosts: Sequence[Host], which: np.ndarray) -> Iterator[str]:
-    """Yield the warning about hosts that are left out of the plan because they have a score but no
-    size.
+    """Yield the warning that some hosts are left out of the plan, because their sizes are not
+    known. Yield nothing if there are no such hosts.
 
-    :param which: bool (H,), true for these hosts
+    :param which: bool (H,), true for hosts that have a score but no known size
     """
     if which.any():
         names = ', '.join(hosts[number].name for number in np.flatnonzero(which)[:NAMED].tolist())

@@ -18,17 +18,17 @@ from kronos_nova.policies import Policy
 
 FULL = 1.05
 """Summed load of a host's instances, as a share of the host, above which the loads may be in a
-wrong unit. The loads are reported as wrong only if the ratio of their sum to the host's load
-exceeds :data:`EXCESS` as well. Raised, wrong units are noticed later; lowered, correct loads are
-more often reported as wrong. Chosen as 1 (the whole host) plus the usual difference of two averages
-over different times; not measured."""
+wrong unit. The loads are reported as wrong only if a second condition is met: their sum is more
+than :data:`EXCESS` times the host's load. Raised, wrong units are noticed later; lowered, correct
+loads are more often reported as wrong. Chosen as 1 (the whole host) plus the usual difference of
+two averages over different times; not measured."""
 
 EXCESS = 1.5
-"""Ratio of the summed load of a host's instances to the host's load, above which the sum counts as
-impossible. The loads of the instances are then probably in a wrong unit. Correct loads may add up
-to somewhat more than the host's load, because guests and hosts are measured at different times, and
-an instance that has just moved counts twice. Raised, loads in a wrong unit are not noticed;
-lowered, correct loads count as impossible. Not measured."""
+"""Largest possible ratio of the summed load of a host's instances to the host's load. With a larger
+ratio, the loads of the instances are probably in a wrong unit. Correct loads may add up to somewhat
+more than the host's load, because guests and hosts are measured at different times, and an instance
+that has just moved counts twice. Raised, loads in a wrong unit are not noticed; lowered, correct
+loads count as impossible. Not measured."""
 
 
 ProfileSample = tuple[float, str]
@@ -78,9 +78,9 @@ def by_label(vector: Vector, label: str, host_label: str = '',
              hosts: Collection[str] = ()) -> dict[str, list[ProfileSample]]:
     """Return {value of a label: its samples} from the answer to a query.
 
-    If at least one series has the name of a host of this cloud in ``host_label``, series of other
-    hosts are left out, because they belong to other clouds. Clouds that share a Prometheus may have
-    libvirt domains with the same names.
+    Several clouds may share a Prometheus, and have libvirt domains with the same names. So if at
+    least one series has the name of a host of this cloud in ``host_label``, series with other host
+    names are left out.
 
     :param hosts: names of all known hosts of this cloud
     """
@@ -94,8 +94,8 @@ def by_label(vector: Vector, label: str, host_label: str = '',
 
 
 def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> set[str]:
-    """Return the host names in the series of an answer that belong to other clouds. The result is
-    empty if no series has the name of a host of this cloud.
+    """Return the names of other clouds' hosts in the series of an answer. The result is empty if no
+    series has the name of a host of this cloud.
 
     :param hosts: names of all known hosts of this cloud
     """
@@ -108,11 +108,14 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     """Return the weight (load) of every instance, from its sample in the profile. For an instance
     without a sample, the policy's fallback is used.
 
-    An instance with an impossible sample has no weight, and is not moved. A sample is impossible if
-    it is negative, infinite, or more than the whole host. A sample is also impossible if the
-    instance has several samples, or if the sample is 0 for the memory of a running instance. All
-    samples of a host are impossible if they add up to more than the host and far more than its
-    score.
+    An instance with an impossible sample has no weight, and is not moved. A sample is impossible in
+    these cases:
+
+    * The sample is negative, infinite, or more than the whole host.
+    * The sample is 0 for the memory of a running instance.
+    * The instance has several samples.
+    * The samples of all instances on the host add up to more than the whole host, and to far more
+      than the host's score.
 
     :param samples: result of :func:`by_label` for ``vm_profile_label``
     :param resting: bool (V,), true for instances that are in a move or were moved recently. Several
@@ -150,7 +153,7 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
     fault. The profile of an instance is its load, as the profile query of a policy reports it.
     Yield nothing if there is no such instance.
 
-    :param which: bool (V,), true for these instances
+    :param which: bool (V,), true for the instances with the fault
     :param what: text about the fault of the profiles
     """
     if which.any():

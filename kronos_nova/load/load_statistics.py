@@ -5,11 +5,11 @@ Four statistics are stored for each instance: the mean ``μ`` and the variance `
 ``x`` with ``q`` at the previous sample. Older samples have less weight in each statistic.
 
 Let ``w(k)`` be the weight of the k-th sample before the present one in the mean ``q``, and ``γ(k)``
-the autocovariance of the load, the covariance of two loads that are k samples apart. Then
-``c = Σ w(k) γ(k)``. A stationary load has the same ``γ(k)`` into the future as into the past. So
-``c`` is also the covariance of the present load with its future mean, if this mean has the weights
-``w(k)``. Therefore ``β = c / σ²`` is the slope of the regression of the future load on the present
-load, and
+the autocovariance of the load, the covariance of two loads that are k samples apart. Then ``c = Σ
+w(k) γ(k)``. A stationary load has the same ``γ(k)`` into the future as into the past. So ``c`` is
+also the covariance of the present load with the mean of the future load, if this mean has the
+weights ``w(k)``. Therefore ``β = c / σ²`` is the slope of the regression of the future load on the
+present load, and
 
     E = μ + β (x - μ)
 
@@ -37,8 +37,8 @@ new instances are expected to return to their mean load soon. Raised, plans reac
 present load of new instances; lowered, plans react less. Chosen halfway between 0 and 1; not
 measured."""
 AS_GOOD_AS = 3 * 3600.0
-"""Seconds of samples after which an instance's learnt behaviour and its assumed behaviour have
-equal weight. The behaviour is the share of a change of load that lasts. The assumed share is
+"""Seconds of samples after which two values have equal weight in the predictions for an instance:
+the share of a change of load that lasts, as learnt from samples, and the assumed share
 :data:`AT_FIRST`. Raised, the learnt share gets its weight later; lowered, a few samples decide. Not
 measured."""
 FORGOTTEN = 6 * 3600.0
@@ -126,7 +126,8 @@ class LoadStats:
     def _slopes(self, vms: tuple[str, ...],
                 far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays, float64 (V,) each: the seconds for which an instance has been known,
-        its mean load, and the fraction of a deviation from this mean that is expected to last.
+        its mean load, and a fraction. The fraction is the part of the present deviation from the
+        mean load that is expected to remain at the time ``far``.
 
         :param far: distance into the future, as a multiple of about half an hour; 0 is now
         """

@@ -1,9 +1,9 @@
 """The imbalance that noise alone is expected to cause.
 
 Hosts with equal mean loads rarely have equal loads at one time. The difference between the highest
-and the lowest load of *n* hosts grows with *n*. Its expected value is the expected range of *n*
-normal variables (Tippett, Biometrika 17, 1925): 3.7 standard deviations for 20 hosts, 5.8 for 320,
-if all hosts have the same standard deviation.
+and the lowest load of *n* hosts grows with *n*. The expected value of this difference is the
+expected range of *n* normal variables (Tippett, Biometrika 17, 1925). If all hosts have the same
+standard deviation, the range is 3.7 standard deviations for 20 hosts, and 5.8 for 320 hosts.
 
 If a fixed fraction of the highest loads and of the lowest loads is left out, the difference does
 not grow with *n*.

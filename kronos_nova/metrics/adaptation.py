@@ -71,9 +71,9 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the changed text of a recipe in pieces. The calls of ``label_replace()`` with the
-    arguments :data:`RENAMED` are changed: they take the names of hosts from the label in which the
-    exporter in Prometheus has the names."""
+    """Yield the changed text of a recipe in pieces. All calls of ``label_replace()`` with the
+    arguments :data:`RENAMED` are changed. The changed calls take the names of hosts from the label
+    that has these names in this Prometheus."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before
@@ -144,7 +144,7 @@ def _selected(metric: str, matchers: str | None, selector: str) -> str:
 
 
 def _with_label(names: str, label: str) -> str:
-    """Return the label names of a ``by (...)``, with ``label`` in place of ``domain`` or
-    ``resource``, the labels by which recipes identify servers."""
+    """Return the label names of a ``by (...)`` clause, in which ``label`` replaces ``domain`` and
+    ``resource``. Recipes identify servers by these two labels."""
     return ', '.join(label if name in ('domain', 'resource') else name
                      for name in re.split(r',\s*', names))

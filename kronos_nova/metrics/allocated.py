@@ -1,5 +1,5 @@
-"""A metrics source that answers with allocations instead of measured load. It needs no Prometheus,
-so it can always answer a query for present load."""
+"""A metrics source that answers with allocations instead of measured load. The source needs no
+Prometheus, so it can always answer a query for present load."""
 
 import collections
 from collections.abc import Iterator

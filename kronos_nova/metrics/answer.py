@@ -132,8 +132,8 @@ def _looks_like(body):
 
 def first_line(body: bytes) -> str:
     """Return the first line of text in a body, for messages. If the body is HTML, the line is the
-    title of the page. If the body is JSON, the line is the message. The line is cut to a maximum
-    length and has no control characters."""
+    title of the page. If the body is JSON, the line is its error message. The line is cut to a
+    maximum length and has no control characters."""
     head = body[:HEAD].decode(errors='replace')
     found = _TITLE.search(head) or _MESSAGE.search(head)
     if found:

@@ -42,8 +42,8 @@ class Connections:
 
     def drop(self, handle):
         """Mark a connection as closed. The connection can still be shut until :meth:`sweep`,
-        because a thread may still read an answer from its socket. This is the case for an answer
-        without a length."""
+        because a thread may still read an answer from its socket, namely an answer without a
+        length."""
         with self._lock:
             self._dropped.add(handle)
 
@@ -70,8 +70,8 @@ def _shut(handle):
 
 
 class Adapter(adapters.HTTPAdapter):
-    """A transport adapter of the requests library. It records its connections, including those
-    through proxies, in ``connections``."""
+    """A transport adapter of the requests library that records its connections in ``connections``.
+    Connections through proxies are recorded as well."""
 
     def __init__(self, connections):
         self._pools = _pools(connections)

@@ -14,7 +14,7 @@ class Endpoint:
     max_bytes : maximum length of an answer after decompression
     bearer_token, bearer_token_file : the token, or the path of a file with the token; at most one
         is set. The file is read for every request
-    tenant_header, tenant : name and value of a header; it is sent if ``tenant`` is set
+    tenant_header, tenant : name and value of a header, which is sent if ``tenant`` is set
     keystone : source of the X-Auth-Token of each request; None to send no token. With a token all
         requests are GET, because Aetos supports no other method
     """

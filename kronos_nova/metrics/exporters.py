@@ -1,5 +1,5 @@
-"""The exporters that a Prometheus scrapes, and for each exporter the label of its series whose
-value is the name of Nova's host."""
+"""The exporters that a Prometheus scrapes, and for each exporter the label of its series that has
+the names of Nova's hosts."""
 
 import collections
 import dataclasses
@@ -38,10 +38,10 @@ KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that Kronos tries as the name of a cloud. If one Prometheus
-scrapes several clouds, Kronos searches for a label that names the cloud, and ignores labels with
-more values. Raised, Kronos also tries labels that name racks or hosts; lowered, the label is not
-found if there are many clouds. Not measured."""
+"""Maximum number of different values of a label that may name clouds. If one Prometheus scrapes
+several clouds, Kronos searches for a label that names the cloud. Labels with more values are
+ignored. Raised, Kronos also tries labels that name racks or hosts; lowered, the label is not found
+if there are many clouds. Not measured."""
 MOST_ADDRESSES = 5
 """Maximum number of addresses that a label matcher excludes from a query. A machine that is scraped
 at several addresses has the same series at each address. A check excludes further addresses of such
@@ -60,7 +60,7 @@ class Naming:
 
     label, pattern, replacement : arguments of ``label_replace()``
     is_join : true if ``label`` is a label of ``node_uname_info``, joined by the address; false if
-        it is a label of the series
+        ``label`` is a label of the series
     """
 
     label: str
@@ -156,8 +156,8 @@ def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[st
 
 
 class _Machines:
-    """The machines that node_exporter reports. Each has a name and a start time, and is found by
-    its address.
+    """The machines that node_exporter reports. Each machine has one or more addresses, a name and a
+    start time.
 
     :param names: series of ``node_uname_info``
     :param starts: series of the start times
@@ -207,8 +207,8 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
     :param instant: function that sends an instant query. If the query for a kind of exporter fails,
         this kind counts as scraped once
-    :returns: {kind of exporter: (text that says how it is scraped, label matcher that leaves out
-        the extra series)}
+    :returns: {kind of exporter: (text such as "by several jobs", label matcher that leaves out the
+        additional series)}
     """
     machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
     found = {}

@@ -11,12 +11,12 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""One in this many instances may have several series without a warning (no unit). One instance
-always may. An instance has two series shortly after a live migration, or if its host is scraped
-twice. Raised, a few live migrations at the same time cause a warning; lowered, a host that is
-scraped twice causes no warning. Chosen because fewer than a tenth of the instances migrate at once,
-and because a host of a small aggregate (fewer than ten hosts) has, on average, more than a tenth of
-the instances."""
+"""Number of instances of which one may have several series without a warning: with 10, a tenth of
+the instances. In small clouds, too, one instance may have several series. An instance has two
+series shortly after a live migration, or if its host is scraped twice. Raised, a few live
+migrations at the same time cause a warning; lowered, a host that is scraped twice causes no
+warning. Chosen because fewer than a tenth of the instances migrate at once, and because a host of a
+small aggregate (fewer than ten hosts) has, on average, more than a tenth of the instances."""
 
 TOLERANCE = 1e-9
 """Rounding error, as a fraction of a host's capacity. A load that is lower than 0 or higher than 1
@@ -106,7 +106,7 @@ def _is_doubled(diagnosis, expected):
     """Return True if more names have several series than is permitted; False otherwise.
 
     No host may have several series. Every instance in a live migration may have several series. Of
-    the other instances, the fraction 1 / FEW may have several series; one instance always may.
+    the other instances, the fraction 1 / FEW may have several series, and at least one instance.
     """
     if expected.moving is None:
         return bool(diagnosis.repeated)
@@ -128,8 +128,8 @@ def _out_of_range(samples, expected):
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Return a text that recommends the option min_coverage. Return '' if the missing names are not
-    names of hosts, or if no host has a sample, because the option does not help then."""
+    """Return a text that recommends the option min_coverage. The option helps only if names of
+    hosts are missing, and at least one host has a sample; otherwise, return ''."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

@@ -55,7 +55,7 @@ class Reply:
     reason : the text after the status in the status line
     headers : mapping whose keys are compared without regard to case
     method : method of the request
-    proxy : URL of the HTTP proxy that the environment names; None if it names none
+    proxy : URL of the HTTP proxy that environment variables set; None if they set no proxy
     """
 
     status: int
@@ -137,8 +137,8 @@ def _is_tls(line):
 
 
 def _api_error(body):
-    """Return (type, text) of an error that the API itself reports in a body; (None, '') if there is
-    none."""
+    """Return (type, text) of the error that the API itself reports in a body; (None, '') if the
+    body has no such error."""
     try:
         answer.read_answer(body, '')
     except exception.MetricsQueryRefused as error:
@@ -220,8 +220,8 @@ def _credentials(asked, endpoint):
 
 
 def _by_proxy(reply, endpoint, _kind, _said):
-    """Return (class of the error, text) if a proxy that the environment names refused the request;
-    None for any other reply."""
+    """Return (class of the error, text) if the request was refused by a proxy that environment
+    variables set; None for any other reply."""
     is_refusal = reply.status in (403, 407) or reply.status >= 500
     if not is_refusal or (reply.proxy is None and reply.status != 407):
         return None
@@ -332,14 +332,14 @@ _CAUSES = (
     _unavailable,   # 429, 5xx
     _query,         # 400, 422 with the API's own error
 )
-"""Functions that recognise the cause of a reply. Each returns the error, or None if the reply has
-another cause. They are tried in this order: first the functions that recognise particular servers,
-then the functions that recognise statuses."""
+"""Functions that recognise the cause of a reply. Each function returns the error, or None if the
+reply has another cause. The functions are tried in this order: first those that recognise
+particular servers, then those that recognise statuses."""
 
 
 def _without_secrets(text, endpoint):
-    """Return ``text``, in which asterisks replace the password and the token. A server may repeat
-    both in its reply."""
+    """Return ``text`` with asterisks in place of the password and the token, because a server may
+    repeat both in its reply."""
     for secret in (endpoint.password, endpoint.bearer_token):
         if secret:
             text = text.replace(secret, '***')

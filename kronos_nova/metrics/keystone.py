@@ -73,7 +73,7 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
     """Make the token source from the options in a group of nova.conf. No request is sent to
     keystone.
 
-    :param timeout: seconds for an answer of keystone, if the group does not set them
+    :param timeout: seconds for an answer of keystone, if the group does not set a timeout
     :raises ConfigurationError: options that are needed for authentication are missing
     """
     _register(conf, section)

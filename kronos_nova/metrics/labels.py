@@ -56,8 +56,8 @@ class Diagnosis:
     :ivar repeated: hosts with more than one series
     :ivar proposal: change of the query with which more hosts would match; None if no such change is
         found
-    :ivar by_case: change of the query with which more hosts would match, but only in names that
-        differ from Nova's in upper and lower case; None if no such change is found
+    :ivar by_case: change of the query with which more hosts would match if upper and lower case did
+        not matter; None if no such change is found
     """
 
     matched: tuple[str, ...]

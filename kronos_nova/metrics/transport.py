@@ -34,8 +34,8 @@ off. Not measured."""
 
 
 class Transport:
-    """A sender of requests to one :class:`Endpoint`. It follows no redirects, and does not
-    retry."""
+    """A sender of requests to one :class:`Endpoint`. Redirects are not followed, and requests are
+    not retried."""
 
     def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
@@ -172,8 +172,8 @@ class Transport:
         return self._error(error_class, problem)
 
     def _proxy(self):
-        """Return the HTTP proxy that the environment names for this endpoint; None if it names
-        none."""
+        """Return the URL of the HTTP proxy that environment variables set for this endpoint; None
+        if they set no proxy."""
         url = self.endpoint.url
         proxies = requests.utils.get_environ_proxies(url)
         return requests.utils.select_proxy(url, proxies)

@@ -106,10 +106,10 @@ Durations are predicted from this bandwidth. The larger the assumed error is, th
 migration corrects the bandwidth. Raised, fewer past migrations are needed for a correction;
 lowered, more past migrations are needed. Not measured."""
 HUBER = 1.5
-"""Ratio of two relative errors above which a past migration counts as an outlier: the error of its
-predicted duration, and the assumed error :data:`SPREAD`. Outliers have less weight when predictions
-are fitted to past migrations. Raised, fewer migrations count as outliers; lowered, ordinary
-migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
+"""Ratio above which a past migration counts as an outlier: the relative error of its predicted
+duration, divided by the assumed relative error :data:`SPREAD`. Outliers have less weight when
+predictions are fitted to past migrations. Raised, fewer migrations count as outliers; lowered,
+ordinary migrations count as outliers. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""

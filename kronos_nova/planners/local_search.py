@@ -109,9 +109,9 @@ assignments that the search improves at the same time is smaller, that is the ma
 plans are improved less; lowered to 8, all assignments of a small cluster soon descend from one
 plan, and a longer search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves of a good plan of which fewer are removed, at random: with 5, one to four moves
-are removed. A new assignment starts from the remaining moves. Raised, a plan is changed more than
-the search can repair; lowered, the search finds the same plan again. Not measured."""
+"""Moves of a good plan that are removed at random, as an exclusive maximum: with 5, one to four
+moves are removed. A new assignment starts from the remaining moves. Raised, a plan is changed more
+than the search can repair; lowered, the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares of a good plan's moves that are removed to make a new assignment. Each time, a random
 number of moves, limited by :data:`TAKEN_BACK`, is removed in addition. The shares are used in turn,
