@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Value (no unit) that marks a move of an instance to its own host. For other moves, the position
-of the rule that forbids the move stands in its place. Fixed: no position is negative."""
+"""Value (no unit) of :attr:`Delta.against` for a move of an instance to its own host. Other values
+are positions of rules. Fixed: no position is negative."""
 NONE = -1
-"""Value (no unit) that marks a move that no rule forbids. For other moves, the position of the rule
-that forbids the move stands in its place. Fixed: no position is negative."""
+"""Value (no unit) of :attr:`Delta.against` for a move that no rule forbids. Other values are
+positions of rules. Fixed: no position is negative."""
 
 
 class Delta:

@@ -191,8 +191,8 @@ class GroupCounts:
         that a member of the group may move there. There are n moves, all of members of groups whose
         members are kept together.
 
-        A group may use only the places with most of its members. The result is the number of
-        members in the last of these places, once the moved member has left its host.
+        A group may use only the ``most_places`` places with the most members. The result is the
+        number of members in the last of these places, once the moved member has left its host.
 
         :param groups: intp (n,), the group of each moved member
         :param hosts: intp (n,), the host that each moved member leaves

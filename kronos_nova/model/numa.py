@@ -450,7 +450,8 @@ class CellUse:
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
         """Return ``need`` with a definite page size. If ``need`` asks for a kind of page size, such
         as :data:`~kronos_nova.objects.numa.LARGE`, the result has the largest page size with which
-        it fits into the host's NUMA cell. If no page size fits, ``need`` is returned unchanged.
+        ``need`` fits into the host's NUMA cell. If no page size fits, ``need`` is returned
+        unchanged.
 
         :param need: one cell of a server's own NUMA topology
         :param cell: position of the host's NUMA cell

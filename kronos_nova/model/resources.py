@@ -22,8 +22,8 @@ from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
 DEVICE = 'device'
-"""Prefix of the names of devices. Devices count like resource classes. No resource class has this
-name, because the names of resource classes are in upper case."""
+"""Prefix of the names of devices. Devices count like resource classes. The names of resource
+classes are in upper case, so that none of them begins with this prefix."""
 ENOUGH = 1 << 20
 """Number of devices of each kind that a host is assumed to have if its devices are not known.
 Raised, nothing changes; lowered below the need of the servers on a host, servers with devices seem

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 Why = Callable[['State', int, int], str]
-"""A function of (state, instance, host) that returns a text why a rule forbids the host. The
-function is only called for hosts that the rule forbids. A rule without a field of this type has a
-method ``why`` instead."""
+"""A function of (state, instance, host) that returns the reason why a rule forbids the host, as
+text. The function is only called for hosts that the rule forbids. A rule without a field of this
+type has a method ``why`` instead."""
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -377,9 +377,9 @@ class GroupPolicy(Rule):
             there >= counts.least_others(groups, home))
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
-        """Return intp (n,): for each host, the number of further members of a group that its place
-        (the host, or its failure domain) may take. Return None if the rule does not keep the
-        members of the group apart."""
+        """Return intp (n,): for each host, the number of further members of a group that the host
+        may take. If the group is kept apart by failure domains, the number is that of the host's
+        failure domain. Return None if the rule does not keep the members of the group apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)

@@ -32,11 +32,13 @@ class BestMove:
     the instance with the least memory is chosen. If moves are still tied, the first move by uuid of
     the instance and name of the destination is chosen.
 
-    A candidate move is (bound, instance, host). There are two kinds. If ``host`` is the index of a
-    host, the move is feasible, every policy accepts the move, and ``bound`` is its gain. If
-    ``host`` is :data:`EVERYWHERE`, the destination is not chosen yet, and ``bound`` is an upper
-    bound of the gain with any destination. The best destination is searched only if ``bound`` is
-    above the best gain so far.
+    A candidate move is (bound, instance, host). There are two kinds:
+
+    * ``host`` is the index of a host. Then the move is feasible, every policy accepts the move, and
+      ``bound`` is the gain of the move.
+    * ``host`` is :data:`EVERYWHERE`. Then the destination is not chosen yet, and ``bound`` is an
+      upper bound of the gain with any destination. The best destination is searched only if
+      ``bound`` is above the best gain so far.
 
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if the

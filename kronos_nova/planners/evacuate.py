@@ -52,8 +52,8 @@ instances on other hosts that move to make room. Raised, large programs take les
 few GiB less are copied to make room. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
-take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to 50 nodes that
-programs of ten hosts need."""
+take longer; lowered, the best possible plan is missed more often. Chosen above the 1 to 50 nodes
+that programs of ten hosts need."""
 CHECKED = 20_000
 """Maximum number of moves that are simulated to find needless moves in a plan. A needless move is
 one without which all other moves are possible. Each simulated move takes some 0.1 ms. A plan that

@@ -99,14 +99,14 @@ class _Round:
         return sorted(classes, key=lambda found: -found[0])
 
     def _leaving(self, source: int) -> None:
-        """Add the moves of the instances on ``source``, one of the most loaded hosts, to any host
-        as candidate moves."""
+        """Add candidate moves: the moves of all instances on ``source`` to every other host.
+        ``source`` is one of the most loaded hosts."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
         self.search.to_anywhere(vms)
 
     def _entering(self, host: int) -> None:
-        """Add the moves of instances of other hosts to ``host``, one of the least loaded hosts, as
-        candidate moves.
+        """Add candidate moves: moves of instances on other hosts to ``host``, which is one of the
+        least loaded hosts.
 
         Of moves with equal gains, the move of the instance with the least memory is chosen. So the
         method adds the smallest instances first, and returns once a gain reaches the upper bound.

@@ -91,8 +91,8 @@ Chosen together with :data:`EFFORT`."""
 STEP = 1e4
 """Pairs of an instance and a host that could be rated in the fixed time of choosing one move or
 swap. This number is added to the number of pairs that are rated for each choice. :data:`EFFORT`
-limits the sum of all pairs. So the fixed time counts as well. Raised, searches of small clusters
-end sooner; lowered, searches of small clusters take longer. Chosen together with :data:`EFFORT`."""
+limits the sum of all pairs. Raised, searches of small clusters end sooner; lowered, searches of
+small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of positions that are tried for the target range of each policy, in addition to
 the first position. The scores of all hosts should lie in the target range, which is as wide as the
@@ -186,8 +186,9 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands (target ranges of scores) of the given widths around the scores. A band that
-        can hold all scores is centred on the scores. Any other band is placed so that the scores
-        above the band exceed it by as much in sum as the scores below the band fall short of it.
+        can hold all scores is centred on the scores. Any other band is placed so that two sums are
+        equal: the distances of the scores above the band from the band, and the distances of the
+        scores below the band.
 
         :param scores: float64 (h, P), scores of the hosts that count in the imbalance
         :param widths: float64 (P,), width of each band
@@ -257,7 +258,7 @@ exact. Fixed by float64, which has 52 binary digits."""
 
 class Level:
     """A planner that brings every policy within its threshold and copies as little memory as
-    possible. The planner searches all moves that are needed for this. The plan is the first part of
+    possible. The planner searches all the moves that are needed. The plan is the first part of
     these moves; the next cycle plans the next part."""
 
     phase = SPREAD
@@ -513,9 +514,9 @@ class Leveling:
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
         """Return [(instance, destination)] of the next move or swap; None if no move or swap
-        removes excess, the part of the scores outside the bands. The hosts are tried in the order
-        of their excess, the largest first. The first host with such a move or swap is used: its
-        best move, or its best swap if it has no such move."""
+        removes excess, the part of the scores outside the bands. The hosts are tried one after the
+        other, the host with the largest excess first. For each host, the best move is tried first,
+        then the best swap."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break

@@ -98,11 +98,12 @@ a step makes at most one swap in each assignment. If the time is too short for t
 steps, the search improves fewer assignments. Raised, fewer assignments are improved; lowered,
 assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
-"""Ratio of two temperatures below which the tables that rate swaps are computed again: the present
-temperature of the search, and the temperature for which the tables were computed. The tables are
-also computed again if the ratio exceeds 1 / ``COOLED``. At a higher temperature, hosts with medium
-scores count more in the ratings. Raised, plans take longer without being better; lowered, swaps are
-rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
+"""Smallest ratio at which the tables that rate swaps are still used: the present temperature of the
+search, divided by the temperature for which the tables were computed. The largest ratio is 1 /
+``COOLED``. At other ratios, the tables are computed again. At a higher temperature, hosts with
+medium scores count more in the ratings. Raised, plans take longer without being better; lowered,
+swaps are rated less exactly. Chosen because smaller changes of the temperature do not affect
+plans."""
 POOL = 16
 """Maximum number of best plans from which new assignments are made. If half the number of
 assignments that the search improves at the same time is smaller, that is the maximum. Raised, good

@@ -32,8 +32,8 @@ servers stops. The solution then costs at most this share more than the cheapest
 plans take less time; lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
 """Maximum number of branch-and-bound nodes of the integer program that makes room for new servers.
-Raised, plans take longer; lowered, fewer plans are the best possible ones. Chosen above the 1 to
-300 nodes that clouds of 15 hosts need."""
+Raised, plans take longer; lowered, the best possible plan is missed more often. Chosen above the 1
+to 300 nodes that clouds of 15 hosts need."""
 MOVE_MB = 64.0
 """Fixed cost of a move, in MiB, in the integer program that makes room for new servers. The cost of
 a move is this fixed cost plus the memory that the move copies. Raised, plans have fewer moves, of
@@ -95,8 +95,8 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Move instances from the draining hosts to those of ``hosts`` that already have room for
-        them.
+        """Move instances from the draining hosts to ``hosts``, where there is room without moves of
+        other instances.
 
         :param hosts: bool (H,), hosts that the integer program leaves out
         :returns: (the state after these moves, the moves)
@@ -154,11 +154,11 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ``moves`` with better destinations for the existing servers that make room for new
-    servers. Each existing server goes to the least loaded host that can take it, because the memory
-    to copy is the same for all destinations. Two kinds of hosts are no destinations: hosts that a
-    server leaves, and hosts that get a new server. If a move is no longer possible with the better
-    destinations, return ``moves`` unchanged."""
+    """Return ``moves`` with less loaded destinations for the existing servers that make room for
+    new servers. Each existing server goes to the least loaded host that can take it, because the
+    memory to copy is the same for all destinations. Hosts that a server leaves, and hosts that get
+    a new server, are not chosen. If a move is not possible with the changed destinations, return
+    ``moves`` unchanged."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

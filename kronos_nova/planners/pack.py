@@ -51,7 +51,7 @@ clusters get the best plan. Not measured."""
 NODES = 30
 """Maximum number of branch-and-bound nodes of the integer program that chooses the hosts to be
 emptied. The program is used for small clusters, and each node takes some 40 ms. Raised, plans take
-longer; lowered, fewer plans are the best possible ones. Not measured."""
+longer; lowered, the best possible plan is missed more often. Not measured."""
 GAP = 1e-4
 """Share of the best possible value by which a solution of the integer program may be worse. The
 program chooses the hosts to be emptied in small clusters. Most of the value is the number of freed

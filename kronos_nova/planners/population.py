@@ -31,10 +31,10 @@ Plan = list[tuple[int, int]]
 host. The order of the list has no meaning."""
 KEPT = 48
 """Number of best end states that a search keeps. An end state gives each instance a host. Several
-are kept because moves one after the other cannot reach some of the end states. Raised, plans take
-longer; lowered, plans for full hosts are missed. Chosen by a measurement: the best end state that
-could be reached was mostly the cheapest that was found, but the 5th cheapest in a cluster with a
-hundred full hosts, and the 20th cheapest in a cluster with a few full hosts."""
+are kept, because some end states cannot be reached by moves that are made one after the other.
+Raised, plans take longer; lowered, plans for full hosts are missed. Chosen by a measurement: mostly
+the cheapest end state could be reached. But in a cluster with a hundred full hosts, the first that
+could be reached was the 5th cheapest, and in a cluster with a few full hosts the 20th cheapest."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Incumbents:
 
     @property
     def worst(self) -> float:
-        """The cost that a new end state must not exceed to be kept. The cost is inf while fewer
-        than :data:`KEPT` end states are known."""
+        """The cost below which a new end state is kept; inf while fewer than :data:`KEPT` end
+        states are known."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
     def add(self, end: End) -> None:

@@ -40,7 +40,7 @@ hosts together. Raised, more clusters get the best plan, and plans take longer; 
 clusters get the best plan. Not measured."""
 NODES = 20
 """Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
-plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
+plans take longer; lowered, the best possible plan is missed more often. Not measured."""
 GAP = 1e-4
 """Share by which a solution of the integer program may be worse than the best possible solution.
 The program chooses moves that relieve hot hosts. Solutions are compared by the relief of hot hosts
@@ -111,14 +111,16 @@ class Relieve:
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
         """Return the moves of a plan that relieves all hot hosts together, in an order in which
-        every rule holds after each move. Return None in four cases: no instance would relieve a hot
-        host; there are too many pairs of an instance and a host (:data:`EXACT_PAIRS`); some host is
-        hot only because of instances whose own load is above a limit (``is_by_server``); no such
-        plan is found in time.
+        every rule holds after each move. Return None in four cases:
 
-        The plan brings as many hosts as possible to their target loads. Of several such plans, the
-        plan that best keeps hosts within their limits is chosen, then the plan that copies the
-        least memory.
+        * No instance would relieve a hot host.
+        * There are more pairs of an instance and a host than :data:`EXACT_PAIRS`.
+        * A host is hot only because of instances whose own load is above a limit.
+        * No such plan is found in time.
+
+        The plan brings as many hosts as possible to their target loads. Of equal plans, the one
+        that best keeps hosts within their limits is chosen. If plans are still equal, the one that
+        copies the least memory is chosen.
 
         :param hot: {host: search for the instances that leave the host} for each hot host
         """

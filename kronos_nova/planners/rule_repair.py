@@ -50,8 +50,8 @@ GAP, NODES = 1e-6, 2000
   Nearly all of the cost is that of violated rules. Raised, plans copy more memory; lowered, plans
   take longer.
 * ``NODES``: maximum number of branch-and-bound nodes. The number is divided by the number of stages
-  of moves (:data:`ROUNDS`). Raised, plans take longer; lowered, fewer plans are the best possible
-  ones.
+  of moves (:data:`ROUNDS`). Raised, plans take longer; lowered, the best possible plan is missed
+  more often.
 
 Chosen among values that lead to the same plans in all clouds of the tests."""
 
@@ -60,8 +60,8 @@ GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 class RuleRepair:
     """A planner that repairs violations of operators' rules. Violations of rules that must hold are
-    repaired first. A violation of a preference, a rule that should hold, is repaired only if its
-    penalty is more than the prices of the moves plus the increase of the combined imbalance.
+    repaired first. A preference is a rule that should hold. A violated preference is repaired only
+    if its penalty is more than the prices of the moves plus the increase of the combined imbalance.
 
     :param should: whether violations of preferences are repaired
     :param most: maximum number of moves; 0 for as many as the limits permit
@@ -102,9 +102,9 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
     """Return the better of two plans: the plan after which fewer rules are violated.
 
-    If equally many rules are violated, ``others`` is returned if its cost is lower, and if no
-    imbalance after ``others`` is above both its threshold and its present value. Otherwise,
-    ``moves`` is returned.
+    If equally many rules are violated, ``others`` is returned on two conditions: the cost of
+    ``others`` is lower, and no imbalance after ``others`` is above both its threshold and its
+    present value. Otherwise, ``moves`` is returned.
 
     :param should: whether costs are compared; if False, ``moves`` is returned if equally many rules
         are violated

@@ -73,7 +73,7 @@ plan. Chosen because a thousand pairs take 2 to 4 s of processor time."""
 NODES = 50
 """Maximum number of branch-and-bound nodes of the integer program that computes the best plan. If
 the program has several stages of moves, the number is divided by the number of stages. Raised,
-plans take longer; lowered, fewer plans are the best possible ones. Not measured."""
+plans take longer; lowered, the best possible plan is missed more often. Not measured."""
 ROUNDS = 2, 3, 4
 """Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
 of moves, and a move of a later stage can use room that an earlier stage freed. The program is
