@@ -35,10 +35,11 @@ class Isolation:
     """A constraint that forbids the moves that two scheduler filters of Nova would refuse. Both
     filters read the metadata of aggregates.
 
-    AggregateMultiTenancyIsolation: if a host's aggregates list projects in ``filter_tenant_id`` (or
-    in keys that begin with this word), instances of other projects may not use the host.
-    AggregateInstanceExtraSpecsFilter: the value of every extra spec
-    ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
+    * AggregateMultiTenancyIsolation: a host's aggregates may list projects in ``filter_tenant_id``,
+      or in keys that begin with this word. Instances of other projects may then not use the host.
+    * AggregateInstanceExtraSpecsFilter: the value of every extra spec
+      ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's
+      aggregates.
 
     A filter that forbids no move gives no rule. Each distinct requirement of instances is compared
     only once with each distinct set of properties of hosts.

@@ -191,8 +191,8 @@ def _places(selections: Selections, level: str,
     failure domain is identified by the index of its first host. Return ({}, None) for the level
     of hosts, because every host is its own failure domain.
 
-    :returns: {failure domain: index of its first host}; and intp (H,), for each host this index of
-        its failure domain
+    :returns: {failure domain: index of its first host}; and intp (H,), for each host the index that
+        identifies its failure domain
     """
     if level == HOST:
         return {}, None

@@ -45,8 +45,8 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class HostRequirements:
-    """A constraint that keeps servers off hosts that do not meet their requirements. Nova would
-    refuse moves to these hosts. Each check gives a separate rule:
+    """A constraint that keeps servers off hosts that do not meet the servers' requirements. Nova
+    would refuse moves to these hosts. Each check gives a separate rule:
 
     traits : required and forbidden traits of the flavor and the image
     aggregates : aggregates that the server's ``member_of`` lists, and aggregates that are isolated
@@ -188,8 +188,8 @@ class _Question:
 
     def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
               lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
-        """Return (rule,): the rule that keeps each instance off hosts that do not meet its
-        requirement. Return () if every host meets the requirement of every instance.
+        """Return (rule,): the rule that keeps each instance off hosts that do not meet the
+        instance's requirement. Return () if every host meets the requirement of every instance.
 
         :param kind: intp (V,), position in ``wanted`` of each instance's requirement
         :param wanted: the requirements

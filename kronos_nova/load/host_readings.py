@@ -17,10 +17,11 @@ NAMED = 3
 are longer; lowered, an operator sees fewer examples. Chosen so that the names fit into one line."""
 ROUNDING = 0.1
 """Largest distance of a load from the range [0, 1], as a share of a host, that counts as a rounding
-error. Rounding errors arise when rates are computed over different times. A warning then advises to
-use ``clamp()``. For a higher load, a warning advises to divide the load by 100 or by the size of
-the host. Raised, loads in a wrong unit are taken for rounding errors; lowered, rounding errors are
-taken for loads in a wrong unit. Chosen as the tolerance of the other checks of measured loads."""
+error. Rounding errors arise when rates are computed over different times. For a rounding error, a
+warning advises to use ``clamp()``. For a higher load, a warning advises to divide the load by 100
+or by the size of the host. Raised, loads in a wrong unit are taken for rounding errors; lowered,
+rounding errors are taken for loads in a wrong unit. Chosen as the tolerance of the other checks of
+measured loads."""
 PERCENT = 100.0
 """Largest load, in percent, for which a warning advises to divide by 100. The warning is about a
 query that returns percent in place of fractions of a host. Fixed by the definition of a

@@ -24,11 +24,11 @@ loads are more often reported as wrong. Chosen as 1 (the whole host) plus the us
 two averages over different times; not measured."""
 
 EXCESS = 1.5
-"""Largest possible ratio of the summed load of a host's instances to the host's load. With a larger
-ratio, the loads of the instances are probably in a wrong unit. Correct loads may add up to somewhat
-more than the host's load, because guests and hosts are measured at different times, and an instance
-that has just moved counts twice. Raised, loads in a wrong unit are not noticed; lowered, correct
-loads count as impossible. Not measured."""
+"""Largest plausible ratio of the summed load of a host's instances to the host's load. With a
+larger ratio, the loads of the instances are probably in a wrong unit. Correct loads may add up to
+somewhat more than the host's load, because guests and hosts are measured at different times, and an
+instance that has just moved counts twice. Raised, loads in a wrong unit are not noticed; lowered,
+correct loads count as impossible. Not measured."""
 
 
 ProfileSample = tuple[float, str]

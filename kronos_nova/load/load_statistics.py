@@ -5,11 +5,11 @@ Four statistics are stored for each instance: the mean ``μ`` and the variance `
 ``x`` with ``q`` at the previous sample. Older samples have less weight in each statistic.
 
 Let ``w(k)`` be the weight of the k-th sample before the present one in the mean ``q``, and ``γ(k)``
-the autocovariance of the load, the covariance of two loads that are k samples apart. Then ``c = Σ
-w(k) γ(k)``. A stationary load has the same ``γ(k)`` into the future as into the past. So ``c`` is
-also the covariance of the present load with the mean of the future load, if this mean has the
-weights ``w(k)``. Therefore ``β = c / σ²`` is the slope of the regression of the future load on the
-present load, and
+the autocovariance of the load, the covariance of two loads that are k samples apart. Then
+``c = Σ w(k) γ(k)``. A stationary load has the same ``γ(k)`` into the future as into the past. So
+``c`` is also the covariance of the present load with the mean of the future load, if this mean has
+the weights ``w(k)``. Therefore ``β = c / σ²`` is the slope of the regression of the future load on
+the present load, and
 
     E = μ + β (x - μ)
 

@@ -100,8 +100,9 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the Naming (source of host names) of the exporter of an expression's first metric.
-    Return DEFAULT if this exporter was not found in Prometheus."""
+    """Return the Naming (source of host names) for an expression. The result is the Naming of the
+    exporter to which the first metric belongs; DEFAULT if this exporter was not found in
+    Prometheus."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)

@@ -73,8 +73,8 @@ class BundleSwaps:
     assignment of instances to hosts.
 
     ratio : float64 (c,), need of each resource, as a fraction of the largest need. The need is that
-        of the instances that have no host yet. The *usable room* of a host is the minimum of ``free
-        room / ratio`` over all resources
+        of the instances that have no host yet. The *usable room* of a host is the minimum of
+        ``free room / ratio`` over all resources
     price : float64 (v,), price of moving each instance: the least usable room that the move must
         add
     rated : number of pairs of bundles rated so far
