@@ -44,10 +44,10 @@ ignored. Raised, Kronos also tries labels that name racks or hosts; lowered, the
 if there are many clouds. Not measured."""
 MOST_ADDRESSES = 5
 """Maximum number of addresses that a label matcher excludes from a query. A machine that is scraped
-at several addresses has the same series at each address. A check excludes further addresses of such
-machines, and warns if the answer to the query then changes. Raised, the query and the message that
-quotes it are longer; lowered, fewer machines are checked. Chosen because one machine whose values
-change is proof enough."""
+at several addresses has the same series at each address. A check excludes all addresses of such
+machines but one, and warns if the answer to the query then changes. Raised, the query and the
+message that quotes it are longer; lowered, fewer machines are checked. Chosen because one machine
+whose values change is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')

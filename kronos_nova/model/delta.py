@@ -133,7 +133,8 @@ class Delta:
                      self.model)
 
     def _allows(self, rule: Rule) -> np.ndarray:
-        """Return bool, broadcasts to (...): true for chains in which the rule allows every move."""
+        """Return bool, in a shape that can be broadcast to (...): true for chains in which the rule
+        allows every move."""
         if len(self._moves) == 1:
             return rule.allows(self.state, *self._moves[0])
         allows = functools.reduce(np.logical_and, (self._allows_move(rule, n)

@@ -45,9 +45,9 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the place of each host for the group at the same position. The places
-        of a group are either hosts or failure domains. Host -1 stands for no host, and its place is
-        -1."""
+        """Return intp (n,): for each pair of a group and a host, the number of the host's place.
+        The places of a group are either hosts or failure domains. Host -1 stands for no host; its
+        place is -1."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:

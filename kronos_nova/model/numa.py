@@ -34,8 +34,8 @@ index of a page size. Fixed: no index is negative."""
 
 
 class Place(NamedTuple):
-    """The place of one part of an instance on a host: a NUMA cell of the host, and a page size. A
-    part is one cell of the instance's own NUMA topology.
+    """The place on a host of one cell of an instance's NUMA topology: a NUMA cell of the host, and
+    a page size.
 
     cell : position of the host's NUMA cell
     page : position of the page size in the list of page sizes
@@ -206,8 +206,8 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Return the Place of each part of an instance on its host; None if a place is not known. A
-    part is one cell of the instance's NUMA topology.
+    """Return the Place of each cell of an instance's NUMA topology, on the host of the instance;
+    None if a place is not known.
 
     :param sizes: page sizes in KiB
     """
@@ -475,9 +475,9 @@ class CellUse:
         return other
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
-        """Return the ways in which an instance can be placed in the cells of a host. A way is a
-        tuple with the Place of each part. A part is one cell of the instance's NUMA topology. If
-        several ways differ only in the order of equal parts, only one of them is returned.
+        """Return the ways in which an instance can be placed in the NUMA cells of a host. A way is
+        a tuple with a Place for each cell of the instance's own NUMA topology. If several ways
+        differ only in the order of equal cells of the instance, only one of them is returned.
 
         :param kind: kind of the instance; instances of one kind have equal NUMA topologies
         """
@@ -656,11 +656,11 @@ class CellUse:
 
 
 def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
-    """Return intp (h,): the number of servers for which each host has room, if a server has
-    ``each`` equal parts. A part is one cell of the server's NUMA topology, and needs a separate
+    """Return intp (h,): the number of servers for which each host has room. A server has ``each``
+    equal parts. A part is one cell of the server's own NUMA topology, and needs a separate NUMA
     cell of the host.
 
-    :param parts: intp (h, C), number of parts that each cell can hold
+    :param parts: intp (h, C), number of parts that each cell of the hosts can hold
     """
     found = np.zeros(len(parts), dtype=np.intp)
     for count in range(1, int(parts.sum(axis=1).max(initial=0)) // each + 1):

@@ -243,9 +243,9 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
-    """Change the destinations in ``places`` so that fewer instances stay, until no such change is
-    found. Each change chooses the destinations on some of the hosts together, by an integer
-    program.
+    """Change the destinations in ``places`` so that fewer instances stay on draining hosts. Stop
+    when no such change is found. Each change chooses the destinations on some of the hosts
+    together, by an integer program.
 
     :param places: {instance: destination} of the instances that move; changed in place
     :param forbidden: pairs (instance, host) of moves for which no possible order was found

@@ -122,9 +122,10 @@ source and the destination of a move drawn at random. The step then searches che
 Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search hardly
 changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves of any hosts that one search step undoes in addition to
-:data:`TAKEN_BACK`. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the
-search hardly changes its moves. Not measured."""
+"""Maximum number of additional moves that one search step undoes, drawn from the moves of all
+hosts. The step also undoes moves of two hosts, see :data:`TAKEN_BACK`. Raised, a step takes longer
+and rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not
+measured."""
 DEVIATION = 0.5
 """Largest difference, as a multiple of the mean cost of a move, by which the cost of a solution may
 exceed the cost of the best solution. A solution is a set of moves that brings the scores of all
@@ -141,12 +142,12 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution with one plan less may use. The moves of a solution
-bring the scores of all hosts into their target ranges, and are made in one or more plans. If the
-cheapest solution needs several plans, a solution that needs one plan less is searched. The other
-permitted moves are kept for instances that have to wait on a third host until their destination has
-room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
-measured."""
+"""Share of the permitted moves that a solution may use if it is searched to save a plan. A solution
+is a set of moves that brings the scores of all hosts into their target ranges, in one or more
+plans. If the cheapest solution needs several plans, a solution that needs one plan less is
+searched. The rest of the permitted moves is kept for instances that have to wait on a third host
+until their destination has room. Raised, no moves are left for waiting instances; lowered, fewer
+solutions save a plan. Not measured."""
 BEYOND = 4.0
 """Additional cost of each move above a wanted number of moves, as a multiple of the mean memory of
 an instance. A solution with the wanted number of moves needs one plan less than the cheapest
