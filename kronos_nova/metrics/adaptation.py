@@ -101,7 +101,7 @@ def _closing(text: str) -> int:
 
 def _naming(series: str, found: Found) -> Naming:
     """Return the Naming (source of host names) for an expression. The result is the Naming of the
-    exporter to which the first metric belongs; DEFAULT if this exporter was not found in
+    exporter to which the first metric belongs; DEFAULT if no Naming of this exporter was found in
     Prometheus."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
