@@ -38,9 +38,9 @@ WORKER = 'db check'
 SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.REPAIR_LEVEL: automation.LEVELS,
                  automation.PAUSE: ('pause', 'stop')}
 LOCKS = (rows.DISPATCH, journal_plans.PLANNING, leases.NOTIFICATIONS)
-"""Names of the locks that must have a row in the table ``gates``. A transaction takes such a lock
-when it writes the row of the lock. So two transactions with the same lock never run at the same
-time."""
+"""Names of the locks that must have a row in the table ``gates``. A transaction takes a lock by
+writing to the row of the lock. So two transactions with the same lock never run at the same time.
+"""
 LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)
 
 
@@ -215,8 +215,8 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """Abandon a move whose row cannot be read. The state of the move is not checked first, so
-        the move is abandoned from any state."""
+        """Abandon a move whose row has a fault. The state of the move is not checked first, so the
+        move is abandoned from any state."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))

@@ -9,10 +9,11 @@ from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 
 CLOCKS_APART = datetime.timedelta(seconds=60)
-"""Maximum difference (60 seconds) between the clocks of the nodes of a database cluster. If the
-time at which a cooldown was set is farther in the future than this, a wrong clock wrote the time,
-and the cooldown is replaced. Raised, cooldowns that a wrong clock wrote may last longer; lowered, a
-small difference between clocks makes a valid cooldown shorter. Not measured."""
+"""Maximum difference (60 seconds) between the clocks of the nodes of a database cluster. A cooldown
+counts as set by a wrong clock if the time at which it was set is farther in the future than this.
+The next cooldown of the same aggregate or instance then replaces the end of such a cooldown.
+Raised, cooldowns that a wrong clock wrote may last longer; lowered, a small difference between
+clocks makes a valid cooldown shorter. Not measured."""
 
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'

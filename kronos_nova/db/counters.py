@@ -1,5 +1,5 @@
-"""Totals for monitoring that only grow. The totals are stored, because a count of the journal's
-rows would fall when old rows are deleted.
+"""Totals for monitoring, such as the number of completed moves. A total only grows. The totals are
+stored, because a count of the journal's rows would fall when old rows are deleted.
 
 A total grows in the transaction of the event that it counts. So if a process dies, no event is
 missed or counted twice. There is one exception: if the connection is lost after a commit and before
@@ -26,8 +26,8 @@ MOVE_SECONDS = 'move_seconds'
 end."""
 MOVES_BY_SECONDS = 'moves_by_seconds'
 """Name of the totals that count completed moves by duration. There is one total for each of the
-bounds :data:`SECONDS`. The label ``le`` of a total is its bound. A move counts in the total of the
-smallest bound that is not below the duration of the move."""
+bounds :data:`SECONDS`. The label ``le`` of a total is its bound. A move counts only in the total
+with the smallest bound that is at least the duration of the move."""
 CYCLES = 'cycles'
 DROPPED_NOTIFICATIONS = 'dropped_notifications'
 AUDIT_FINDINGS = 'audit_findings'
@@ -50,7 +50,8 @@ class Total:
 
 
 class Counters:
-    """The totals in the control database."""
+    """The totals for monitoring in the control database, such as the number of moves and the bytes
+    that moves have copied. A total is counted since the database was created, over all workers."""
 
     def __init__(self, database):
         self.database = database

@@ -11,11 +11,11 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of doublings of the pause between evaluations of an aggregate, if an operator has
-requested the next evaluation. The pause is doubled for each evaluation that has failed since the
-last success. Raised, the operator may get a result later after an outage; lowered, an evaluation
-that always fails is repeated more often, which uses processor time. Chosen because four doublings
-make 160 s of a pause of 10 s."""
+"""Maximum number of times that the pause between evaluations of an aggregate is doubled before an
+evaluation that an operator has requested. The pause is doubled once for each evaluation that has
+failed since the last success. Raised, the operator may get a result later after an outage; lowered,
+an evaluation that always fails is repeated more often, which uses processor time. Chosen because
+four doublings make 160 s of a pause of 10 s."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
@@ -23,12 +23,11 @@ aggregate is evaluated later after the cause was removed; lowered, evaluations t
 more processor time. Not measured."""
 
 CLOCKS_APART = 60
-"""Maximum seconds by which the clocks of two controllers may differ. A time of an evaluation in the
-database is ignored if a wrong clock wrote the time. A clock counts as wrong if the time is in the
-future by more than the pause between evaluations plus these seconds. Raised, a wrong clock delays
-evaluations for longer; lowered, a small difference counts as a wrong clock. Chosen as the default
-of Nova's option ``service_down_time``: such a difference of clocks makes Nova regard a service as
-down."""
+"""Maximum seconds by which the clocks of two controllers may differ. A stored time of an evaluation
+is ignored if it is too far in the future, because a wrong clock wrote it. The limit is the pause
+between evaluations plus these seconds. Raised, a wrong clock delays evaluations for longer;
+lowered, a small difference counts as a wrong clock. Chosen as the default of Nova's option
+``service_down_time``: such a difference of clocks makes Nova regard a service as down."""
 
 
 class Cycles:
@@ -94,8 +93,9 @@ class Cycles:
 
     @retried
     def expedite(self, aggregate):
-        """Make the next evaluation of an aggregate due at once. Nothing is changed while an
-        evaluation of the aggregate is in progress. A postponement after a failure is kept."""
+        """Make the next evaluation of an aggregate due at once. If a failure has postponed the next
+        evaluation, it stays postponed. Nothing is changed while an evaluation of the aggregate is
+        in progress."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)

@@ -15,8 +15,8 @@ from kronos_nova import exception
 from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
-"""Milliseconds to wait while another process locks an SQLite database. Raised, a command waits
-longer for a process that hangs with the lock; lowered, commands fail more often while another
+"""Maximum milliseconds to wait while another process locks an SQLite database. Raised, a command
+waits longer for a process that hangs with the lock; lowered, commands fail more often while another
 process writes. Not measured."""
 
 SMALLEST_ROOM = 1 << 20
@@ -228,7 +228,7 @@ class Database:
 
 
 def is_announced(session):
-    """Return true if notifications about the changes of a session are recorded, and false if
+    """Return True if notifications about the changes that a session makes are recorded; False if
     notifications are off."""
     return session.info.get(_ANNOUNCES, False)
 

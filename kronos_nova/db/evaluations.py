@@ -22,10 +22,10 @@ one evaluation every half minute."""
 
 
 COVERED = datetime.timedelta(hours=1)
-"""Maximum time (1 hour) for which the loads of one evaluation count in the day's sums of loads.
-The loads count for the time since the previous evaluation. Raised, the sums depend more on the
-first evaluation after a long gap between evaluations; lowered, more of a long gap is missing in the
-sums. Chosen as the longest pause after a failed evaluation."""
+"""Maximum time (1 hour) for which the loads of one evaluation count in the day's sums of loads. The
+loads count for the time since the previous evaluation, up to this maximum. Raised, the sums depend
+more on the first evaluation after a long gap between evaluations; lowered, more of a long gap is
+missing in the sums. Chosen as the longest pause after a failed evaluation."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:

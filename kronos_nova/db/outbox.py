@@ -20,9 +20,10 @@ NUMBERING = 'notifications'
 ``passed`` of the lock's row has the last number."""
 
 BATCH = 500
-"""Maximum number of notifications that get their numbers in one transaction, and that one query
-reads. Notifications are sent in the order of their numbers. Raised, a transaction holds locks for
-more than a few milliseconds; lowered, there are more transactions and queries. Not measured."""
+"""Maximum number of notifications in one batch. One transaction gives numbers to a batch of new
+notifications. One query reads a batch of notifications that wait to be sent. Notifications are sent
+in the order of their numbers. Raised, a transaction holds locks for more than a few milliseconds;
+lowered, there are more transactions and queries. Not measured."""
 
 
 def add(session, event_type, payload, now):

@@ -46,8 +46,8 @@ wrote are in force for longer; lowered, the database has more queries. Not measu
 
 PAUSE = datetime.timedelta(seconds=5)
 """Time (5 seconds) between two deletions while rows that are too old are left. Raised, many old
-rows are deleted more slowly; lowered, the database has more load. Chosen so that, with BATCH, 8
-million rows of a table are deleted a day."""
+rows are deleted more slowly; lowered, the database has more load. Chosen so that 8 million rows of
+a table can be deleted in a day, :data:`BATCH` rows at a time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,8 +64,8 @@ class Stopping:
 
     @retried
     def knows(self, switch) -> bool:
-        """Return whether the stop ``switch`` is already recorded in the control database, by this
-        process or another one."""
+        """Return whether the control database already has the stop ``switch``. Another process may
+        have recorded the stop."""
         event = models.SwitchEventRow
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.count()).where(

@@ -12,8 +12,8 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """The tasks of one process. A task is the record of a migration that a conductor worker
-    prepares.
+    """The table of tasks, and the tasks of one process. A task is the record of a migration that a
+    conductor worker prepares.
 
     :param worker: name of this process
     :param clock: returns the time
@@ -102,8 +102,8 @@ class Tasks:
 
     @retried
     def in_progress(self) -> frozenset[str]:
-        """Return the uuids of the migrations that have a task. For a task whose migration has not
-        begun, the set has the key of the task instead."""
+        """Return the uuids of the migrations that have a task. If Nova has no record of a task's
+        migration yet, the set has the key of the task instead."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))
 

@@ -37,8 +37,8 @@ the group."""
 
 
 class Transports:
-    """The two transports of one process to the broker: one for RPC and one for notifications. The
-    transports are created after the process has forked, because processes cannot share connections.
+    """The connections of one process to the message broker: one for RPC, and one for notifications.
+    They are created after the process has forked, because processes cannot share connections.
 
     :param conf: the ConfigOpts with ``transport_url``
     """

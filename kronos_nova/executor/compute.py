@@ -11,9 +11,10 @@ from kronos_nova.objects.snapshot import Service
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
 """Maximum difference (5 seconds) between the clocks of controllers at which Kronos still finds a
-requested migration by its time. A migration counts as the requested one if it was created at most
-this time before the request. Raised, an earlier migration of the instance may be taken for the
-requested one; lowered, the requested migration may not be found if clocks differ. Not measured."""
+requested migration by its time. A migration that was created before the request still counts as the
+requested one if it was created at most this time earlier. Raised, an earlier migration of the
+instance may be taken for the requested one; lowered, the requested migration may not be found if
+clocks differ. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +31,11 @@ class InstanceState:
 class MigrationState:
     """A migration record of Nova.
 
-    ``was_started`` is true once a nova-compute was asked to begin. A live migration begins at the
-    nova-compute of the source, a cold migration at the nova-compute of the destination. ``fault``
-    is Nova's error; '' if there is none. ``is_outage`` is true if the fault was caused by a service
-    that did not answer. The amounts of memory are in bytes; None if the hypervisor's driver does
-    not report them.
+    ``was_started`` is true once a nova-compute was asked to begin: the nova-compute of the source
+    for a live migration, and that of the destination for a cold migration. ``fault`` is Nova's
+    error; '' if there is none. ``is_outage`` is true if the fault was caused by a service that did
+    not answer. The amounts of memory are in bytes; None if the hypervisor's driver does not report
+    them.
     """
 
     uuid: str
@@ -60,7 +61,8 @@ class ListedMigration:
 
 
 class RequestedMigrations:
-    """A finder of the migration in Nova that the executor requested for a move.
+    """A finder of requested migrations: it finds the migration in Nova that the executor requested
+    for a move.
 
     The migration is recognised by the first of these properties that is known:
 
@@ -144,8 +146,9 @@ class ComputeApi(Protocol):
         """Request a cold migration from Nova, like :meth:`live_migrate`."""
 
     def confirm(self, move: MoveRecord) -> None:
-        """Ask Nova to confirm the cold migration of a move. A repeated call does no harm. It sends
-        the request again if Nova permits this, because the first request may have been lost."""
+        """Ask Nova to confirm the cold migration of a move. A repeated call does no harm. Such a
+        call sends the request again if Nova permits this, because the first request may have been
+        lost."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
         """Return the migration that was requested for a move; None while Nova has none. If the

@@ -54,9 +54,9 @@ class Deliverer:
         self._not_before = clock()
 
     def deliver(self):
-        """Send the waiting notifications, until none is left or the broker refuses one. If more
-        than the maximum number wait, the oldest ones are dropped. Nothing is sent during a pause
-        after a refusal, or while another process has the lease.
+        """Send the waiting notifications, until none is left or the broker refuses one. If too many
+        notifications wait, drop the oldest ones first. Nothing is sent during a pause after a
+        refusal, or while another process has the lease.
 
         :raises DBError: the control database cannot be reached
         """
@@ -108,7 +108,8 @@ class Deliverer:
 
 
 class BackgroundDeliverer:
-    """A Deliverer in a thread of its own, so that a broker which hangs delays nothing else."""
+    """A Deliverer that works in a thread of its own. So a broker that does not respond delays
+    nothing else."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer

@@ -80,8 +80,8 @@ class Dispatcher:
                 self.sender.cast(move)
 
     def _with_drains(self):
-        """Return the Caps, which are limits on concurrent moves: those of nova.conf, and those that
-        operators set for the hosts of drains."""
+        """Return the Caps (limits on concurrent moves). They contain the limits of nova.conf, and
+        the limits that operators set for hosts that are drained."""
         return dataclasses.replace(self.options.caps, sources={
             drain.host: drain.parallel
             for drain in drains.Drains(self.executor_ports.journal.database).in_states(ACTIVE)

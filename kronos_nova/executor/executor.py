@@ -15,9 +15,9 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""Time (1 hour) for which a dead process stays in the list of processes, so that an operator can
-see that the process died. Raised, the list has more dead processes; lowered, an operator may not
-notice that a process died. Not measured."""
+"""Time (1 hour) for which a dead process stays in the list of workers that commands show. Raised,
+the list has more dead processes; lowered, an operator may not notice that a process died. Not
+measured."""
 
 
 class Executor:
@@ -91,9 +91,10 @@ class Executor:
                 self.runner.forget(move.uuid)
 
     def idle(self):
-        """Record a sign of life of this worker while no plan is open, and delete the records of
-        processes that died long ago. Do nothing if the last sign of life is younger than a third of
-        ``worker_timeout``. While no plan is open, only commands that list workers read the signs.
+        """Record a sign of life of this worker, and delete the records of processes that died long
+        ago. The caller calls this method while no plan is open. Do nothing if the last sign of life
+        is younger than a third of ``worker_timeout``: while no plan is open, only commands that
+        list workers read the signs.
 
         :raises DBError: the journal cannot be reached
         """

@@ -1,5 +1,5 @@
-"""Release of instances from quarantine whose migrations Nova completed after Kronos had given the
-moves up."""
+"""Release of instances from quarantine, if they have arrived after all. Kronos had given up the
+moves of these instances, and Nova completed the migrations later."""
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -13,9 +13,9 @@ from kronos_nova.executor.runner import TO_CONFIRM
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 60
-"""Seconds between two searches for instances that have arrived. Raised, such an instance stays in
-quarantine for longer; lowered, Nova gets more queries while instances are in quarantine. Not
-measured."""
+"""Seconds between two searches for instances in quarantine that have arrived at their destination
+after all. Raised, such an instance stays in quarantine for longer; lowered, Nova gets more queries
+while instances are in quarantine. Not measured."""
 
 
 class LateArrivals:
@@ -37,8 +37,8 @@ class LateArrivals:
         self._is_looking = False
 
     def tick(self):
-        """Begin a search, at most once in :data:`LOOK_AGAIN_SECONDS`, and not while a search
-        runs."""
+        """Begin a search in the pool, at most once in :data:`LOOK_AGAIN_SECONDS`. Begin none while
+        another search runs."""
         seconds = self._executor_ports.seconds()
         if seconds < self._next or self._is_looking:
             return
@@ -63,8 +63,9 @@ class LateArrivals:
                 self._release(move)
 
     def _has_arrived(self, move):
-        """Return whether the instance of a move has arrived, and nothing is left to do. If its cold
-        migration waits to be confirmed, ask Nova to confirm it, and return False."""
+        """Return True if the instance of a move has arrived at the destination and its migration
+        needs no more work; False otherwise. If a cold migration of the instance waits to be
+        confirmed, ask Nova to confirm the migration, and return False."""
         try:
             instance = self._compute.instance(move.instance_uuid)
             if instance is None or instance.host != move.destination or instance.task_state:

@@ -67,7 +67,8 @@ class OpenStackComputeApi:
 
     def hold_room(self, move):
         """Remember the newest migration of the instance, so that the migration of the move can be
-        recognised later. No resources are reserved, because that needs RPC to nova-compute."""
+        recognised later. No resources are reserved, because only an RPC to nova-compute could
+        reserve resources."""
         listed = self._listed(move)
         if listed is not None:
             self._requested.about_to_ask(move, map(_listed_migration, listed))

@@ -17,9 +17,9 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.placement import errors
 
 BUS = 'oslo_messaging'
-"""Module (no unit) of the library of the message bus. It is not imported here, because its import
-takes long and chooses between threads and eventlet. If no other code has imported it, none of its
-exceptions can have been raised."""
+"""Name (no unit) of the module of oslo.messaging. The module is not imported here, because its
+import takes long and chooses between threads and eventlet. While no other code has imported the
+module, none of its exceptions can have been raised."""
 
 OUTAGES = (
     errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,

@@ -1,4 +1,4 @@
-"""Stops of moves that the control database does not have yet.
+"""Operators' orders to stop moves (stops) that are not in the control database yet.
 
 While the control database does not answer, ``kronos-manage stop`` writes a stop into a file of the
 state directory, and casts the stop to every executor. A worker that finds the stop starts no move.
@@ -77,8 +77,8 @@ class PendingStop:
 
 
 class PendingStops:
-    """The stops that are in force on one host. Each stop is in the file of the host, or this
-    process has received the stop by message.
+    """The stops that are in force on one host and not in the control database yet. Each stop is in
+    the file of the host, or this process has received the stop by message.
 
     :param path: path of the file; None if there is no state directory
     """

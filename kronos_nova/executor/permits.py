@@ -28,8 +28,8 @@ class Permits:
     :param defaults: returns the levels that nova.conf sets
     :param is_open: called with the name of an aggregate and a time; returns whether a maintenance
         window of the aggregate is open at this time
-    :param hold: called with the name of an aggregate; returns the reason for a stop of the
-        aggregate's moves that is not in the database yet; None if there is no such stop
+    :param hold: called with the name of an aggregate; returns the reason of a stop that is in force
+        for the aggregate but not in the database yet; None if there is no such stop
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
@@ -94,8 +94,8 @@ class Permits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ordered:
-    """The requests of operators that are in force: drains, and requests to make room for new
-    servers.
+    """The requests of operators that are in force. There are two kinds: drains, and requests to
+    make room for new servers.
 
     draining : {aggregate: names of its hosts that are being drained}
     room : uuids of the plans that make room for new servers and whose request is still in force

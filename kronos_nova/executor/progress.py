@@ -8,8 +8,8 @@ from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
 """Maximum number of past migrations from which the duration of a migration is predicted. The past
-migrations with the most similar memory sizes are used. The prediction is the median of the
-durations of these migrations, each scaled to the memory size of the instance. Raised, migrations of
+migrations with the most similar memory sizes are used. Their durations are scaled to the memory
+size of the instance. The prediction is the median of the scaled durations. Raised, migrations of
 instances with very different memory sizes are used as well; lowered, one unusual migration has more
 influence on the prediction. Not measured."""
 
@@ -39,9 +39,9 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return the seconds that a move is expected to take, by the prediction of its plan. If the
-    plan has no prediction, return the median duration of the observed moves with the most similar
-    memory, scaled to the memory of this move.
+    """Return the seconds that a move is expected to take. This is the prediction of the plan. If
+    the plan has no prediction, it is the median duration of the observed moves with the most
+    similar memory, scaled to the memory of this move.
 
     :param observed: returns [(memory in MiB, seconds)] of moves that completed; called only if the
         plan has no prediction

@@ -31,10 +31,10 @@ Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which an accepted request to abort a live migration is sent again, because the
-message to nova-compute may have been lost. A move with such a request also counts as lost this long
-after its start, if Nova reports no migration of the instance. Raised, the migration may run for
-longer after a lost message; lowered, nova-compute has to handle more repeated requests. Not
-measured."""
+message to nova-compute may have been lost. The same seconds are used if an operator aborts a move
+of which Nova has no migration yet: after these seconds from its start, the request for the
+migration counts as lost. Raised, the migration may run for longer after a lost message; lowered,
+nova-compute has to handle more repeated requests. Not measured."""
 
 CONFIRM_AGAIN_SECONDS = 300
 """Seconds after which a request to confirm a cold migration is sent again, because the message to
@@ -58,10 +58,10 @@ DELETING = 'deleting', 'soft-deleting'
 
 @dataclasses.dataclass
 class _Stopwatch:
-    """The times of one try of a move. ``began_at`` is the beginning of the try in seconds of this
-    process's clock. ``forced_at`` is the time of this clock at which the migration was forced to
-    complete; None before this. ``is_unanswered`` is true if Nova did not answer the request for the
-    migration, so that Nova may not have received the request."""
+    """The times of one try of a move, in seconds of this process's clock. ``began_at`` is the
+    beginning of the try. ``forced_at`` is the time at which the migration was forced to complete;
+    None before this. ``is_unanswered`` is true if Nova did not answer the request for the
+    migration. Nova may then not have received the request."""
 
     began_at: float
     forced_at: float | None = None
@@ -230,8 +230,8 @@ class Runner:
 
     def _watch(self, move):
         """Read the state of a move's migration, and record its progress. If the migration has
-        ended, check its result. After a time limit or a request to abort, abort the migration or
-        force it to complete."""
+        ended, check its result. If an operator has requested an abort, abort the migration. If the
+        migration takes too long, abort it or force it to complete."""
         try:
             migration = self.compute.migration(move)
             lost = migration is None and self._is_lost(move)
@@ -287,8 +287,9 @@ class Runner:
 
     def _give_up(self, move, why):
         """End a move as failed, because Nova does not end its migration. The error in the journal
-        is MigrationTimeout. If nova-compute on the source or the destination does not report, the
-        error is NovaClientError instead, because the instance is then not the cause.
+        is MigrationTimeout. There is one exception: if nova-compute on the source or the
+        destination does not report, the instance is not the cause, and the error is
+        NovaClientError.
 
         :param why: text about the reason, for the journal
         """
@@ -306,8 +307,9 @@ class Runner:
         self._fail(move.uuid, error_type, why, may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Wait while Nova has no record of the migration. End the try of the move if the wait takes
-        too long, or if Nova has lost the request.
+        """Handle a move for which Nova has no record of a migration. Leave the move unchanged, to
+        wait for the record. End the try of the move if the wait takes too long, or if Nova has lost
+        the request.
 
         :param lost: whether Nova has lost the request for the migration
         """
@@ -355,18 +357,18 @@ class Runner:
             self._clock(move).forced_at = self._seconds()
 
     def _was_forced_in_vain(self, move):
-        """Return True if ``migration_timeout`` has passed since the migration was forced to
-        complete. If Nova has always refused to force it, the time is counted from the first
-        request."""
+        """Return True if more than ``migration_timeout`` seconds have passed since the migration
+        was forced to complete. If Nova has refused every request to force it, the seconds are
+        counted from the first request."""
         clock = self._clock(move)
         since = clock.forced_at or clock.began_at + self.options.migration_timeout
         return self._seconds() - since > self.options.migration_timeout
 
     def _abort(self, move, migration):
-        """Ask Nova to abort a migration, and repeat an accepted request after
-        :data:`ABORT_AGAIN_SECONDS`. While nova-compute prepares the migration, the request is not
-        repeated, because nova-compute aborts the migration after the preparation, and refuses a
-        second request until then."""
+        """Ask Nova to abort a migration. Repeat an accepted request after
+        :data:`ABORT_AGAIN_SECONDS`, but not while nova-compute prepares the migration. Until the
+        preparation ends, nova-compute would refuse a second request; then it aborts the migration.
+        """
         asked_at = self._aborted_at.get(move.uuid)
         if asked_at is None or (self._seconds() - asked_at >= ABORT_AGAIN_SECONDS
                                 and migration.status != migration_status.PREPARING):
@@ -434,9 +436,9 @@ class Runner:
             reason=f'its {"cold " if is_cold else ""}migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if Kronos may have asked Nova to abort the migration of a move. After the
-        time limit of the migration, the result is always True, because another worker may have
-        asked."""
+        """Return True if this worker or another one may have asked Nova to abort the migration of a
+        move. The requests of other workers are not known here. So the result is always True after
+        the time limit of the migration."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -470,8 +472,9 @@ class Runner:
 
     def _verify(self, move):
         """Check the result of a migration, and end the move. The move has succeeded if the instance
-        has left the source and is not in ERROR. The status of the migration does not matter. If the
-        instance has another status or host than planned, a user has changed this since.
+        has left the source and is not in ERROR. The status of the migration does not matter, and
+        neither do other differences from the plan: if the instance has an unplanned status or host,
+        a user has changed the instance since.
 
         :raises MigrationFailed: the move has not succeeded
         """
@@ -543,8 +546,9 @@ class Runner:
             error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
     def _drop(self, move_uuid, outdated):
-        """Give up a move that is not needed any more. The move is recorded as failed if an earlier
-        try failed or was interrupted by an outage, otherwise as abandoned."""
+        """Give up a move that is not needed any more. The move is recorded as abandoned. If an
+        earlier try failed or was interrupted by an outage, the move is recorded as failed instead.
+        """
         move = self.journal.move(move_uuid)
         if move.error_type is None:
             self._end(move, moves.ABANDONED, detail=str(outdated),

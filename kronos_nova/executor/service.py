@@ -121,7 +121,7 @@ class ExecutionService:
         return self._executor.tick(adopts)
 
     def stop_taking(self):
-        """Accept no more moves. Accepted moves continue with every tick."""
+        """Stop accepting moves. Moves that were accepted before continue with every tick."""
         self._listening.stop()
 
     def retire(self):

@@ -29,8 +29,8 @@ because more than a few failures in a row mean that the host is full; not measur
 
 
 class AllocationClaim:
-    """The claim of one live migration's resources in placement. The methods find allocation
-    candidates, make the claim and release the claim.
+    """A claim in placement of the resources that one live migration needs at its destination. The
+    methods find allocation candidates, make the claim and release the claim.
 
     :param source: the ComputeNode of the source
     """
@@ -45,8 +45,8 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """Return the instance's allocations on sharing providers that serve the tree of
-        ``destination``. The instance keeps these allocations when it moves."""
+        """Return those allocations of the instance that are on sharing providers and that
+        ``destination`` can use as well. The instance keeps these allocations when it moves."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 
@@ -60,7 +60,7 @@ class AllocationClaim:
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
         """Return ``spec`` without the resources that sharing providers supply for ``destination``.
-        If a request names a host, the scheduler searches only the host's own providers, and would
+        If a request names a host, the scheduler searches only the host's own providers. It would
         refuse a request for resources of sharing providers.
 
         :param found: allocation candidates of the instance on ``destination``
@@ -134,7 +134,7 @@ class AllocationClaim:
 
 class ClaimingScheduler:
     """A replacement for the scheduler client in Nova's live migration task. The scheduler only
-    chooses a host. Kronos then claims the host's resources in placement.
+    chooses a host. This class then claims the host's resources in placement.
 
     Nova's loop over destinations calls this class. If a host fails Nova's checks for a live
     migration, the loop calls this class again for another host.

@@ -58,11 +58,12 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return True if Nova counts on the node the resources that a migrating instance had before the
-    migration; False if Nova counts the resources that the instance has after the migration.
+    """Return True if Nova counts, on this node, the resources that a migrating instance had before
+    the migration. Return False if Nova counts the resources of the instance after the migration.
 
-    Nova counts the former on the source and the latter on the destination. For a resize within the
-    node, Nova counts those that the instance does not have now.
+    On the source, Nova counts the resources before the migration. On the destination, Nova counts
+    the resources after the migration. For a resize within the node, Nova counts the resources of
+    the flavor that the instance does not have now.
     """
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)

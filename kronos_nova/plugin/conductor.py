@@ -1,5 +1,5 @@
-"""The manager of nova-conductor with Kronos. It plans moves, carries out moves, and makes live
-migrations atomic."""
+"""The managers of nova-conductor with Kronos. They plan moves, carry out moves, and change the
+allocations of a live migration in one transaction."""
 
 import contextvars
 import functools
@@ -99,7 +99,8 @@ _registered = contextvars.ContextVar('registered', default=None)
 
 
 class KronosConductorManager(manager.ConductorManager):
-    """Nova's conductor with further periodic tasks and Kronos' live migration task."""
+    """Nova's conductor with the periodic tasks of Kronos. The requests for migrations are handled
+    by :class:`KronosComputeTaskManager`."""
 
     def __init__(self, *args, **kwargs):
         request_clock.install()
@@ -141,9 +142,10 @@ class KronosConductorManager(manager.ConductorManager):
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
-    """Nova's compute tasks with changed live and cold migrations. A live migration that the option
-    ``atomic_moves`` selects changes its allocations in one transaction. The rollback of a cold
-    migration leaves no allocations behind. Outdated requests for migrations are dropped."""
+    """Nova's compute tasks with changed live and cold migrations. The option ``atomic_moves``
+    selects the migrations that are changed. Such a live migration changes its allocations in one
+    transaction. Outdated requests for such migrations are dropped. The rollback of a cold migration
+    leaves no allocations behind."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):

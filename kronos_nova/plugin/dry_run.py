@@ -56,10 +56,10 @@ class SchedulerDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` by Nova's scheduler, which asks placement and
     all enabled filters as for a live migration.
 
-    If a move waits for other moves, the request is reduced by the room that the other moves will
-    free. If even the reduced request finds no room, a single VCPU is requested, so that only the
-    filters decide. If the scheduler may have refused the move only because earlier moves are not
-    made yet, the dry run has no result.
+    A move may wait for earlier moves of its plan. The request is then reduced by the room that the
+    earlier moves will free at the destination. If even the reduced request finds no room, a single
+    VCPU is requested, so that only the filters decide. If the scheduler may have refused only
+    because the earlier moves are not made yet, the dry run has no result.
     """
 
     def __init__(self):

@@ -41,10 +41,10 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Maximum seconds to wait for an answer from the databases of cells in two cases: a cell did not
-answer during the previous reading of the cloud, or Kronos can continue without the answer. Raised,
-a cell that is down delays each reading of the cloud for longer; lowered, a slow cell is left out.
-Not measured."""
+"""Maximum seconds to wait for an answer from the databases of cells, in place of the usual limit.
+This short limit is used if a cell did not answer during the previous reading of the cloud, and if
+Kronos can continue without the answer. Raised, a cell that is down delays each reading of the cloud
+for longer; lowered, a slow cell is left out. Not measured."""
 
 
 class HostRecords(NamedTuple):

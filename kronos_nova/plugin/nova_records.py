@@ -36,16 +36,16 @@ CHUNK = 500
 database to optimise; lowered, there are more queries. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
-"""Maximum age (one day) of the ended migrations that are read. Raised, more records are read;
-lowered, more allocations of ended migrations are left to audits. The allocations of older
-migrations are found by audits only. Not measured."""
+"""Maximum age (one day) of the ended migrations that are read. Only an audit finds wrong
+allocations of older migrations. Raised, more records are read; lowered, more wrong allocations are
+found only by an audit. Not measured."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 MARKED = list(migration_status.MARKED)
 
 NEW = migration_status.ACCEPTED, migration_status.PRE_MIGRATING
-"""Statuses (no unit) of a live migration and of a cold migration that a conductor has created.
-Fixed by Nova."""
+"""Statuses (no unit) of a migration that a conductor has just created: ``accepted`` for a live
+migration, ``pre-migrating`` for a cold migration. Fixed by Nova."""
 
 
 UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
@@ -64,8 +64,8 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Convert errors in the records of one instance to InventoryError. So the caller can leave out
-    this instance and continue with other instances.
+    """Convert errors of the ``with`` block, in the records of one instance, to InventoryError. So
+    the caller can leave out this instance and continue with other instances.
 
     :raises InventoryError: the records of the instance cannot be read
     """
@@ -243,9 +243,9 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration; see NovaRecords for the result. If the migration is not found, the
-        result is True if all cells answered. Otherwise the result is False, because a cell that did
-        not answer may have the migration."""
+        """End a migration; see NovaRecords for the result. If no cell that answers has the
+        migration, the result depends on the other cells. It is True if all cells answer. It is
+        False if a cell does not answer, because this cell may have the migration."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
@@ -344,9 +344,9 @@ def _end_stale(context, before):
 
 
 def _is_left_over(context, migration):
-    """Return whether the instance is deleted, or on neither host of the migration. An instance on
-    one of the two hosts may still be copied even without a task_state, because an operator may have
-    reset its state."""
+    """Return True if the instance of a live migration was deleted, or is neither on the source nor
+    on the destination. An instance on one of these hosts may still be in transfer, even without a
+    task_state, because an operator may have reset its state."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
                                                 expected_attrs=[])

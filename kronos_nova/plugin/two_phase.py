@@ -63,8 +63,8 @@ class TwoPhaseClaims:
         return nodename
 
     def _test_move(self, context, instance, migration, nodename):
-        """Run Nova's own tests of whether NUMA cells and PCI devices fit, as Nova does when it
-        makes a claim."""
+        """Test whether the NUMA cells and the PCI devices that the instance needs are free. The
+        tests are those that Nova runs when it makes a claim."""
         migration = migration or objects.Migration(
             migration_type=fields.MigrationType.LIVE_MIGRATION)
         requests = pci_request.get_pci_requests_from_flavor(instance.flavor)

@@ -21,20 +21,23 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Maximum number of completed moves that are read for each predicted duration that
-:meth:`Moves.predictions` may return. The newest moves are read first. The number is more than 1,
-because some moves are not live migrations or have no predicted duration. Raised, the status command
-reads more rows; lowered, the status command may find too few predictions. Chosen to limit the
-search: a search through a million moves without predictions took 4.9 s."""
+"""Maximum number of completed moves that are read for each pair that :meth:`Moves.predictions` may
+return. A pair is the predicted and the actual duration of a move. The newest moves are read first.
+The number is more than 1, because some moves are not live migrations or have no predicted duration.
+Raised, the status command reads more rows; lowered, the status command may find too few
+predictions. Chosen to limit the search: a search through a million moves without predictions took
+4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. If there are more, the newest are
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
 many moves. Chosen to cover four weeks with about 1,800 moves a day."""
 LONGEST_WAIT = datetime.timedelta(days=1)
-"""Time (1 day) that may pass between the last check of a move against the load and its request to
-Nova. Evaluations search moves within this time, to recognise the migrations that Kronos requested.
-Raised, evaluations read more rows; lowered, the migrations of moves that waited longer count as
-requested by users. Chosen above the default of ``stale_plan_age``, which is half an hour."""
+"""Maximum time (1 day) between the last check of a move (whether the move still helps) and the
+move's request to Nova. Evaluations compare Nova's migrations with the moves that the journal says
+were requested. To find these moves quickly, they search only moves that were checked at most this
+time before the migrations. Raised, evaluations read more rows; lowered, the migrations of moves
+that waited longer count as requested by users. Chosen above the default of ``stale_plan_age``,
+which is half an hour."""
 
 
 class Moves:
@@ -58,9 +61,9 @@ class Moves:
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """Return MoveRecords of the moves of one plan or of all plans. If ``states`` is given, only
-        moves in one of these states are returned. Moves of the newest plan come first; the moves of
-        a plan are in the order of the plan.
+        """Return MoveRecords of the moves of one plan or of all plans. Moves of the newest plan
+        come first; the moves of a plan are in the order of the plan. If ``states`` is given, only
+        moves in one of these states are returned.
 
         :param limit: maximum number of moves; None for all
         """
@@ -248,8 +251,8 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Count the moves that were planned or last checked since a time. Abandoned moves and moves
-        that empty hosts do not count.
+        """Count the moves whose last check (or, without a later check, whose planning) was at
+        ``since`` or later. Abandoned moves and moves that empty hosts do not count.
 
         :returns: ({project: number of moves}, {instance uuid: number of moves}). In the second
             dictionary, a move counts for the instance whose load caused the move. Another instance
@@ -303,8 +306,9 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """Return {instance uuid: number of moves of the instance that were planned or last checked
-        since a time}. Abandoned moves and moves that empty hosts do not count."""
+        """Return {instance uuid: number of moves of the instance}. Only moves whose last check (or,
+        without a later check, whose planning) was at ``since`` or later count. Abandoned moves and
+        moves that empty hosts do not count."""
         move = models.MoveRow
         with self.database.reader() as session:
             # The rows are counted here, because databases read all moves for a GROUP BY on
@@ -341,9 +345,9 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each move, the mean number of moves that shared a network link during the move.
-    The move itself is included. A move uses the link of its source and the link of its destination.
-    The result is that of the link with the higher mean.
+    """Return, for each move, the mean number of moves that used the same network link during the
+    move, including the move itself. A move uses two links, that of its source and that of its
+    destination. The number for the link with more moves is returned.
 
     :param rows: rows of moves that have ended
     :returns: list with a number for each row

@@ -49,7 +49,7 @@ class Plans:
         :param kinds: {uuid of an instance that is not migrated live: kind of its move}
         :param uuid: uuid of the plan; None for a new uuid
         :returns: the plan's uuid
-        :raises PlanPending: the aggregate already has an open plan, of any worker
+        :raises PlanPending: the aggregate already has an open plan, from this or another worker
         """
         return self._record_plan(uuid or uuidutils.generate_uuid(), report, state, now, expires_at,
                                  start_interval, purpose, kinds)
@@ -396,8 +396,8 @@ def _write_state(session, which, new, values):
 
 
 def _keep_moves(session, plan, chosen):
-    """Remove all moves except ``chosen`` from a plan's report. If a move is removed, remove the
-    expected imbalances as well, because they were computed for all moves.
+    """Remove all moves except ``chosen`` from a plan's report. If any move is removed, also remove
+    the expected imbalances, because they were computed for all moves together.
 
     :returns: numbers (``order``) of the moves that are left out
     """

@@ -221,8 +221,8 @@ class Queue:
 
     @retried
     def forget_workers(self, before):
-        """Delete the records of workers that have ended. A worker counts as ended if it owns no
-        move in progress, and its last sign of life is older than ``before``."""
+        """Delete the records of workers that have ended. A worker counts as ended if its last sign
+        of life is older than ``before`` and it owns no move in progress."""
         with self.database.writer() as session:
             owners = sa.select(models.MoveRow.owner).where(
                 models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
@@ -237,8 +237,8 @@ class Queue:
         :param aggregates: names of the aggregates whose moves are considered; None for all
             aggregates
         :returns: {worker: time of its last sign of life}; the time is None if no sign of life is
-            recorded. The key None is included if some moves in progress have no owner, because
-            their worker has ended normally
+            recorded. The key None stands for moves in progress without an owner, which workers
+            leave when they end normally; it is included if there are such moves
         """
         move, row = models.MoveRow, models.WorkerRow
         query = sa.select(move.owner, row.heartbeat_at).outerjoin(

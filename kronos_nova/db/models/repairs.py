@@ -1,4 +1,5 @@
-"""Tables of repairs of allocations, and of live migrations that conductor workers prepare."""
+"""Two tables: repairs of allocations in placement, and the migrations that conductor workers are
+preparing (tasks)."""
 
 import sqlalchemy as sa
 
@@ -29,8 +30,8 @@ class RepairRow(Base):
 
 
 class TaskRow(Base):
-    """A live migration that a conductor worker prepares. ``beat_at`` is the time of the worker's
-    last sign of life."""
+    """A task: a migration that a conductor worker is preparing. ``beat_at`` is the time of the
+    worker's last sign of life."""
 
     __tablename__ = 'tasks'
 

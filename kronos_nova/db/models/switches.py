@@ -30,8 +30,7 @@ class SwitchRow(_Switched, Base):
 
 class SwitchEventRow(_Switched, Base):
     """The record of one change of a switch (a level or a pause). ``value`` is the new value; empty
-    if the switch ended. The boolean column is true once the change was written to the service's
-    log."""
+    if the switch ended. The column for logging is true once a service has logged the change."""
 
     __tablename__ = 'switch_events'
 

@@ -35,10 +35,10 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
-"""Seconds for which a failing step is repeated after the live migration of a guest broke off: a
-query of the guest's state, or the completion or rollback of the migration. Raised, the migration
-ends later if libvirtd or Nova's services do not answer; lowered, the step may fail for good if a
-service is restarted at this time. A restart takes seconds. Not measured."""
+"""Seconds for which a failing step is repeated after the live migration of a guest broke off. A
+step is a query of the guest's state, or the completion or rollback of the migration. Raised, the
+migration ends later if libvirtd or Nova's services do not answer; lowered, the step may fail for
+good if a service is restarted at this time. A restart takes seconds. Not measured."""
 SETTLING_SECONDS = 60
 """Maximum seconds to wait for a guest that is paused at the destination after its live migration
 broke off. In this time, libvirt at the destination notices that the source is gone, and then
@@ -233,9 +233,10 @@ class SettlesBrokenMigrations:
         attempt.is_completed = True
 
     def _record_arrival(self, attempt):
-        """Record the destination as the host of a guest that has arrived there, unless Nova has
-        already done so. Repeat this step while a service does not answer. Then record that the live
-        migration is completed, and delete the allocations of the migration."""
+        """Record that a guest has arrived at the destination. First set the destination as the host
+        of the instance, unless Nova has already done so. Repeat this step while a service does not
+        answer. Then record that the live migration is completed, and delete the allocations of the
+        migration."""
         tries = outages.retrying(tenacity.stop_after_delay(PATIENCE_SECONDS))
         tries(self._record_host, attempt)
         self._set_migration_status(attempt.migration, migration_status.COMPLETED)
@@ -270,9 +271,9 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Resume the guest if it is paused, and record if the guest has ended. Then roll back by
-        Nova's method. Nova's method alone would save the state from before the migration, even if
-        the guest has ended."""
+        """Resume the guest if it is paused. If the guest has ended, set the state of the instance
+        to stopped. Then roll back by Nova's method, which alone would save the state from before
+        the migration, even if the guest has ended."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
@@ -339,8 +340,8 @@ class SettlesBrokenMigrations:
                       'ended: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Wait until no memory page of a guest that already runs at the destination (post-copy) is
-        left on this host, at most for COPY_SECONDS. Return True if pages are left after this time.
+        """Return True if this host still has memory pages of a guest that already runs at the
+        destination (post-copy). Before that, wait at most COPY_SECONDS until all pages are copied.
         """
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
@@ -378,8 +379,9 @@ class SettlesBrokenMigrations:
         return there is not None and not attempt.runs(there)
 
     def _look_after(self, attempt):
-        """Resume the guest on this host if its live migration left it paused, and record whether
-        the guest runs or has ended."""
+        """Resume the guest on this host if its live migration left the guest paused. Record in
+        ``attempt`` whether the guest runs or has ended. If the guest has ended, set the state of
+        the instance to stopped."""
         state, instance = self._state_here(attempt), attempt.instance
         if state == power_state.PAUSED and instance.vm_state == vm_states.ACTIVE:
             state = self._resume(instance)

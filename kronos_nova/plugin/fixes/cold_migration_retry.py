@@ -3,15 +3,15 @@
 nova-compute carries out a cold migration or resize by three requests: ``prep_resize`` at the
 destination, ``resize_instance`` at the source, and ``finish_resize`` at the destination. If a
 service does not answer at this time, Nova sets the instance to ERROR. With this fix, nova-compute
-repeats its calls to a conductor, and its requests to neutron, placement and cinder that may be
-repeated. It repeats them for longer once the guest is powered off. The steps of the driver are
-never repeated. The request that nova-compute sends to the next host is not repeated either, because
-oslo.messaging itself waits for the message bus.
+repeats its calls to a conductor. It also repeats those requests to neutron, placement and cinder
+that do no harm if they are repeated. Calls and requests are repeated for longer once the guest is
+powered off. The steps of the driver are never repeated. The request that nova-compute sends to the
+next host is not repeated either, because oslo.messaging itself waits for the message bus.
 
-If the service still does not answer and the guest has not been touched, nova-compute ends the
-migration, and the instance keeps its state. The saves that end the migration are repeated as well.
-If the guest was powered off, Nova sets the instance to ERROR. In both cases, the fault of the
-instance says that the cause is an outage.
+If the service still does not answer, the result depends on the guest. If the guest has not been
+touched, nova-compute ends the migration, and the instance keeps its state. If the guest was powered
+off, Nova sets the instance to ERROR. In both cases, the fault of the instance says that the cause
+is an outage. The saves that end the migration are repeated as well.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] cold_migration_retry``.
 """
@@ -42,15 +42,16 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 180
-"""Seconds for which a call is repeated while a service does not answer and the guest of the cold
-migration has not been touched. Raised, the instance waits longer before it can be used for another
-request; lowered, a migration may fail during a restart of a service. Chosen as the same time as in
-the fix ``confirmation_retry``."""
+"""Seconds for which a call of a cold migration is repeated while a service does not answer, if the
+guest has not been powered off yet. Raised, the instance waits longer before it can be used for
+another request; lowered, a migration may fail during a restart of a service. Chosen as the same
+time as in the fix ``confirmation_retry``."""
 LONG_PATIENCE_SECONDS = 1800
-"""Seconds for which a call is repeated while a service does not answer and the guest is powered off
-for the cold migration, or the migration is being ended. Raised, a server that cannot be completed
-is reported later; lowered, the instance may be set to ERROR during an outage. Chosen as a time in
-which operators notice an outage and restart a service."""
+"""Seconds for which a call is repeated while a service does not answer, if the guest is already
+powered off for the cold migration. The same limit applies to the calls that end a migration.
+Raised, a server that cannot be completed is reported later; lowered, the instance may be set to
+ERROR during an outage. Chosen as a time in which operators notice an outage and restart a service.
+"""
 
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
@@ -201,8 +202,8 @@ class PatientReportClient(PatientClient):
 
 
 class PatientConductor(PatientClient):
-    """Nova's client of the conductors for calls of objects, which repeats the calls within a
-    MigrationStep."""
+    """Nova's client by which objects call a conductor. Within a MigrationStep, the client repeats
+    the calls."""
 
     def __init__(self, client):
         super().__init__(client, {'object_backport_versions', 'object_class_action',
@@ -227,16 +228,17 @@ class PatientConductor(PatientClient):
         return _patiently(act)
 
     def _read_if_saved(self, context, instance):
-        """Return the answer to a query of an instance if its task_state is already the one to save,
-        because the conductor carried out a call whose answer was lost. Otherwise return None."""
+        """Read an instance from the conductor. Return the answer if the instance already has the
+        task_state that was to be saved; otherwise None. The task_state is already saved if the
+        conductor carried out an earlier call, and only the answer to this call was lost."""
         updates, _result = self._client.object_action(context, instance, 'refresh', (), {})
         is_saved = updates.get('task_state', instance.task_state) == instance.task_state
         return (updates, None) if is_saved else None
 
 
 def install():
-    """Let the objects of this process call the conductors by a PatientConductor. Nothing is changed
-    in a process that reads the database itself."""
+    """Make Nova's objects in this process call the conductors by a PatientConductor. Nothing is
+    changed in a process that reads the database itself."""
     stock = objects_base.NovaObject.indirection_api
     if CONF.kronos_fixes.cold_migration_retry and stock and not isinstance(stock, PatientConductor):
         objects_base.NovaObject.indirection_api = PatientConductor(stock)
@@ -275,7 +277,8 @@ class MovesPatiently:
 
     @contextlib.contextmanager
     def _step(self, context, instance, migration, is_guest_touched=False):
-        """Let this thread carry out a MigrationStep, unless the option is off."""
+        """Run the ``with`` block as a MigrationStep of this thread. If the option is off, only run
+        the block."""
         if not CONF.kronos_fixes.cold_migration_retry:
             yield
             return
@@ -309,8 +312,9 @@ class MovesPatiently:
         return super()._get_power_off_values(instance, clean_shutdown)
 
     def _send_prep_resize_notifications(self, context, instance, phase, flavor):
-        """Send Nova's notifications. Those of the end are sent after the source has received its
-        request, unless ``prep_resize`` failed."""
+        """Send Nova's notification. If this is the notification about the end of ``prep_resize``,
+        regard the guest as touched, because the source has received its request. After an outage
+        the source has not received its request, and the guest is still untouched."""
         step = _current()
         if step and phase == fields.NotificationPhase.END and step.outage is None:
             step.is_guest_touched = True
@@ -318,7 +322,7 @@ class MovesPatiently:
 
     def _reschedule_resize_or_reraise(self, context, instance, exc_info, *args, **kwargs):
         """Call Nova's method, which tries another host. After an outage, raise the error instead,
-        because the instance was not the cause of the failure, and neither was the host."""
+        because neither the instance nor the host was the cause of the failure."""
         step, error = _current(), exc_info[1]
         if step and outages.is_outage(error):
             step.give_up(error)
@@ -328,8 +332,9 @@ class MovesPatiently:
     @contextlib.contextmanager
     def _error_out_instance_on_exception(self, context, instance,
                                          instance_state=vm_states.ACTIVE):
-        """Set the state of the instance by Nova's method after an error. After an outage, the
-        instance gets ``instance_state`` if the guest has not been touched."""
+        """Set the state of the instance by Nova's method if the ``with`` block raises an error.
+        After an outage, an instance whose guest has not been touched gets the state
+        ``instance_state``, and not ERROR."""
         with super()._error_out_instance_on_exception(
                 context, instance, instance_state=instance_state):
             try:
@@ -346,8 +351,8 @@ class MovesPatiently:
 
     def _delete_allocation_after_move(self, context, instance, migration):
         """Delete the allocations of the migration by Nova's method. If an outage has ended the
-        migration, a failure to delete them is only logged, so that the fault of the instance says
-        the outage."""
+        migration, a failure to delete the allocations is only logged. The fault of the instance
+        then still names the outage."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:

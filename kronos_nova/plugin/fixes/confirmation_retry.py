@@ -128,8 +128,8 @@ def _probe(context, migration):
 
 
 def _leave_unconfirmed(instance, migration, error):
-    """Set the status of a migration back to ``finished``, so that Nova's API accepts another
-    request to confirm the migration."""
+    """Set the status of a migration back to ``finished``. Nova's API then accepts another request
+    to confirm the migration."""
     LOG.warning('The cold migration or resize is not confirmed, because a service does not answer: '
                 '%s. Confirm it later; Kronos confirms the cold migrations of drains.',
                 first_line(error), instance=instance)

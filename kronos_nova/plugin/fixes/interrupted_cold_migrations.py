@@ -1,15 +1,11 @@
 """The end of cold migrations and resizes that a restart of nova-compute interrupts.
 
-*On the source*: At its start, Nova clears the task_state of an instance whose cold migration was
-about to begin. A request to begin that is still in the queue then sets the instance to ERROR. If
-the guest was already powered off, Nova starts the guest again on the source. The migration then
-seems to be in progress for ever, and keeps its allocations. With this fix, nova-compute ends both
-migrations, and gives the allocations back to the instance. The executor tries such a move again.
-
-*On the destination*: If nova-compute is killed before it has started the guest, Nova leaves the
-instance in the task_state ``resize_migrated`` or ``resize_finish``, and the guest powered off. With
-this fix, nova-compute writes a checkpoint when it receives the request to start the guest. At its
-next start it completes the migration.
+When nova-compute starts, Nova handles such a migration in one of two ways. If the migration was
+about to begin, Nova clears the task_state of the instance. A request to begin that is still in the
+queue then sets the instance to ERROR. If the guest was already powered off, Nova starts the guest
+again on the source. The migration then seems to be in progress for ever, and keeps its allocations.
+With this fix, nova-compute ends the migration in both cases, and gives the allocations back to the
+instance. The executor tries such a move again.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_cold_migrations``.
 """

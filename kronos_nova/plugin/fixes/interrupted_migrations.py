@@ -109,8 +109,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         """Set the status of the instance's unfinished live migrations from this host to ``error``,
         because no process continues these migrations.
 
-        :param attempt: the migration that this nova-compute ends, which is left out. If None,
-            migrations whose guest is being copied are left out, because Nova's method ends them
+        :param attempt: the migration that this nova-compute ends itself; its status is not set. If
+            ``attempt`` is None, the status of migrations whose guest is being copied is not set,
+            because Nova's method ends these migrations
         """
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,

@@ -1,10 +1,9 @@
 """Checkpoints of migrations in progress, for a nova-compute that is started after a crash.
 
-A checkpoint has the data that are needed to complete a migration or to roll it back. Nova keeps
-these data only in memory. Each migration has one file: a live migration below
-``$state_path/live-migrations``, a cold migration or resize below ``$state_path/cold-migrations``.
-Used by :mod:`kronos_nova.plugin.fixes.interrupted_migrations` and
-:mod:`kronos_nova.plugin.fixes.interrupted_cold_migrations`.
+A checkpoint is a file with the data that are needed to complete a migration or to roll the
+migration back. Nova itself keeps these data only in memory. The files are below
+``$state_path/live-migrations``. They are used by
+:mod:`kronos_nova.plugin.fixes.interrupted_migrations`.
 """
 
 import contextlib

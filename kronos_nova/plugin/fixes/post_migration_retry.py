@@ -39,8 +39,8 @@ Chosen as twice the default of ``rpc_response_timeout``."""
 
 class Unanswered(Exception):
     """The error that nova-compute at the destination did not complete the live migration. Either
-    this nova-compute does not answer, or it gets no answer from another service. The last steps of
-    the migration are then not done at the destination."""
+    nova-compute does not answer, or nova-compute gets no answer from another service. The last
+    steps of the migration are then not done at the destination."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):

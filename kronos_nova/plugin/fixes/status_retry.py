@@ -31,13 +31,15 @@ EXPECTED = {
 class RetriesStatus:
     """A mixin for the compute manager that repeats a failed change of a migration's status.
 
-    Nova itself sends a change to a conductor only once. If the conductor dies, the migration breaks
-    off. The end of the migration is not saved, so the migration seems to run for ever.
+    Nova itself sends each change of the status to a conductor only once. If the conductor dies, the
+    migration breaks off. The end of the migration is then not saved, and the migration seems to run
+    for ever.
     """
 
     @staticmethod
     def _set_migration_status(migration, status):
-        """Call Nova's method again while the database or message bus does not answer.
+        """Set the status by Nova's method, and repeat the call while the database or message bus
+        does not answer.
 
         :raises InvalidMigrationState: another process regarded the migration as lost, and has ended
             it in the meantime

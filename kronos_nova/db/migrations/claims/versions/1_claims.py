@@ -1,4 +1,4 @@
-"""The claims of a compute node."""
+"""The table of claims of a compute node."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Claims that are made ahead of a move; PCI devices as JSON."""
+"""Columns for claims that are prepared before a move. PCI devices are stored as JSON."""
 
 import json
 

@@ -1,7 +1,8 @@
-"""One row a claim, times with their offset, ids never given twice, room for a NUMA topology.
+"""A unique index of claims, times with their offset from UTC, ids that are never reused, and a
+column for the NUMA topology.
 
-Version 2 could keep a claim twice when nova-compute died between two writes. Of two such rows the
-later one is kept.
+With version 2, a claim could have two rows if nova-compute died between two writes. Only the later
+of the two rows is kept.
 """
 
 import datetime
@@ -31,6 +32,7 @@ def upgrade():
 
 
 def _with_offset(text):
-    """Add the offset of UTC, which the earlier versions left out."""
+    """Return a time with an offset from UTC. Earlier versions stored times in UTC without an
+    offset."""
     moment = datetime.datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).isoformat()

@@ -1,7 +1,8 @@
-"""The control database: the journal of plans and moves, and what outlives a cycle.
+"""The control database: the journal of plans and moves, and other data that is kept from one cycle
+to the next.
 
-Until a release is tagged this revision is edited in place. An edit raises the number, so that a
-database of an earlier number is refused.
+Until a release is tagged, this revision is edited in place. Each edit raises the number of the
+revision, so that a database with an earlier number is refused.
 """
 
 import sqlalchemy as sa
@@ -421,7 +422,8 @@ def create_claims():
 
 
 def insert_missing(table, names, **values):
-    """Insert a row for each name that has none: an interrupted upgrade may have made some."""
+    """Insert a row for each of ``names`` that has no row yet. An interrupted upgrade may have
+    inserted some of the rows."""
     connection = op.get_bind()
     found = {*connection.scalars(sa.select(table.c.name))}
     for name in names:
