@@ -45,8 +45,8 @@ STATUSES = (
     (db_exc.DBError, 503),
     *((kind, 503) for kind in dispatch.UNANSWERED),
 )
-"""Kinds of errors and their HTTP statuses. The first kind that matches an error is used. Any other
-error is a fault of Kronos, with status 500."""
+"""Pairs (kind of error, HTTP status). An error gets the status of the first kind that matches. An
+error that no kind matches is a fault of Kronos, and gets the status 500."""
 
 UNANSWERED = {500: 'Something went wrong; the log of kronos-api says what.',
               503: 'Something that Kronos needs does not answer; the log of kronos-api says what.'}

@@ -49,10 +49,10 @@ that an object has ended. Chosen to cover the largest difference between the clo
 and the longest absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""Time (1 minute) by which the ranges of time of two successive readings overlap. Objects that
+"""Time (1 minute) before the previous reading that the next reading covers again. Objects that
 ended in this minute are read a second time, because the clocks of controllers differ. Raised, more
-objects are read twice; lowered, an end that was recorded with a slow clock is missed. Not
-measured."""
+objects are read twice; lowered, an end that was recorded with a slow clock is missed. Not measured.
+"""
 
 MOST_KEPT = 2 ** 24
 """Maximum number of bytes of past events in memory; this is about ten thousand events. A client
@@ -61,10 +61,10 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes of events that are given to the WSGI server at a time, for one event stream. The
-last of these events may exceed the number. Fewer bytes are given if no further events wait. Raised,
-a process needs more memory for each slow client; lowered, the server is called more often for the
-same events. Not measured."""
+"""Number of bytes of events after which no further event is added to a chunk for the WSGI server.
+Each event stream has its own chunks. The last event may make a chunk larger. A chunk is smaller if
+no further events wait. Raised, a process needs more memory for each slow client; lowered, the
+server is called more often for the same events. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the
@@ -190,7 +190,8 @@ class Feed:
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
         """Return where the stream of a listener begins, as (number of the first stored event to
-        send, list of other events to send before). The caller has to hold the lock of ``changed``.
+        send, list of events to send before this event). The caller has to hold the lock of
+        ``changed``.
 
         If the listener connects again, and all events that the listener missed are still stored,
         the number is that of the first missed event, and the list is empty. Otherwise the list

@@ -1,8 +1,8 @@
 """Login of the page: kronos-api gets a token from keystone for a password, so that browsers do not
 need access to keystone.
 
-The login gives no additional access. kronos-api sends the request only to the keystone in
-nova.conf, and keystone treats it like the request of any client.
+The login gives no additional access. kronos-api sends the password only to the keystone in
+nova.conf, and keystone treats the request like the request of any client.
 """
 
 import math
@@ -50,10 +50,11 @@ attack removes other counters sooner. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
 """Factors by which the option ``login_tries`` is multiplied to get two further limits of wrong
-passwords. The option itself is the limit for one user at one address. ``AT_ADDRESS`` gives the
-limit for all users together at one address. ``OF_USER`` gives the limit for one user at all
-addresses together. Raised, an attacker can try more passwords; lowered, users behind one proxy lock
-each other out, and an attacker can lock out a user sooner. Not measured."""
+passwords. The option itself limits the wrong passwords of one user at one address. With
+``AT_ADDRESS``, it limits those of all users together at one address. With ``OF_USER``, it limits
+those of one user at all addresses together. Raised, an attacker can try more passwords; lowered,
+users behind one proxy lock each other out, and an attacker can lock out a user sooner. Not
+measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Pattern of the blanks at the end of the name of a user or a domain."""
@@ -92,7 +93,7 @@ class WrongPasswords:
 
     def seconds_left(self, user: str, address: str) -> float:
         """Return the seconds for which logins of a user from an address are still refused; 0 if
-        such logins are accepted."""
+        they are not refused."""
         with self._lock:
             return max((self._left(key) for key, most in self._limits(user, address)
                         if self._count(key) >= most), default=0.0)

@@ -19,7 +19,7 @@ LOGINS = b'/*LOGINS*/'
 """Placeholder in the page that is replaced by the permitted ways to log in."""
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
-"""Content-Security-Policy of all answers that are not the page."""
+"""Content-Security-Policy of all answers except the web page."""
 
 FOR_ALL = {
     'X-Content-Type-Options': 'nosniff',

@@ -21,7 +21,7 @@ from kronos_nova.api import routes
 GROUP = 'kronos_api'
 
 CORRECT_IT = 'Correct it, or remove it and the option for the defaults.'
-"""Remedy in errors about a file of policy rules that is faulty."""
+"""Remedy that errors about a faulty file of policy rules name."""
 
 AUDIENCES = (
     policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'May do everything.'),

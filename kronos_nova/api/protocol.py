@@ -1,4 +1,4 @@
-"""Two parts of HTTP that falcon leaves to applications: slashes within names, and HEAD requests."""
+"""Two parts of HTTP that falcon does not handle: slashes within names, and HEAD requests."""
 
 import re
 import urllib.parse
@@ -13,10 +13,10 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 
 class Slashes:
-    """A middleware that replaces each encoded slash in the path of a request by :data:`SLASH`. An
-    encoded slash is part of a name. In the path that WSGI provides, an encoded slash looks the same
-    as a slash between names. So the middleware reads the path that the client sent, from
-    ``REQUEST_URI`` or ``RAW_URI``."""
+    """A middleware that replaces each encoded slash (``%2F``) in the path of a request by
+    :data:`SLASH`. An encoded slash is part of a name. In the path that WSGI provides, an encoded
+    slash looks the same as a slash between names. So the middleware reads the path that the client
+    sent, from ``REQUEST_URI`` or ``RAW_URI``."""
 
     def process_request(self, request, _response):
         if SLASH in request.path:

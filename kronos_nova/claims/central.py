@@ -1,5 +1,5 @@
-"""The claim store ``central``, which keeps claims in the control database. Only nova-conductor
-reaches this database."""
+"""The claim store ``central``, which keeps claims in the control database. nova-compute cannot
+reach this database, so nova-conductor reads and writes the claims."""
 
 from oslo_log import log as logging
 

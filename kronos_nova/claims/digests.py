@@ -14,7 +14,7 @@ import sqlalchemy as sa
 _COLUMNS = ('id', 'host', 'node', 'instance_uuid', 'vcpus', 'memory_mb', 'disk_gb', 'pci',
             'resize_target', 'state', 'migration_uuid', 'numa_topology')
 """Columns that the checksum covers. ``created_at`` is not covered, because an operator may change
-this time. It determines only how long a claim without an instance or migration is kept."""
+this time. The time determines only how long a claim without an instance or migration is kept."""
 
 table = sa.Table(
     'claim_digests', sa.MetaData(),

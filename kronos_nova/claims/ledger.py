@@ -26,8 +26,8 @@ ORPHANS = prometheus_client.Counter(
     'Claims released because they belonged to no instance and no migration.')
 
 KNOWN = (exception.ClaimError, exception.DatabaseVersionError)
-"""Errors that a claim store is expected to raise. A store may be by another author, so any other
-error is handled in the same way, but logged with its traceback."""
+"""Errors that a claim store is expected to raise. Other authors may have written the store, so any
+other error is handled in the same way, but logged with its traceback."""
 
 
 class Ledger:
@@ -67,7 +67,8 @@ class Ledger:
         return trusted
 
     def rows(self, node):
-        """Return the claims of a node that were in the store when it was last read or written."""
+        """Return the claims of a node that were in the store when the store was last read or
+        written."""
         return list(self._rows[node].values())
 
     def refresh(self):
@@ -117,9 +118,9 @@ class Ledger:
     def is_expired(self, claim, expiry):
         """Return whether a claim is older than ``expiry``.
 
-        A claim with a time in the future was made before the clock of this host was set back. The
-        time of the claim is then set to now, so that the claim is not kept until the clock has
-        caught up.
+        If the time of a claim is in the future, the clock of this host was set back after the claim
+        was made. The time of the claim is then set to now. Otherwise the claim would be kept until
+        the clock has caught up.
         """
         now = self.clock()
         if claim.created_at > now:

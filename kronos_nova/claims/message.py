@@ -14,17 +14,17 @@ from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
-"""Maximum number of claims in one message, and of claims of one host in the control database. Each
-claim is a row of a table. A claim is the set of resources that a host reserves for an instance.
-Raised, a message of a faulty host takes more memory; lowered, the messages of hosts with many
-instances are refused. Chosen as several times the number of claims on the largest hosts, which have
-up to two claims for each instance."""
+"""Maximum number of claims in one message. The control database has at most the same number of
+claims of one host. A claim is the set of resources that a host reserves for an instance. Raised, a
+message of a faulty host takes more memory; lowered, the messages of hosts with many instances are
+refused. Chosen as several times the number of claims on the largest hosts, which have up to two
+claims for each instance."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
-"""Largest amounts that are accepted in one claim, in numbers of VCPUs, MiB of memory and GiB of
-disk. A claim is the set of resources that a host reserves for an instance. Raised, the sum of
-several claims may no longer be exact; lowered, the claims of large instances are refused. Chosen
-far above the resources of any host."""
+"""Maximum number of VCPUs, MiB of memory and GiB of disk that are accepted in one claim. A claim is
+the set of resources that a host reserves for an instance. Raised, the sum of several claims may no
+longer be exact; lowered, the claims of large instances are refused. Chosen far above the resources
+of any host."""
 _TOPOLOGY_CHARACTERS = 16384
 """Maximum number of characters of an instance's NUMA topology in a claim, as JSON. Raised, a
 message of a faulty host takes more memory; lowered, the claims of instances with many NUMA cells

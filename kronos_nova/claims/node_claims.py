@@ -1,5 +1,5 @@
-"""The claims of a compute node, by which its resource tracker counts the usage of the node. This
-module is pure: it has no I/O and reads no clock.
+"""The claims of a compute node. With the claims, the resource tracker counts the usage of the node.
+This module is pure: it has no I/O and reads no clock.
 
 There are three kinds of claims of an instance: a claim of the instance itself, a claim of a move to
 or from the node, and *untracked* claims. Nova's own tracker does not count untracked claims. An
@@ -68,8 +68,8 @@ class NodeClaims:
         self._holdings = collections.defaultdict(_Holding)
 
     def begin_audit(self):
-        """Drop the claims that Nova counts, because Nova's audit is about to count all usage again.
-        Keep the untracked claims in ``waiting`` until the audit ends."""
+        """Drop all claims except the untracked ones, because Nova's audit is about to count all
+        usage again. Keep the untracked claims in ``waiting`` until the audit ends."""
         self._holdings.clear()
         self.waiting.update(self.untracked)
         self.untracked.clear()

@@ -187,7 +187,7 @@ class SqliteStore:
     def _is_unusable(self, error):
         """Return True if the machine caused an error, for example by a full disk; False if the
         content of the file caused the error. SQLAlchemy, alembic and sqlite3 raise errors of many
-        types for invalid content. So each error that the machine cannot cause counts as an error of
+        types for invalid content. So any error that the machine cannot have caused is attributed to
         the content."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:

@@ -35,8 +35,8 @@ some allocations are still wrong, or a cell could not be audited. The codes are 
 allocations.rst. Fixed: scripts depend on the codes."""
 
 SILENT = 'silent_cell'
-"""Name under which monitoring gets the number of cells that could not be audited. A cell cannot be
-audited if its database does not answer."""
+"""Name of the finding by which monitoring gets the number of cells that could not be audited. A
+cell cannot be audited if its database does not answer."""
 
 
 class Cloud:

@@ -66,10 +66,10 @@ clients without a token can use more memory; lowered, more clients are cut off w
 explanation. Not measured."""
 
 ANSWER_SECONDS = 5
-"""Maximum seconds to wait until the control database accepts a connection, and again for the answer
-to each query. Raised, threads wait longer for a database that is down; lowered, a busy database
-counts as down. Chosen far above the 0.05 s of the slowest query, and below the 20 s that the web
-page waits."""
+"""Maximum seconds to wait until the control database accepts a connection. The same maximum applies
+to the answer to each query. Raised, threads wait longer for a database that is down; lowered, a
+busy database counts as down. Chosen far above the 0.05 s of the slowest query, and below the 20 s
+that the web page waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which kronos-api sends no queries to the control database after the database did not
@@ -180,8 +180,8 @@ def _refuse(start_response):
 
 def ask_keystone_once(conf):
     """Set the default of ``[keystone_authtoken] http_request_max_retries`` to 0, so that a request
-    to keystone is not repeated. With the default of keystonemiddleware, a thread waits 22 s for a
-    keystone that does not answer."""
+    to keystone is not repeated. With keystonemiddleware's own default, a thread would wait 22 s for
+    a keystone that does not answer."""
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')

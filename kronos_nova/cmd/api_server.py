@@ -15,17 +15,17 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds within which the headers of an HTTP request have to arrive. The seconds run from the
-first byte of the request, or, for the first request of a connection, from the start of the
-connection. Raised, clients that send nothing hold their connections for longer; lowered, clients
-with slow network connections are cut off. Chosen because the headers are one packet, and TCP sends
-a lost packet three more times within seven seconds."""
+"""Maximum seconds in which the headers of an HTTP request have to arrive. The seconds are counted
+from the first byte of the request. For the first request of a connection, they are counted from the
+start of the connection. Raised, clients that send nothing hold their connections for longer;
+lowered, clients with slow network connections are cut off. Chosen because the headers are one
+packet, and TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request, with its body, has to arrive. In addition, the seconds
-after which the speed of a client that reads an answer is first checked (:data:`SLOWEST_BYTES`).
-Raised, slow clients hold their connections for longer; lowered, a client with a slow network
-connection cannot send a snapshot of many MiB. Not measured."""
+"""Maximum seconds in which a whole HTTP request, with its body, has to arrive. After the same
+number of seconds, the server begins to check the speed of a client that reads an answer
+(:data:`SLOWEST_BYTES`). Raised, slow clients hold their connections for longer; lowered, a client
+with a slow network connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut
@@ -48,9 +48,9 @@ lowered, a client may lose its connection before its request arrives. Not measur
 
 MARGIN = 100
 """Number of connections that the server accepts above the maximum (:data:`MOST_CONNECTIONS`) while
-it closes older connections. In addition, the server keeps the same number of file descriptors free
-for the database, keystone and the log. Raised, the process needs a higher limit of open files;
-lowered, the process may run out of file descriptors. Not measured."""
+it closes older connections. The server also keeps the same number of file descriptors free for the
+database, keystone and the log. Raised, the process needs a higher limit of open files; lowered, the
+process may run out of file descriptors. Not measured."""
 
 
 class Channel(channel.HTTPChannel):
@@ -153,9 +153,10 @@ class Server(server.TcpWSGIServer):
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):
-        """Close the connection whose client has stalled longest. If no client has stalled, close
-        the connection that has been silent longest. Close no connection whose request is in
-        progress, and none that has stalled or been silent for less than PATIENCE_SECONDS."""
+        """Close one connection: the one whose client has stalled longest or, if no client has
+        stalled, the one that has been silent longest. A connection whose request is in progress is
+        not closed. Neither is one that has stalled or been silent for less than PATIENCE_SECONDS.
+        """
         idle = [each for each in self.active_channels.values() if not each.requests
                 and now - (each.stalled_since or each.last_activity) > PATIENCE_SECONDS]
         if idle:

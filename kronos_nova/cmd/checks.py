@@ -251,8 +251,8 @@ def _windows(conf, now):
 def _clock_changes(window, now):
     """Yield at most two sentences about a window and the changes between summer and winter time.
     One sentence lists the days on which the clock changes while the window is open. The other
-    sentence lists the days on which the clock skips the opening time, so that the window opens
-    later."""
+    sentence lists the days on which the clock skips the time at which the window opens. On these
+    days, the window opens later."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '
@@ -297,8 +297,9 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return (``[group]``, ``group``), a pair for the argument ``needed`` of a check. If an option
-    of the group has an invalid value, return (``[group]``, None), so that the check is not made."""
+    """Return a pair for the argument ``needed`` of a check: (``[group]``, ``group``) if all options
+    of the group have valid values. Otherwise return (``[group]``, None), so that the check is not
+    made."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 
@@ -466,8 +467,8 @@ def _unreachable(conf, url, host):
 
 
 def _claims(conf):
-    """Check that the folder of the claims database of this host exists. The database does not have
-    to exist, because nova-compute makes it when it starts."""
+    """Check that the folder of the claims database of this host exists. The database itself does
+    not have to exist, because nova-compute makes the database when it starts."""
     if conf.kronos_claims.store != 'sqlite':
         raise CheckWarning(f'[kronos_claims] store is "{conf.kronos_claims.store}", for which '
                            'there is no check: nova-compute uses it through nova-conductor')

@@ -1,5 +1,5 @@
-"""Access of commands to the cloud, by Nova's public API if ``[kronos] run_in`` is ``daemons``, and
-by Nova's code in the same process otherwise."""
+"""Access of commands to the cloud. If ``[kronos] run_in`` is ``daemons``, commands use Nova's
+public API. Otherwise, they run Nova's code in their own process."""
 
 import dataclasses
 import time

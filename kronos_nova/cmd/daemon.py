@@ -40,9 +40,9 @@ from kronos_nova.policies import windows
 LOG = logging.getLogger(__name__)
 
 LAST_SECONDS = 30
-"""Seconds after which a service that was asked to end is killed, in addition to the seconds of the
-option ``drain_timeout``. Raised, a process that hangs is killed later; lowered, a process is killed
-while it saves its state. Not measured."""
+"""Seconds that a service has for its end in addition to the seconds of the option
+``drain_timeout``. After this time, the service is killed. Raised, a process that hangs is killed
+later; lowered, a process is killed while it saves its state. Not measured."""
 
 
 def load_config(prog, arguments):
@@ -91,8 +91,8 @@ def make_context(conf, aggregates):
 class Daemon(cotyledon.Service):
     """A process that calls ``tick()`` of an object every ``poll_interval`` until it is terminated.
 
-    :param make_parts: callable that returns the object. The callable is called after the fork. The
-        object's ``drain()`` is called before the process ends
+    :param make_parts: callable that returns the object, called after the fork. The object's
+        ``drain()`` is called before the process ends
     """
 
     def __init__(self, worker_id, conf, name, make_parts):

@@ -18,8 +18,8 @@ line."""
 STOPPED = 'libvirt_up == 0'
 OTHER_PAGES = ('(node_memory_Hugetlb_bytes '
                '- node_memory_HugePages_Total * node_memory_Hugepagesize_bytes) > 0')
-"""PromQL for the bytes of a host in huge pages of other sizes than the default size. node_exporter
-does not say how many of these bytes are free."""
+"""PromQL for the bytes of a host that are in huge pages of a size other than the default size.
+node_exporter does not say how many of these bytes are free."""
 
 
 def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[str]:
@@ -47,9 +47,9 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the values of the label "instance" of the exporters that run on Nova's hosts, as a
-    set. The values are shortened for messages. Return None if Prometheus does not answer, or if the
-    series of some kind of exporter name no host of Nova."""
+    """Return the set of the values that the label "instance" has for exporters on Nova's hosts. The
+    values are shortened for messages. Return None if Prometheus does not answer, or if there is a
+    kind of exporter whose series name no host of Nova."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)

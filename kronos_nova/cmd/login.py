@@ -23,7 +23,7 @@ def user() -> str:
 
 def _login_uid():
     """Return the id of the user who has logged in. sudo and su do not change this id, and users
-    cannot change it. None if there was no login, as in a service or a container."""
+    cannot change it. Return None if there was no login, as in a service or a container."""
     try:
         uid = int(LOGIN_UID.read_text())
     except (OSError, ValueError):

@@ -36,15 +36,15 @@ LOOK_SECONDS = 2.0
 is a longer pause between two hosts; lowered, the database has more queries. Not measured."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end the process of a maintenance in an orderly way. The process ends its hooks, and
-the maintenance may be resumed at once."""
+"""Signals that end the process of a maintenance in an orderly way. The process first ends its
+hooks. The maintenance may then be resumed at once."""
 
 
 @contextlib.contextmanager
 def _signals():
     """Yield an Event that is set when one of the signals in ENDING arrives. A second signal of the
-    same kind has the effect that it would have without this function. A signal that the process
-    ignored before, such as SIGHUP under nohup, is still ignored."""
+    same kind is not caught, and usually ends the process at once. A signal that the process ignored
+    before, such as SIGHUP under nohup, is still ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -104,8 +104,8 @@ class _Running(command.Command):
                 maintenances.give_back(uuid, runner())
 
     def _advance(self, maintenances, work):
-        """Carry out the next step of the maintenance. Return the exit code if the maintenance has
-        ended or was stopped. Return None if the maintenance continues."""
+        """Carry out the next step of the maintenance. Return the exit code of the command if the
+        maintenance has ended or was stopped; None if the maintenance continues."""
         found = work.advance()
         if found.state == m.DONE:
             self._say('The maintenance was ended by "kronos-manage maintenance end".')
@@ -152,8 +152,8 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """Return as many hosts from the beginning of ``wanted`` as can be empty at the same time. The
-    first host is returned even if it cannot be emptied; its drain then shows the reason.
+    """Return the first hosts of ``wanted``, as many as can be empty at the same time. The first
+    host is returned even if it cannot be emptied; its drain then shows the reason.
 
     :param check: function that plans the drains in a list. For each aggregate, the function returns
         a tuple (name of the aggregate, Drains of its hosts, DrainPlan)

@@ -30,9 +30,9 @@ class Dependencies:
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : function (hosts, hosts that are serviced later) that returns the hosts that can be empty
-        at the same time, as many as possible from the beginning of the first list. No server moves
-        to the hosts that are serviced later
+    fits : function (hosts, later hosts) that returns the first of ``hosts``, as many as can be
+        empty at the same time. Their servers are not moved to the later hosts, which are serviced
+        afterwards
     drain : function (host, hosts to avoid as destinations) that returns the Drain of the host
     say : function that prints a line
     run_hook : function (hook, host) that starts the hook, and returns the hook's process
@@ -129,9 +129,9 @@ class MaintenanceRunner:
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
     def _is_empty(self, host):
-        """Return true if Nova confirms that the host is disabled and has no servers, except servers
-        that its drain has stopped. The answer has to come from Nova, because servers on the host
-        would not survive the hook."""
+        """Return True if Nova confirms that the host is disabled and empty. Servers that the drain
+        of the host has stopped do not count. The answer has to come from Nova, because running
+        servers on the host would not survive the hook."""
         service = self.dependencies.hosts.service(host)
         if service is None or service.status != 'disabled':
             return False

@@ -127,8 +127,8 @@ class Commands(commandmanager.CommandManager):
 
 
 def _say_what_a_database_says(record):
-    """Replace a database error in a log record by its cause. The text of the error itself would
-    show the SQL statement and its values. The result is always true, so that the record is
+    """Replace a database error in a log record by the cause of the error. The text of the error
+    itself would show the SQL statement with its values. Return True always, so that the record is
     logged."""
     if isinstance(record.msg, db_exc.DBError):
         record.msg = error_text(record.msg)

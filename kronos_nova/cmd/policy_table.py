@@ -27,8 +27,8 @@ class PolicyRow:
 
     hosts, instances : pair (number that have a series, number that should have a series)
     load : mean of the scores of the hosts; None = no host has a score
-    instances_load : mean of the sums of profiles. A profile is the load of an instance; each sum is
-        over the instances of a host. None = there is no host with both a score and a sum
+    instances_load : mean over hosts of the sum of the profiles (loads) of the instances on a host.
+        None = there is no host with both a score and a sum
     farthest_host : the host whose sum of profiles differs most from its score
     farthest_load, farthest_instances_load : score and sum of profiles of ``farthest_host``
     sizes : pair (size of the smallest host, size of the biggest host) in the unit of profiles, such

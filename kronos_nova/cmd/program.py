@@ -1,4 +1,4 @@
-"""Commands that are programs of their own, such as ``kronos-record``, and not commands of
+"""Commands that are separate programs, such as ``kronos-record``, and not commands of
 kronos-manage.
 
 Such a program is also written as a cliff command. So it has the options, output formats and exit

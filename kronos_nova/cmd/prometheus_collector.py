@@ -29,9 +29,9 @@ LOG = logging.getLogger(__name__)
 DATABASE_UP = 'kronos_control_database_up'
 
 LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
-"""Names of the fields of a LossReport that count losses by their verdicts. Each field has the
-number of hosts or failure domains with this verdict. The sum of the fields is the number of all
-hosts or failure domains."""
+"""Names of the fields of a LossReport that count losses by verdict. The verdict says whether all
+servers of a lost host or failure domain could restart elsewhere. Each field has the number of hosts
+or failure domains with one verdict. Their sum is the number of all hosts or failure domains."""
 
 BUCKETS = (30, 120, 600, float('inf'))
 """Upper bounds, in seconds, of the histogram of durations of moves. Small guests move within the

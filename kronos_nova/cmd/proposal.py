@@ -32,8 +32,8 @@ class HostRow:
     """One host, as Nova and the host's exporters describe it.
 
     state : ``warning`` if Nova and the exporters differ or a number is not known; otherwise ``ok``
-    found_as : texts, one for each exporter that has series of the host: the exporter, and the value
-        of the label "instance" in these series
+    found_as : one text for each exporter that has series of the host. The text has the exporter and
+        the value of the label "instance" in these series
     cpus : (number of processors by Nova, number by the exporters); None for a number not known
     memory_mb : (MiB of memory by Nova, MiB by the exporters); None for a number not known
     servers : (number of active servers by Nova, number of these servers that have series)

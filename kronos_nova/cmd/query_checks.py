@@ -29,8 +29,8 @@ from kronos_nova.record import writer
 
 DOUBLED = 0.1
 """Largest change of a value that a check accepts when extra series are left out of a query, as a
-fraction of the largest value in the answer. Extra series come from a target that is scraped twice,
-whose values may be doubled, or from another cloud. Raised, the check misses extra series that
+fraction of the largest value in the answer. Extra series are those of another cloud, and those of a
+target that is scraped twice, which may double values. Raised, the check misses extra series that
 change only the values of small servers; lowered, a change of the load between two queries causes a
 warning. Chosen between 0.5, the change if a CPU is counted twice, and 0.02, a change on a busy
 machine without extra series."""
@@ -186,8 +186,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding. If no value of the policy's label matches a server, a label whose values
-    match servers is proposed in the finding."""
+    """Return the finding. If no value of the policy's label names a server, the finding gets a
+    proposal: another label whose values name servers."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)
@@ -246,8 +246,8 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding. If some hosts have no series, a join of the query with
-    ``node_uname_info`` is proposed in the finding; no proposal is made if the join does not help.
+    """Return the finding. If some hosts have no series, and a join of the query with
+    ``node_uname_info`` would give them series, the finding gets this join as its proposal.
 
     A finding that proposes something else is not changed. One exception is the proposal of a label:
     the join replaces the label if the label is missing in the answer to one of ``others``.
@@ -293,8 +293,8 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield one tuple (kinds, matcher, sentence, remedy), as of :func:`_doubled`, if Prometheus has
-    series of another cloud. ``kinds`` are all kinds of exporters."""
+    """Yield one tuple like the tuples of :func:`_doubled`, (kinds, matcher, sentence, remedy), if
+    Prometheus has series of another cloud. ``kinds`` are all kinds of exporters."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
@@ -382,8 +382,8 @@ class _Cloud:
 
 
 def _is_of_instances(policy, kind):
-    """Return true if a query of this kind is about instances, and false if it is about hosts. The
-    answer should have a series for each instance, or for each host."""
+    """Return True if a query of this kind is about instances, and its answer should have a series
+    for each instance. Return False if the query is about hosts."""
     if kind in OF_FORECASTS:
         return policy.is_forecast_by_vm
     return kind == metrics.VM_PROFILE
@@ -391,8 +391,7 @@ def _is_of_instances(policy, kind):
 
 def _uncompared(source, query, expected, is_unread):
     """Return a finding that says only whether the query is answered. The names in the answer are
-    not compared, because Nova could not be read, or because no host or instance in scope needs a
-    series."""
+    not compared. Either Nova could not be read, or no host or instance in scope needs a series."""
     try:
         found = len(source.query(query).samples)
     except exception.MetricsError as error:

@@ -29,9 +29,9 @@ class Role:
     plans : true if hosts of the role plan, and so need policies and the options of planning
     skips : {name of a check: the reason why it is not made on such a host}
     managers : names of the managers that Kronos extends in Nova's services on such a host
-    connect : function that prepares the access to Nova, and returns a tuple of three functions. The
-        first reads the cloud, the second makes a placement client, and the third reads the flavors.
-        ``connect`` is None for a compute host, which needs no access
+    connect : function that prepares the access to Nova; None for a compute host, which needs no
+        access. It returns three functions: the first reads the cloud, the second makes a placement
+        client, and the third reads the flavors
     """
 
     name: str

@@ -17,10 +17,10 @@ class RuleRow:
 
     servers : number of servers that the rule selects
     yields : true if the rule may be violated to empty a host. This holds for rules that select
-        servers by properties that the owners of the servers set
+        servers by properties that users set on their servers
     hosts : number of hosts that the rule's relation names; None if the relation names no hosts
-    violated : number of the selected servers that have to move so that the rule holds
-    example : name of one of these servers; None if there is none
+    violated : number of servers that would have to move so that the rule is obeyed
+    example : name of one server that would have to move; None if there is none
     conflicts : sentences about problems of the rule in this cloud
     """
 

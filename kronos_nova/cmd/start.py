@@ -34,8 +34,8 @@ def _main(module):
 
 
 def _main_in_threads(module):
-    """Set up oslo.messaging to use threads, and run a program. Without this setup, oslo.messaging
-    would use eventlet if eventlet is installed."""
+    """Run a program after setting up oslo.messaging to use threads. Without this setup,
+    oslo.messaging would use eventlet if eventlet is installed."""
     standalone.hide_eventlet()
     # Imported late: it looks for eventlet too.
     from oslo_service import backend

@@ -110,7 +110,7 @@ def main(argv=None):
 
 
 def _propose(conf, reach, parsed_args):
-    """Write the proposed policies file, and let the checks use this file. Return the Proposal."""
+    """Write the proposed policies file, and make the checks use this file. Return the Proposal."""
     if parsed_args.recipe not in proposal.recipes():
         raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
                               f'the recipes are {", ".join(proposal.recipes())}')

@@ -187,8 +187,8 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word reveals a name or an id of the recorded cloud. The result is False
-        for a name that is also a pseudonym or a plain number."""
+        """Return True if a word is a name or an id of the recorded cloud. Return False for any
+        other word, and for a name that is also a pseudonym or a plain number."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
@@ -215,8 +215,8 @@ class _Names:
         return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
 
     def key(self, key: str) -> str:
-        """Return the pseudonym of a key of an aggregate's metadata or of a flavor's extra specs.
-        Keys that Nova or Kronos defines are kept."""
+        """Return the pseudonym of a key of an aggregate's metadata or of a flavor's extra specs. A
+        key that Nova or Kronos defines is returned unchanged."""
         if key.startswith(_SPEC):
             return _SPEC + self.key(key.removeprefix(_SPEC))
         if key.startswith(_TENANTS):
@@ -355,8 +355,7 @@ def _values(mapping, names):
 
 def _wish(mapping):
     """Return the entry ``kronos:move`` of metadata or extra specs as a dict; {} if there is no such
-    entry. If Kronos does not know the value, the value is replaced by ``never``, which has the same
-    effect."""
+    entry. A value that Kronos does not know is replaced by ``never``, which has the same effect."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()
@@ -419,8 +418,8 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """Return {(policy, kind of query): (label, {value: pseudonym})}. ``label`` is the label of the
-    query's answer whose values are names of hosts or instances."""
+    """Return {(policy, kind of query): (label, {value: pseudonym})}. ``label`` is the label that
+    names the hosts or instances in the answer to the query."""
     migration, found = policies.migration, {}
     for policy in policies.active:
         found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}

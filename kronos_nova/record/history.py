@@ -38,7 +38,8 @@ def as_object(history: PlanningHistory) -> dict[str, Any]:
 def planning_history(read: schema.History, **cooldowns: Mapping[str, float]) -> PlanningHistory:
     """Return a PlanningHistory with the content of ``history.json``.
 
-    :param cooldowns: the fields of the PlanningHistory that the file does not have
+    :param cooldowns: the remaining fields of the PlanningHistory, which ``history.json`` does not
+        have
     """
     return PlanningHistory(
         load_stats={aggregate: {policy: _stats(stats) for policy, stats in policies.items()}

@@ -18,8 +18,8 @@ named. Not measured."""
 
 
 class Page:
-    """The HTML page with the reports of several replays. Only the data that the page shows is kept
-    in memory, because a day may have hundreds of reports."""
+    """The HTML page with the reports of several replays. Of each report, only the data that the
+    page shows is kept in memory, because a day may have hundreds of reports."""
 
     def __init__(self):
         self._cycles = []

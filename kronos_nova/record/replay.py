@@ -26,8 +26,8 @@ from kronos_nova.room.whatif import Changes
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
     """The maximum seconds that cooldowns and quarantines may last in a replay. A longer cooldown or
-    quarantine in the snapshot is shortened. If ``quarantine`` is -1, quarantines are not
-    shortened."""
+    quarantine in the snapshot is shortened to the maximum. If ``quarantine`` is -1, quarantines are
+    not shortened."""
 
     aggregate: float
     instance: float

@@ -13,9 +13,8 @@ FORMAT = 3
 """Version of the format of recorded snapshots (no unit). Fixed: the version changes when older
 programs cannot read the snapshots."""
 WITHOUT_OPTIONS = 2
-"""Version of the format of a snapshot without options and without the other data that format 3 has
-added (no unit). Programs that do not know format 3 can read such a snapshot. Fixed by these
-programs."""
+"""Version of the format of a snapshot that has no options and nothing else that format 3 has added
+(no unit). Programs that do not know format 3 can read such a snapshot. Fixed by these programs."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """{table of the inventory: keys that format 3 has added to its rows}"""

@@ -16,10 +16,9 @@ from kronos_nova import exception
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
-"""Maximum number of characters of a text in a request. If the text is a reason, it is cut to this
-length. Any other longer text is refused. Raised, tables and logs have longer lines; lowered, more
-of the reasons that operators give are cut. Chosen as the limit of reasons in the schema of the
-API."""
+"""Maximum number of characters of a text in a request. A longer reason is cut to this length. Any
+other longer text is refused. Raised, tables and logs have longer lines; lowered, more of the
+reasons that operators give are cut. Chosen as the limit of reasons in the schema of the API."""
 
 MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',

@@ -72,7 +72,7 @@ def is_run(context: Context, found: m.Maintenance) -> bool:
 
 
 def _to(context, state):
-    """Bring the maintenance in progress to the state ``state``.
+    """Set the state of the maintenance in progress, and return the maintenance.
 
     :raises MaintenanceNotFound: no maintenance is in progress, or it has ended meanwhile
     """

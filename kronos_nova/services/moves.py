@@ -77,8 +77,8 @@ def views(database: Database, found: Collection[moves.MoveRecord],
 
 
 def _future(end, now):
-    """Return the estimated end of a move. Return None if this time has passed, because the estimate
-    was then too early."""
+    """Return ``end``, the estimated end of a move, if this time is in the future. Return None if
+    the time has passed, because the estimate was then too early."""
     return end if end is not None and end > now else None
 
 

@@ -32,7 +32,7 @@ def uuid_of(context: Context, server: str) -> str:
 
 class Stay(NamedTuple):
     """The reason why the last evaluation of an aggregate left a server on its host. ``detail`` is
-    an additional text; '' if there is no such text."""
+    an additional text; it may be empty."""
 
     reason: str
     aggregate: str
@@ -50,9 +50,9 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return the Immovable of a server that Nova cannot migrate live, from the last evaluation. An
-    Immovable has the reason, and the information whether Nova can migrate the server cold. Return
-    None if the last evaluation has no Immovable of the server."""
+    """Return why the last evaluation found that Nova cannot migrate a server live. The result is an
+    Immovable, which also says whether Nova can migrate the server cold. Return None if the last
+    evaluation has no Immovable of the server."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

@@ -23,8 +23,8 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
 """Names of the fields of a report that are sums of loads."""
 
 Key = tuple[str | None, str | None, str | None]
-"""The key of a sum: (month, project, aggregate). An element is None if the sums are not grouped by
-this property."""
+"""The key of a group of sums: (month, project, aggregate). An element is None if the sums are not
+grouped by this property."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -106,9 +106,9 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """Return a comparison of the load after the first completed move with the load before this
-    move. The two ranges of time have the same number of days. Neither includes the day of the
-    move."""
+    """Compare the load after the first completed move with the load before this move, and return
+    the comparison. Both ranges of time have the same number of days. The day of the move is in
+    neither range."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')

@@ -149,8 +149,9 @@ def _checked(context: Context,
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
-    """Return the moves that join small free parts of several hosts, so that more servers of a
-    flavor fit. The result also has the numbers of servers that fit before and after these moves.
+    """Return moves after which more servers of a flavor fit. The moves join free room that is
+    spread in small amounts over several hosts. The result also has the numbers of servers that fit
+    before and after the moves.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a hypothetical change names an unknown host
@@ -199,8 +200,8 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
 
 
 def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
-    """Return the engine's options. If ``aggregate`` is not None, only this aggregate is in
-    scope."""
+    """Return the engine's options. If ``aggregate`` is not None, the options name only this
+    aggregate as the one for which Kronos plans."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     options = engine_options.from_conf(context.conf)
     if aggregate is None:
@@ -390,11 +391,13 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if some servers could no longer restart after the loss of their host, because
-    moves use up the room for the restarts. A host counts only if all its servers could restart
-    elsewhere before the moves.
+    """Raise an error if moves would use up the room in which the servers of a lost host have to
+    restart. Hosts whose servers could not all restart elsewhere even without the moves are ignored.
+    The rule is set by ``failover_hosts`` and ``failover_domains``, so the loss of a failure domain
+    may count as well.
 
-    :raises RequestRefused: after the moves, the servers of such a host could not all restart
+    :raises RequestRefused: after the moves, the servers of a lost host or failure domain could not
+        all restart elsewhere
     """
     from kronos_nova import policies  # imported late, as above
     from kronos_nova.cycle import loss_rule
@@ -442,8 +445,8 @@ def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
 
 
 def show(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Return a hold. A hold is a request for room, together with the room that is kept for the
-    request.
+    """Return a hold by its uuid. A hold is a request for room, together with the room that is kept
+    for the request.
 
     :raises HoldNotFound: there is no such hold
     """

@@ -31,8 +31,8 @@ class WithoutDatabase:
         self._error = error
 
     def call(self, operation: Operation, request: Request) -> NoReturn:
-        """Run an operation without the control database, if this is possible. The method always
-        raises an exception, and the text of the exception is the result.
+        """Run an operation without the control database, if this is possible. The method never
+        returns: it always raises an exception, whose text is the result.
 
         :raises StopPending: the operation was a stop; the stop is in force, but is not in the
             database yet

@@ -32,12 +32,11 @@ MOST_COMPLETED = 50_000
 read. Raised, an evaluation takes more memory; lowered, older moves are ignored in clouds with very
 many moves. Chosen to cover four weeks with about 1,800 moves a day."""
 LONGEST_WAIT = datetime.timedelta(days=1)
-"""Maximum time (1 day) between the last check of a move (whether the move still helps) and the
-move's request to Nova. Evaluations compare Nova's migrations with the moves that the journal says
-were requested. To find these moves quickly, they search only moves that were checked at most this
-time before the migrations. Raised, evaluations read more rows; lowered, the migrations of moves
-that waited longer count as requested by users. Chosen above the default of ``stale_plan_age``,
-which is half an hour."""
+"""Maximum time (1 day) from the last check of a move until the move's request to Nova. In a check,
+Kronos decides whether the move still helps. Evaluations read the moves that were requested lately,
+to recognise their migrations. A move that waited longer than this time is not found. Raised,
+evaluations read more rows; lowered, the migrations of moves that waited longer count as requested
+by users. Chosen above the default of ``stale_plan_age``, which is half an hour."""
 
 
 class Moves:
@@ -251,12 +250,13 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Count the moves whose last check (or, without a later check, whose planning) was at
-        ``since`` or later. Abandoned moves and moves that empty hosts do not count.
+        """Count the moves that were planned since a time. For a move that was checked again after
+        it was planned, the time of the last check counts. Abandoned moves and moves that empty
+        hosts are left out.
 
         :returns: ({project: number of moves}, {instance uuid: number of moves}). In the second
-            dictionary, a move counts for the instance whose load caused the move. Another instance
-            may be the one that is moved
+            dictionary, a move counts for the instance whose load caused the move, even if the move
+            moved another instance
         """
         move = models.MoveRow
         with self.database.reader() as session:
@@ -306,9 +306,9 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """Return {instance uuid: number of moves of the instance}. Only moves whose last check (or,
-        without a later check, whose planning) was at ``since`` or later count. Abandoned moves and
-        moves that empty hosts do not count."""
+        """Return {instance uuid: number of moves of the instance that were planned since a time}.
+        For a move that was checked again after it was planned, the time of the last check counts.
+        Abandoned moves and moves that empty hosts are left out."""
         move = models.MoveRow
         with self.database.reader() as session:
             # The rows are counted here, because databases read all moves for a GROUP BY on
