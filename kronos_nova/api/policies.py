@@ -21,7 +21,7 @@ from kronos_nova.api import routes
 GROUP = 'kronos_api'
 
 CORRECT_IT = 'Correct it, or remove it and the option for the defaults.'
-"""Remedy that errors about a faulty file of policy rules name."""
+"""Text of the remedy in errors about a faulty file of policy rules."""
 
 AUDIENCES = (
     policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'May do everything.'),

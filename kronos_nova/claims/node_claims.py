@@ -39,9 +39,9 @@ class _Holding:
     move: MoveClaim | None = None
 
     def amounts(self):
-        """Return {``resize_target`` of a claim: Amount} for an instance. The key True is for the
-        resources after a move. The key False is for the resources before a move, or of an instance
-        without a move."""
+        """Return the Amounts of one instance's claims, by ``resize_target``. The key True has the
+        resources after a move. The key False has the resources before a move, or the resources of
+        an instance that does not move. A key without a claim is left out."""
         if self.move is None:
             return {False: self.instance} if self.instance else {}
         if self.instance is None:

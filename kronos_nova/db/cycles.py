@@ -24,8 +24,8 @@ more processor time. Not measured."""
 
 CLOCKS_APART = 60
 """Maximum seconds by which the clocks of two controllers may differ. A stored time of an evaluation
-is ignored if it is too far in the future, because a wrong clock wrote it. The limit is the pause
-between evaluations plus these seconds. Raised, a wrong clock delays evaluations for longer;
+that is too far in the future is ignored, because a wrong clock wrote the time. The limit is the
+pause between evaluations plus these seconds. Raised, a wrong clock delays evaluations for longer;
 lowered, a small difference counts as a wrong clock. Chosen as the default of Nova's option
 ``service_down_time``: such a difference of clocks makes Nova regard a service as down."""
 

@@ -29,7 +29,7 @@ measured."""
 
 
 FRESH = datetime.timedelta(hours=6)
-"""Time (6 hours) after a name was saved, for which the same name is not saved again. Raised, the
+"""Time (6 hours) after a name was saved, during which the same name is not saved again. Raised, the
 time at which a name was last seen is less exact, and so is the time of its deletion; lowered, each
 evaluation writes more rows. Chosen as a fraction of a day, because retention counts in days."""
 

@@ -11,10 +11,10 @@ from kronos_nova.objects.snapshot import Service
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
 """Maximum difference (5 seconds) between the clocks of controllers at which Kronos still finds a
-requested migration by its time. A migration that was created before the request still counts as the
-requested one if it was created at most this time earlier. Raised, an earlier migration of the
-instance may be taken for the requested one; lowered, the requested migration may not be found if
-clocks differ. Not measured."""
+requested migration by its time. A migration counts as the requested one if, by Nova's clock, it was
+created after the request or at most this time before the request. Raised, an earlier migration of
+the instance may be taken for the requested one; lowered, the requested migration may not be found
+if clocks differ. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +152,8 @@ class ComputeApi(Protocol):
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
         """Return the migration that was requested for a move; None while Nova has none. If the
-        journal does not have the uuid of the migration, return the first migration of the instance
-        since the request."""
+        journal does not have the uuid of the migration yet, the first migration of the instance
+        since the request is returned."""
 
     def set_free(self, move: MoveRecord) -> bool:
         """Clear the task_state of an instance after Nova has lost the request for its migration.

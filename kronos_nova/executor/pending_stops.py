@@ -34,7 +34,7 @@ damaged. A damaged file stops the moves of all aggregates."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PendingStop:
-    """A stop that an operator has set and the control database does not have yet.
+    """A stop that an operator has set and that is not in the control database yet.
 
     switch : Switch of kind PAUSE
     let_finish : whether moves that were already requested from Nova are left to finish

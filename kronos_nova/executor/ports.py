@@ -23,7 +23,7 @@ class ExecutorPorts:
     permits : decides which moves may be started
     aggregates : names of the aggregates whose moves this process carries out, including the pool of
         unassigned hosts
-    stops : stops that the control database does not have yet
+    stops : PendingStops, the stops that are not in the control database yet
     """
 
     journal: Journal

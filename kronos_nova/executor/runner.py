@@ -31,9 +31,9 @@ Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which an accepted request to abort a live migration is sent again, because the
-message to nova-compute may have been lost. The same seconds are used if an operator aborts a move
-of which Nova has no migration yet: after these seconds from its start, the request for the
-migration counts as lost. Raised, the migration may run for longer after a lost message; lowered,
+message to nova-compute may have been lost. The number has a second use. If an operator aborts a
+move for which Nova has no migration yet, the request for the migration counts as lost these seconds
+after the move began. Raised, the migration may run for longer after a lost message; lowered,
 nova-compute has to handle more repeated requests. Not measured."""
 
 CONFIRM_AGAIN_SECONDS = 300
@@ -472,9 +472,9 @@ class Runner:
 
     def _verify(self, move):
         """Check the result of a migration, and end the move. The move has succeeded if the instance
-        has left the source and is not in ERROR. The status of the migration does not matter, and
-        neither do other differences from the plan: if the instance has an unplanned status or host,
-        a user has changed the instance since.
+        has left the source and is not in ERROR. The status of the migration does not matter. An
+        unplanned status or host of the instance does not matter either, because a user has then
+        changed the instance since.
 
         :raises MigrationFailed: the move has not succeeded
         """

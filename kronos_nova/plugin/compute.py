@@ -124,9 +124,9 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
                             clean_shutdown, migration, host_list)
 
     def _set_free(self, context, instance, migration):
-        """Clear the task_state of an instance, and return its allocations, if the instance still
-        waits for the dropped request of a migration. Nothing is changed if another cold migration
-        or resize of the instance is in progress."""
+        """Clear the task_state of an instance that still waits for the dropped request of a
+        migration, and give the allocations of the migration back to the instance. Nothing is
+        changed if another cold migration or resize of the instance is in progress."""
         instance.refresh()
         mark = marks.mark_of(migration)
         if instance.task_state == mark and not marks.is_being_migrated(context, instance):

@@ -286,7 +286,7 @@ def _journal():
 
 @functools.cache
 def _tasks():
-    """Return the Tasks of this process, which record the live migrations that the process
+    """Return the Tasks of this process, which record the live and cold migrations that the process
     prepares."""
     return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())

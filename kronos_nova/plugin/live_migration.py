@@ -63,8 +63,9 @@ EXPECTED = {
 
 
 class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
-    """Nova's live migration task, changed to claim allocations by one request and to restore them
-    by one request. It takes the arguments of Nova's task, and two more.
+    """Nova's live migration task with other requests to placement: one request claims the
+    allocations, and one request restores the former allocations. The class takes the arguments of
+    Nova's task, and two more.
 
     :param placement: the client of placement
     :param registration: the record of the task in the control database while the task runs
@@ -80,9 +81,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
 
-        :raises MigrationPreCheckError: the task failed before the request was sent to the source,
-            by an outage (``code`` is :data:`outages.CODE`), or by an error after which Nova would
-            set the instance to ERROR (``code`` is 500)
+        :raises MigrationPreCheckError: the task failed before the request was sent to the source.
+            After an outage, ``code`` is :data:`outages.CODE`. After an error for which Nova would
+            set the instance to ERROR, ``code`` is 500
         """
         try:
             self._registration.begin(self.migration.uuid)

@@ -51,10 +51,10 @@ Chosen because the query takes a hundredth of a second with the one or two hundr
 hosts."""
 
 METADATA_HOSTS = 25
-"""Maximum number of hosts for whose instances one query reads metadata from Nova's database.
+"""Maximum number of hosts in one query of Nova's database for the metadata of the hosts' instances.
 Raised, the RPCs of the same nova-conductor wait longer for the query to end; lowered, there are
-more queries. Chosen larger than the number of hosts whose instances one query reads
-(:data:`HOSTS`), because few instances have metadata keys of Kronos; not measured."""
+more queries. Chosen larger than the number of hosts in one query for instances (:data:`HOSTS`),
+because few instances have metadata keys of Kronos; not measured."""
 
 MEMBERS = 1000
 """Maximum number of instances for which one query reads image properties or names from Nova's

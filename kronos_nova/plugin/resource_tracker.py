@@ -50,7 +50,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     """Nova's resource tracker, with claims that survive a restart.
 
     :param ledger: kronos_nova.claims.ledger.Ledger of this host
-    :param expiry: timedelta after which a claim without an owner is released
+    :param expiry: timedelta after which a claim without an instance or a migration is released
     """
 
     def __init__(self, host, driver, reportclient, ledger, expiry):

@@ -129,8 +129,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @staticmethod
     def _refresh():
-        """Update VIEW from the control database. Yield a sentence for the log if the database
-        cannot be read."""
+        """Update VIEW, the data of this process for the filter and the weigher, from the control
+        database. Yield a sentence for the log if the database cannot be read."""
         try:
             refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:

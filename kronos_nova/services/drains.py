@@ -34,7 +34,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises DrainPending: a host is being drained, or waits to be released
     :raises DrainRefused: no server can leave its host; or an aggregate would have no host left that
         takes servers; or some servers could no longer restart elsewhere after the loss of another
-        host
+        host or of a failure domain
     :raises RequestRefused: the deadline has passed, no host is named, or the policies file cannot
         be read
     """

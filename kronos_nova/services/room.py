@@ -356,7 +356,7 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
     :raises NotInScope: the aggregate does not exist, or Kronos does not plan for it
     :raises RequestRefused: there is no such flavor; or no aggregate is named and several are in
         scope; or the room could not be kept; or some servers could no longer restart elsewhere
-        after the loss of a host; or the policies file cannot be read
+        after the loss of a host or failure domain; or the policies file cannot be read
     """
     from kronos_nova.cycle import aggregates  # imported late, as above
     from kronos_nova.room import keeping

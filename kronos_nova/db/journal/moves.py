@@ -346,8 +346,8 @@ def _past_try(row, sharing):
 
 def _sharing(rows):
     """Return, for each move, the mean number of moves that used the same network link during the
-    move, including the move itself. A move uses two links, that of its source and that of its
-    destination. The number for the link with more moves is returned.
+    move, including the move itself. A move uses two links: the link of its source and the link of
+    its destination. The number for the busier link is returned.
 
     :param rows: rows of moves that have ended
     :returns: list with a number for each row

@@ -269,8 +269,8 @@ class Plans:
 
     @retried
     def hosts_being_emptied(self):
-        """Return the names of the hosts that running plans empty, for maintenance or to have free
-        hosts."""
+        """Return the names of the hosts that are being emptied by running plans. Hosts are emptied
+        for maintenance, or to have free hosts."""
         other = sa.orm.aliased(models.MoveRow)
         # These moves make room on a host for instances that arrive there, so the host is not
         # emptied.
@@ -315,7 +315,7 @@ def _refuse_second_plan(session, aggregate):
 
 
 def _still(session, uuid, states, now):
-    """Return the row of a plan that is still in one of ``states``.
+    """Return the row of a plan, if the plan is still in one of ``states``.
 
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is in another state, or is too old
@@ -430,8 +430,8 @@ def _last_plan(session, aggregate):
 
 
 def _saw_again(session, report, fingerprint, now):
-    """Record a repeated plan in the aggregate's last plan, if the last plan was only observed and
-    has the same moves. Return True if this was recorded; False otherwise."""
+    """Record that the aggregate's last plan was seen once more, if the last plan was only observed
+    and has the same moves as the new plan. Return True if this was recorded; False otherwise."""
     last = _last_plan(session, report.name)
     if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
         return False

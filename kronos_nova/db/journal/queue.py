@@ -39,8 +39,8 @@ class Queue:
 
         :param caps: limits of concurrent moves
         :param utcnow: function that returns the time of the dispatch. The function is called after
-            the moves in progress are read, so that no move is recorded as dispatched before the
-            end of a move for which it waited
+            the moves in progress are read. So no move is recorded as dispatched before the end of
+            an earlier move for which it waited
         :param plan_uuids: uuids of plans, to dispatch only their moves; None for all plans
         :param stale_after: seconds after which a move is too old to be started; None for no limit.
             The first move of a group (moves that improve the balance only together) is dispatched

@@ -272,8 +272,8 @@ class SettlesBrokenMigrations:
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
         """Resume the guest if it is paused. If the guest has ended, set the state of the instance
-        to stopped. Then roll back by Nova's method, which alone would save the state from before
-        the migration, even if the guest has ended."""
+        to stopped. Then roll back by Nova's method. Without the steps before, Nova's method would
+        save the state from before the migration, even if the guest has ended."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)

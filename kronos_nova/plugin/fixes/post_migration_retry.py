@@ -3,8 +3,8 @@
 In these steps, the guest has already arrived at the destination. If nova-compute at the destination
 stops, or if a service such as neutron or nova-conductor does not answer, Nova gives up. Nova then
 sets the instance to ERROR, although its guest runs well. This fix repeats two requests until the
-services answer again: the request to neutron to bind the ports to the destination, and the request
-to nova-compute at the destination to complete the migration.
+services answer again. One request asks neutron to bind the ports to the destination. The other asks
+nova-compute at the destination to complete the migration.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """
