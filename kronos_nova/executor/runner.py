@@ -366,9 +366,9 @@ class Runner:
 
     def _abort(self, move, migration):
         """Ask Nova to abort a migration. Repeat an accepted request after
-        :data:`ABORT_AGAIN_SECONDS`, but not while nova-compute prepares the migration. Until the
-        preparation ends, nova-compute would refuse a second request; then it aborts the migration.
-        """
+        :data:`ABORT_AGAIN_SECONDS`, but not while nova-compute prepares the migration. During the
+        preparation, nova-compute refuses a second request. After the preparation, nova-compute
+        carries out the first request."""
         asked_at = self._aborted_at.get(move.uuid)
         if asked_at is None or (self._seconds() - asked_at >= ABORT_AGAIN_SECONDS
                                 and migration.status != migration_status.PREPARING):

@@ -26,9 +26,9 @@ class HeldRoom:
     """The reserved room on each host. A hold reserves room for a number of future servers of one
     flavor.
 
-    Memory, disk, VCPUs and the NUMA topology are checked, the topology by Nova's own function.
-    Custom resources and devices of a host are not checked, because nova-scheduler does not know
-    them.
+    Memory, disk, VCPUs and the NUMA topology of a host are checked. Nova's own function checks the
+    topology. Custom resources and devices of a host are not checked, because nova-scheduler does
+    not know them.
     """
 
     def __init__(self, holds: Iterable[Hold] = ()):

@@ -153,8 +153,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def _call_livem_checks_on_host(self, destination, provider_mapping):
         """Call Nova's check of a destination. If the check fails, note the reason.
 
-        :raises MigrationPreCheckError: the check failed with an error that would end Nova's search
-            for a destination. After MigrationPreCheckError, Nova tries the next host
+        :raises MigrationPreCheckError: the check failed with an error that Nova does not expect.
+            The original error would end Nova's search for a destination. After
+            MigrationPreCheckError, Nova tries the next host
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)

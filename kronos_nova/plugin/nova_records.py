@@ -390,8 +390,9 @@ def _left_its_mark(context, migration):
 
 
 def _is_with_conductor(migration):
-    """Return whether a migration is new, and no nova-compute has received the request for it. The
-    destination records itself when it receives the request for a cold migration."""
+    """Return True if a migration is new and no nova-compute has received the request for it yet.
+    For a cold migration, this is so until the destination has recorded its node in the migration.
+    """
     if migration.status == migration_status.PRE_MIGRATING:
         return migration.dest_node is None
     return migration.status == migration_status.ACCEPTED and migration.is_live_migration

@@ -318,12 +318,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _restore_node(self, context, resources):
-        """Compute the usage of a node from its claims, without reading migrations and details of
-        instances.
+        """Compute the usage of a node from its claims. Migrations and details of instances are not
+        read.
 
-        The claims have to fulfil three conditions. The stored claims are complete. The claims are
-        those of the instances that are on the node now. The claims add up to the usage that the
-        node last reported. Nova's first periodic audit corrects the usage if it has changed since.
+        Three conditions have to be met. The stored claims are complete. The claims are those of the
+        instances that are on the node now. The claims add up to the usage that the node last
+        reported. If the usage has changed since, Nova's first periodic audit corrects it.
 
         :returns: True if the claims were used; False if Nova's own audit has to run
         """

@@ -1,6 +1,6 @@
 """The report: sums of moves and of loads of hosts in a range of time. The report also compares the
-loads after the first completed move with the loads before this move, and with an estimate of the
-loads without moves."""
+loads after the first completed move with two other loads: the loads before this move, and an
+estimate of the loads without any move."""
 
 import collections
 import dataclasses

@@ -340,9 +340,9 @@ class SettlesBrokenMigrations:
                       'ended: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Return True if this host still has memory pages of a guest that already runs at the
-        destination (post-copy). Before that, wait at most COPY_SECONDS until all pages are copied.
-        """
+        """Wait while this host still has memory pages of a guest that already runs at the
+        destination (post-copy), at most for COPY_SECONDS. Return True if pages are left after this
+        time."""
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 

@@ -9,9 +9,9 @@ powered off. The steps of the driver are never repeated. The request that nova-c
 next host is not repeated either, because oslo.messaging itself waits for the message bus.
 
 If the service still does not answer, the result depends on the guest. If the guest has not been
-touched, nova-compute ends the migration, and the instance keeps its state. If the guest was powered
-off, Nova sets the instance to ERROR. In both cases, the fault of the instance says that the cause
-is an outage. The saves that end the migration are repeated as well.
+powered off, nova-compute ends the migration, and the instance keeps its state. If the guest was
+powered off, Nova sets the instance to ERROR. In both cases, the fault of the instance says that the
+cause is an outage. The saves that end the migration are repeated as well.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] cold_migration_retry``.
 """
@@ -111,8 +111,9 @@ _thread = threading.local()
 class MigrationStep:
     """A request of a cold migration or resize that this thread carries out.
 
-    is_guest_touched : true once the guest may be powered off, here or on another host
-    outage : the error of the first call that was repeated in vain; None while there is none
+    is_guest_touched : true once the guest may have been powered off, on this or another host
+    outage : the error of the first call that failed in spite of its repetitions; None if there is
+        no such call
     """
 
     context: object
@@ -313,8 +314,8 @@ class MovesPatiently:
 
     def _send_prep_resize_notifications(self, context, instance, phase, flavor):
         """Send Nova's notification. If this is the notification about the end of ``prep_resize``,
-        regard the guest as touched, because the source has received its request. After an outage
-        the source has not received its request, and the guest is still untouched."""
+        set ``is_guest_touched`` of the step: the source has received its request, and may power the
+        guest off. After an outage, the source has not received its request, and nothing is set."""
         step = _current()
         if step and phase == fields.NotificationPhase.END and step.outage is None:
             step.is_guest_touched = True
@@ -333,7 +334,7 @@ class MovesPatiently:
     def _error_out_instance_on_exception(self, context, instance,
                                          instance_state=vm_states.ACTIVE):
         """Set the state of the instance by Nova's method if the ``with`` block raises an error.
-        After an outage, an instance whose guest has not been touched gets the state
+        After an outage, an instance whose guest has not been powered off gets the state
         ``instance_state``, and not ERROR."""
         with super()._error_out_instance_on_exception(
                 context, instance, instance_state=instance_state):
