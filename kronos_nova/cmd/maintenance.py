@@ -219,8 +219,9 @@ class Run(_Running):
     until its nova-compute reports, and releases it.
 
     The host with the fewest servers is serviced first. Hosts that are not yet serviced take servers
-    only if no other host can take them. So few servers have to move twice. The command may be ended
-    at any time; moves in progress continue, and "maintenance resume" continues the maintenance.
+    only if no other host can take them, so that only few servers have to move twice. The command
+    may be ended at any time. Moves in progress then continue, and "maintenance resume" continues
+    the maintenance.
 
     Exit codes: 0 all hosts are serviced; 1 the request was refused; 3 the maintenance was stopped
     or ended, or hosts were left out; 4 a hook failed.
@@ -244,10 +245,10 @@ class Run(_Running):
                                  'HOST" reports that it was serviced.')
         host_commands.add_drain_arguments(parser)
         parser.add_argument('--force', action='store_true',
-                            help='Drain hosts even if the servers of another host or failure '
-                                 'domain could then no longer all restart elsewhere if that host '
-                                 'or domain failed. Without this argument, [kronos] '
-                                 'failover_hosts and failover_domains forbid such drains.')
+                            help='Drain hosts even if too little room remains to restart all '
+                                 'servers of another host or failure domain after its failure. '
+                                 'Without this argument, [kronos] failover_hosts and '
+                                 'failover_domains forbid such drains.')
         return parser
 
     def take_action(self, parsed_args):

@@ -130,9 +130,9 @@ Raise it where many people use the page through one proxy that does not report c
 Related options: ``login_lockout``, ``password_login``.
 """),
     cfg.IntOpt('login_lockout', default=300, min=1, help="""
-Seconds for which ``kronos-api`` refuses logins after ``login_tries`` wrong passwords. The seconds
-run from the last wrong password. The number of wrong passwords is reset to 0 if no further wrong
-password is tried within as many seconds.
+Seconds for which ``kronos-api`` refuses the logins of a user or address after too many wrong
+passwords (``login_tries``). The seconds run from the last wrong password. If no wrong password is
+tried for this time, the count of wrong passwords begins again at 0.
 
 By default, five minutes.
 

@@ -38,10 +38,10 @@ KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that may be the value of a label. If several attributes match equally
 many servers, the first of them is used."""
 MOST_VALUES = 20
-"""Maximum number of different values of a label that may name clouds. If one Prometheus scrapes
-several clouds, Kronos searches for a label that names the cloud. Labels with more values are
-ignored. Raised, Kronos also tries labels that name racks or hosts; lowered, the label is not found
-if there are many clouds. Not measured."""
+"""Maximum number of values of a label that may name the cloud. Kronos searches for such a label if
+one Prometheus scrapes several clouds. Labels with more values are ignored. Raised, Kronos also
+tries labels that name racks or hosts; lowered, the label is not found if there are many clouds. Not
+measured."""
 MOST_ADDRESSES = 5
 """Maximum number of addresses that a label matcher excludes from a query. A machine that is scraped
 at several addresses has the same series at each address. A check excludes all addresses of such

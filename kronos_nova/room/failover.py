@@ -53,10 +53,9 @@ NODES = 2_000
 The check finds out whether all servers of a lost host can restart elsewhere. Raised, the check of a
 full cloud takes longer; lowered, more checks end without a result. Not measured."""
 SECONDS = 10.0
-"""Maximum seconds of one integer program that checks restarts of a lost host's servers. The number
-of branch-and-bound nodes of a program is limited as well (:data:`NODES`). Only programs whose nodes
-are slow reach the limit of seconds first. Raised, more checks with slow nodes have a result;
-lowered, more checks with slow nodes end without a result. Not measured."""
+"""Time limit, in seconds, of one integer program that checks restarts of a lost host's servers.
+Most programs first reach the limit of branch-and-bound nodes (:data:`NODES`). Raised, fewer checks
+end without a result; lowered, more checks do. Not measured."""
 
 
 CUTS = 8

@@ -69,7 +69,8 @@ class EndsInterruptedColdMigrations:
         self._unfinished = []
 
     def _init_instance(self, context, instance):
-        if _is_on() and instance.host == self.host and instance.task_state in ON_DESTINATION:
+        if (_is_on() and instance.host == self.host and instance.task_state in ON_DESTINATION
+                and instance.vm_state in (vm_states.ACTIVE, vm_states.STOPPED)):
             self._init_arriving(context, instance)
             return
         is_interrupted = instance.task_state == task_states.RESIZE_MIGRATING

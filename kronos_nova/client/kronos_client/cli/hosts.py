@@ -126,8 +126,8 @@ class Drain(_OfHosts):
     outside maintenance windows. A drain lasts until "host release", and survives restarts.
 
     Without --force, a drain is refused in three cases: none of the servers can leave; an aggregate
-    would have no host left that takes servers; or the servers of another host could no longer all
-    restart if that host failed ([kronos] failover_hosts, failover_domains).
+    would have no host left that takes servers; or too little room would remain to restart all
+    servers of another host after its failure ([kronos] failover_hosts, failover_domains).
 
     Exit codes without --check and --wait: 0 the drain has begun; 1 the request is invalid; 4 the
     drain needs --force; 5 nova-compute of a host is down.

@@ -366,10 +366,10 @@ class RoomMake(command.Lister):
         parser.add_argument('--approve', action='store_true',
                             help='Begin the moves at once, without "room approve".')
         parser.add_argument('--force', action='store_true',
-                            help='Accept moves after which the servers of some host or failure '
-                                 'domain could no longer all restart elsewhere if that host or '
-                                 'domain failed. Without this argument, [kronos] failover_hosts '
-                                 'and failover_domains forbid such moves.')
+                            help='Accept moves even if too little room remains to restart all '
+                                 'servers of a host or failure domain after its failure. Without '
+                                 'this argument, [kronos] failover_hosts and failover_domains '
+                                 'forbid such moves.')
         return parser
 
     def take_action(self, parsed_args):
