@@ -53,9 +53,9 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """One aggregate, or the pool of unassigned hosts, in one evaluation. Hosts are sorted by name,
-    and instances by uuid. An instance that an earlier plan of this cycle moves is listed on the
-    destination of its move. ``request`` decides which hosts may take instances, and which hosts the
-    plan empties."""
+    and instances by uuid. If an earlier plan of this cycle moves an instance, the instance is
+    listed on the destination of the move. ``request`` decides which hosts may take instances, and
+    which hosts the plan empties."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -87,10 +87,10 @@ class Scope:
 
 
 class ScopeIndex:
-    """An index of a snapshot, by which the hosts and instances of one aggregate are found. The
-    index has the hosts of each aggregate, except hosts whose hypervisor is not supported. The index
-    also has the instances of each host, with their moves and server groups. The index is made once
-    a cycle, because a search of the whole snapshot for each aggregate would take quadratic time."""
+    """An index of a snapshot, which finds the hosts and instances of one aggregate. The index lists
+    the hosts of each aggregate, except hosts whose hypervisor is not supported. The index also
+    lists the instances of each host, with their moves and server groups. One index is made in each
+    cycle. A search of the whole snapshot for each aggregate would take quadratic time."""
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
         self._snapshot, self._request = snapshot, request

@@ -44,10 +44,10 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check an older plan against the present state. Return the moves that may not be made any
-    more. If the other moves gain too little, the result also has the reason not to start the plan.
-    They have to lower the combined imbalance by at least the fraction :data:`LEAST_GAIN` of the
-    decrease that the plan promised."""
+    """Check an older plan against the present state, and return the moves that may not be made any
+    more. The result also has a reason not to start the plan, if the remaining moves gain too
+    little. The remaining moves gain too little if they lower the combined imbalance by less than
+    the fraction :data:`LEAST_GAIN` of the decrease that the plan promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -147,9 +147,10 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the numbers (``order``) of moves at the end of a plan that no longer gain enough. The
-    other moves together gain at least the sum of their prices. The price of a move is the gain that
-    the move has to bring. As few moves as possible are returned.
+    """Return the numbers (``order``) of the moves to leave out because they no longer gain enough.
+    These are the last moves of the plan, and as few as possible. The remaining moves together gain
+    at least the sum of their prices. The price of a move is the least gain that the move has to
+    bring.
 
     :param after: state after the moves
     :param steps: {order: Step} of the moves that spread load

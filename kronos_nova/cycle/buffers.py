@@ -180,15 +180,20 @@ class _RoomMaker:
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
-        """Return moves after which more servers of a buffer fit. The result is empty in three
-        cases: no such moves are found; Nova's scheduler refuses one of the moves; or, after the
-        moves, the servers of some host could no longer restart elsewhere if the host failed.
+        """Return moves after which more servers of a buffer fit. The moves replace the plan of the
+        report. The result is empty in three cases:
 
-        The returned moves replace the plan of the report. If the report has a plan, a second search
-        permits only moves off the source hosts of this plan, so that the moves also relieve these
-        hosts. The result of the second search is returned if it makes at least as much room as the
-        result of the first search, and copies at most as much memory as the result of the first
-        search and the replaced plan together.
+        * No such moves are found.
+        * Nova's scheduler refuses one of the moves.
+        * After the moves, the servers of some host could no longer restart elsewhere if the host
+          failed.
+
+        If the report has a plan, moves are searched twice. The second search permits only moves off
+        the source hosts of this plan, so that the moves also relieve these hosts. The result of the
+        second search is used if it meets two conditions:
+
+        * It makes at least as much room as the first result.
+        * It copies at most as much memory as the first result and the replaced plan together.
 
         :param states: all buffers
         :param report: the report of the aggregate, with the plan that would be replaced

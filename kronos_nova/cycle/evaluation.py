@@ -267,8 +267,8 @@ class Cycle:
 
     def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
                            planner_ports: PlannerPorts) -> None:
-        """Choose the aggregate in which moves make room for a new server, for each new server for
-        which Nova found no host."""
+        """Choose an aggregate for each new server for which Nova found no host. Moves make room for
+        the server in this aggregate."""
         wanted = [each for each in self.cycle_ports.holds.in_states((hold.REQUESTED,))
                   if each.aggregate == hold.ANY]
         if not wanted:

@@ -277,12 +277,13 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
 
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the moves that could lower the combined imbalance: first parts of the moves off the
-    most loaded hosts to any host, then parts of the moves off other hosts to the least loaded
-    hosts.
+    """Yield the moves that could lower the combined imbalance, in parts. The first parts have the
+    moves off the most loaded hosts, to any host. The other parts have the moves off all other
+    hosts, to the least loaded hosts.
 
-    Each part is a tuple of intp (n,), the instances; intp (m,), the hosts; bool (n, m), true for
-    moves that lower the combined imbalance; and bool (n, m), true for moves that policies accept.
+    Each part is a tuple of four arrays: intp (n,), the instances; intp (m,), the hosts; bool (n,
+    m), True if the move of the instance to the host lowers the combined imbalance; bool (n, m),
+    True if the policies accept the move.
     """
     extremes = state.extremes()
     if extremes.is_balanced:
@@ -300,9 +301,9 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the moves that could free hosts: moves off the least loaded hosts to the most loaded
-    hosts. At most one tuple is yielded, of the same form as those of :func:`_spreading`. The two
-    bool arrays are true for all moves to another host."""
+    """Yield the moves that could free hosts. These are the moves off the least loaded hosts to the
+    most loaded hosts. At most one tuple is yielded, of the same form as the tuples of
+    :func:`_spreading`. Both bool arrays are True for every move to another host."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -335,7 +336,7 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
     """Yield a note for each policy whose imbalance stays above its threshold. The note has the
     reason why no instance is moved to lower the imbalance.
 
-    :param before: the state of the measured load
+    :param before: the state before any move, with the measured load
     """
     expected = State(Model(outlook.problem))
     columns = zip(before.problem.policies, before.problem.thresholds, before.imbalances(),

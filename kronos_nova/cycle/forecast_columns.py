@@ -163,7 +163,7 @@ class ForecastColumns:
     """The forecast of one policy in an aggregate, as K additional columns of the problem.
     ``is_faulty`` is True if a query has no answer, or an answer in another unit.
 
-    names : names of the columns; empty if the forecast is not used, for the reason in ``detail``
+    names : names of the columns; empty if the forecast is not used. ``detail`` then has the reason
     weights : float64 (V, K), forecast weights of the instances
     variances : float64 (V, K), variances of ``weights``
     scores : float64 (H, K), forecast scores of the hosts
@@ -191,11 +191,11 @@ class _Loads:
     """The N loads that a policy forecasts. There is one load for each instance of a scope, or one
     for each host.
 
-    names : value of the history's label for each load; None if several instances have the same
-        value
+    names : name of each load, by which its history is found: the value of the history's label. None
+        if several instances have the same value
     now : float64 (N,), present load in the unit of the history, NaN = not known
-    unit : float64 (N,), factor from a sample of the history to the weight of the instance, or to
-        the score of the host
+    unit : float64 (N,), factor by which a sample of the history is multiplied. The product is the
+        weight of the instance, or the score of the host
     """
 
     names: Sequence[str | None]
@@ -230,7 +230,7 @@ class ForecastCache:
                   ) -> dict[str, ForecastColumns]:
         """Return {name: forecast columns} of the policies with a forecast.
 
-        :param units: ``units`` of :class:`kronos_nova.cycle.metrics.Load`
+        :param units: float64 (H, P), weight that an instance with a sample of 1 has on each host
         """
         found = {}
         for number, policy in enumerate(policies):
@@ -392,7 +392,7 @@ def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
 
 def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, ForecastColumns]
                       ) -> list[Policy]:
-    """Return the policy of each column of :func:`expanded`."""
+    """Return a list with the policy of each column of the problem that :func:`expanded` returns."""
     return [*policies, *(policy for policy in policies if policy.name in forecasts
                          for _column in forecasts[policy.name].names)]
 

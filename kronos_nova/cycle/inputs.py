@@ -38,8 +38,8 @@ class PlannerPorts:
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
     dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
-    names_elsewhere : called with (attribute of instances, values); returns the values of this
-        attribute that instances outside of the snapshot have
+    names_elsewhere : called with (attribute of instances, values); returns those of the values that
+        instances outside of the snapshot have
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for

@@ -46,13 +46,13 @@ hosts. Raised, small clouds are checked more often, and their evaluations take l
 small clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes
 this time."""
 SAVED = 1.25
-"""Factor by which the duration of the last check of losses of hosts is multiplied. The check finds
-out for each host whether its servers would restart elsewhere. The next check begins when the time
-budget reaches the product. Each evaluation adds time to the time budget. A factor above 1 leaves
-time for an additional check, which finds out whether the servers also fit elsewhere when Nova
-chooses their hosts one after the other. Raised, checks are rarer, and the additional check is made
-for more hosts; lowered, checks are more frequent, and the additional check is made for fewer hosts.
-Not measured."""
+"""Factor by which the duration of the last check of losses of hosts is multiplied. The next check
+begins when the time budget reaches the product, and each evaluation adds time to the budget. A
+check finds out for each host whether its servers would restart elsewhere. A factor above 1 leaves
+time for an additional check: whether the servers also fit elsewhere when Nova chooses their hosts
+one after the other. Raised, checks are rarer, and the additional check is made for more hosts;
+lowered, checks are more frequent, and the additional check is made for fewer hosts. Not
+measured."""
 COLD = 3.0
 """Estimated ratio (no unit) of two durations: that of the first check after a start of Kronos, and
 that of the second check. The check finds out for each host whether its servers would restart
@@ -166,8 +166,8 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """Return a function without arguments that returns the seconds left of a share of time. The
-    share begins now, and lasts for the time until the deadline divided by ``parts``."""
+    """Return a function that returns the seconds left of a share of the remaining time. The share
+    begins now. Its length is the time until ``deadline``, divided by ``parts``."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()
@@ -196,7 +196,7 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
     """Return (True if the servers of a loss provably do not fit elsewhere, number of servers that
-    cannot restart). The largest tuple is that of the worst loss."""
+    cannot restart). Of several losses, the worst loss has the largest tuple."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

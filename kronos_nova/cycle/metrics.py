@@ -64,8 +64,8 @@ class MetricsReader:
 
     :param instances: instances of the snapshot; a series is not used if several instances have the
         name in its label
-    :param names_elsewhere: function of an instance attribute and names that returns those of the
-        names that instances outside of the snapshot have
+    :param names_elsewhere: called with (attribute of instances, names); returns those of the names
+        that instances outside of the snapshot have
     :param accepts_partial: True to use answers for which the source has a warning, such as that a
         part is missing; False to refuse such answers
     :param hosts: names of all hosts of the snapshot
@@ -211,7 +211,7 @@ class Load:
     weights : float64 (V, P), load of each instance; NaN = not known; None before :func:`weigh`
     units : float64 (H, P), weight that an instance with a sample of 1 has on each host; None before
         :func:`weigh`
-    doubts : those of ``warnings`` that are about missing or impossible loads of instances and
+    doubts : the part of ``warnings`` about missing or impossible figures: loads of instances, and
         sizes of hosts
     answered : {policy: quality of its answer}, for policies with an answer
     """
@@ -289,7 +289,7 @@ class _Weighed:
 
     problem : reason why plans do not use the policy; '' if plans use the policy
     scores : None if plans do not use the policy
-    doubts : those of ``warnings`` that are about missing or impossible figures
+    doubts : the part of ``warnings`` about missing or impossible figures
     """
 
     host_scale: np.ndarray

@@ -46,9 +46,9 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Return True if a limit can only be checked with the moves of the last day. Such a limit
-        is on the moves of a project's instances in a day, or on the moves that one instance's load
-        causes in a day."""
+        """Return True if the moves of the last day have to be counted by project or by cause. This
+        is necessary for two limits: on the moves of a project's instances in a day, and on the
+        moves in a day that the load of one instance causes."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 

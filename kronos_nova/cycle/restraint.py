@@ -32,18 +32,19 @@ of load. Raised, the threshold is exceeded again sooner; lowered, plans copy mor
 lasting effect. Chosen by ``bench days``."""
 
 LEAST_GAIN = 0.2
-"""Distance to the least possible imbalance from which on moves are needed, as a share (0 to 1) of
-the policy's threshold. The constant is used where no plan reaches the threshold. If the loads
-fluctuate, the distance is as large as the noise, at most half of the threshold. Raised, an
-aggregate whose load could be more even is not changed; lowered, moves are made for smaller gains.
-Checked by ``bench buffers``: a week has 329 moves with 0.2, as many as with 0.5."""
+"""Distance of an imbalance from the least possible imbalance, as a share (0 to 1) of the policy's
+threshold. Moves are needed if the distance is larger than this. The constant is used only where no
+plan reaches the threshold. If the noise is larger than the constant, the noise is used instead, but
+at most half of the threshold. Raised, an aggregate whose load could be more even is not changed;
+lowered, moves are made for smaller gains. Checked by ``bench buffers``: a week has 329 moves with
+0.2, as many as with 0.5."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
     """The option ``restraint``, by which plans move fewer instances. An ``amount`` of 0 turns
-    restraint off. The larger the ``amount``, the later is the time for which loads are expected,
-    and the more optional moves have to save."""
+    restraint off. With a larger ``amount``, plans are made for loads further in the future, and
+    optional moves have to save more."""
 
     amount: float = 0.0
 

@@ -45,11 +45,11 @@ longer; lowered, moves that start too late have to be removed from more plans. C
 plans, which are mostly enough. More plans are needed only where many moves wait for each other on
 one host."""
 SURE = 0.98
-"""Factor (0 to 1) that lowers the number of moves of further plans, so that all their moves start
-in time. The number of moves that can start in time is estimated from the plan before. The maximum
-number of moves of the third and each later plan for an aggregate is this estimate times the factor.
-The factor is below 1 because the moves of the next plan may take longer. Raised, further plans more
-often have moves that start too late; lowered, available time is left unused. Not measured."""
+"""Factor (0 to 1) by which the estimated number of moves that can start in time is multiplied. The
+estimate is made from the plan before. The product is the maximum number of moves of the third and
+each later plan for an aggregate. The factor is below 1 because the moves of the next plan may take
+longer. Raised, further plans more often have moves that start too late; lowered, available time is
+left unused. Not measured."""
 LARGER = 1.04
 """Least ratio of two numbers of moves for which another plan is made. The first is the maximum
 number of moves of the next plan. The second is the number of moves of the best plan so far whose

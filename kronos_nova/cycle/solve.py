@@ -57,8 +57,8 @@ class DuePhases:
     copy_prices : the function that returns the prices of optional moves; None without restraint
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why only emptying hosts is due; '' if other phases may be due
-    is_own_heat : True if only hosts whose load is not caused by their servers bring imbalances
-        above their thresholds
+    is_own_heat : True if imbalances exceed their thresholds only because of hosts whose high load
+        is not caused by their servers
     """
 
     evacuate: bool
@@ -268,8 +268,8 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 def _as_from_now(model: Model, state: State) -> Model:
     """Return the model for the next phase. If restraint is set, this model forbids moves of
-    instances that an earlier phase moved. Otherwise, the phase that spreads load could undo moves
-    of the phase that makes hosts less likely to become full."""
+    instances that an earlier phase moved. Without this rule, the phase that spreads load could undo
+    moves of the phase that makes hosts less likely to become full."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
