@@ -207,7 +207,7 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _start_again(self, drain: drains.Drain) -> bool:
-        """Start the servers that a drain has stopped, on the hosts on which they are now.
+        """Start the servers that a drain has stopped, each on the host where the server is now.
 
         :returns: True if no server is left to be started; False otherwise
         """

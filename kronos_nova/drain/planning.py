@@ -87,6 +87,7 @@ WORDS = {
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
     """A request to a planner to empty some hosts, which may be enabled or disabled.
+
     sources : names of the hosts to empty
     include_stopped : names of the hosts in ``sources`` whose stopped servers are moved as well
     avoid : names of hosts outside ``sources`` that take no server

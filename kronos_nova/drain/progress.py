@@ -181,8 +181,8 @@ class Waiting:
 
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
-    """Return a text that lists everything for which a drain waits; '' if it waits for nothing.
-    Servers that cannot leave the host are not listed."""
+    """Return a text that lists everything for which a drain waits; '' if the drain waits for
+    nothing. Servers that cannot leave the host are not listed."""
     return '; '.join(_reasons(drain, waiting))
 
 

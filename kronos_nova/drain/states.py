@@ -75,7 +75,8 @@ class Drain:
         ``max_concurrent_per_source``
     keep_spare : number of hosts whose total room is kept free in the aggregate, as with ``[kronos]
         reserve_hosts``
-    avoid : names of hosts that are to be emptied later. They take servers only if no other host can
+    avoid : names of hosts that are to be emptied later. These hosts take servers only if no other
+        host can
     servers : number of servers on the host at its first check
     left : number of servers on the host at its last check, which was at ``looked_at``
     blocked : {uuid of a server that stays: reason}

@@ -42,10 +42,10 @@ aggregate does not wait for the usual interval. Raised, an approved plan begins 
 attempt fails; lowered, a plan that cannot begin uses more processor time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which an aggregate that is due is reserved for the process that last evaluated the
-aggregate, because this process still has the data of the aggregate in memory. Raised, the aggregate
-is evaluated later if this process has died; lowered, another process evaluates the aggregate more
-often, and has to read all data again. Not measured."""
+"""Seconds for which a due aggregate is reserved for the process that last evaluated the aggregate.
+This process still has the data of the aggregate in memory. Raised, the aggregate is evaluated later
+if this process has died; lowered, another process evaluates the aggregate more often, and has to
+read all data again. Not measured."""
 
 TAKING_PATIENCE = 60
 """Seconds to wait while another process chooses and locks the aggregates that are due. After this
@@ -55,10 +55,10 @@ one that hangs, and several processes read the cloud at the same time. Not measu
 
 LEAVE_SECONDS = 5
 """Maximum seconds to wait for the end of a planning process, after the process was asked to end. A
-process that has not ended by then is killed. The end of the killed process is waited for in the
-same way, which takes long only if the process waits for a disk or a network file system. Raised,
-nova-conductor may take longer to stop; lowered, a process that is about to end is killed. Not
-measured."""
+process that has not ended by then is killed. The wait for the end of the killed process has the
+same maximum. A killed process ends late only if it waits for a disk or a network file system.
+Raised, nova-conductor may take longer to stop; lowered, a process that is about to end is killed.
+Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,8 +294,8 @@ class CycleScheduler:
     @property
     def _head_start(self):
         """Return the seconds for which a due aggregate is reserved for the worker that last
-        evaluated the aggregate, because a child process of this worker may still have the data of
-        the aggregate in memory. Return 0 if child processes always end before the next cycle."""
+        evaluated the aggregate. A child process of this worker may still have the data of the
+        aggregate in memory. Return 0 if child processes always end before the next cycle."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 

@@ -5,8 +5,8 @@ import gc
 CONTAINERS = 100_000
 """Number of new container objects after which the garbage collector of Python runs. Raised, objects
 in reference cycles take more memory; lowered, loading data takes longer. Chosen far above 700, the
-default of Python, with which the collector takes a fifth of the time of loading Nova, and half of
-the time of reading an answer of Prometheus."""
+default of Python. With the default, the collector takes a fifth of the time of loading Nova, and
+half of the time of reading an answer of Prometheus."""
 
 
 def collect_rarely():

@@ -207,8 +207,8 @@ class Switches:
         return lower(level, OBSERVE) if self.pause(aggregate) else level
 
     def repair_order(self, aggregate: str, defaults: Defaults) -> str:
-        """Return the result of the function :func:`repair_order` for the present levels of an
-        aggregate."""
+        """Return when repairs of an aggregate's violated rules are planned, at its present levels.
+        The result is that of the function :func:`repair_order`."""
         return repair_order(self.planning_level(aggregate, defaults),
                             self.planning_level(aggregate, defaults, REPAIR))
 

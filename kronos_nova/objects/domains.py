@@ -14,8 +14,8 @@ from kronos_nova.objects.snapshot import Host
 
 APART = 'kronos:apart'
 """Key of server metadata that requests different failure domains for the members of the server's
-group. The value is a level of failure domains, such as ``rack``. With the prefix :data:`SOFT`
-before the level, this is a preference, and no requirement."""
+group. The value is a level of failure domains, such as ``rack``. If the value begins with
+:data:`SOFT`, the request is only a preference."""
 SOFT = 'soft-'
 
 Place = tuple[str, ...]

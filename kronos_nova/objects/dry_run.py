@@ -33,8 +33,8 @@ ROOM = 'the room that moves before it make'
 NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
 CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
 KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
-"""Reasons why a dry run of a move has no result yet. They no longer apply once the earlier moves of
-the plan have ended, so that a later dry run may have a result."""
+"""Reasons why a dry run of a move has no result yet. The reasons no longer apply once the earlier
+moves of the plan have ended, so that a later dry run may have a result."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

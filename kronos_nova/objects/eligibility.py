@@ -40,8 +40,8 @@ METADATA = 'metadata'
 
 HEEDED = frozenset({(PROJECT, TO_BALANCE), (PROJECT, TO_EVACUATE), (FLAVOR, TO_BALANCE),
                     (FLAVOR, TO_EVACUATE), (METADATA, TO_BALANCE)})
-"""All permitted pairs of (source of a restriction, purpose of the moves that it restricts).
-Metadata may not restrict moves that empty a host, because tenants set metadata."""
+"""All permitted pairs of (source of a restriction, purpose of the restricted moves). Metadata may
+not restrict moves that empty a host, because tenants set metadata."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

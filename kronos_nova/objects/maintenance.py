@@ -38,8 +38,8 @@ class MaintenanceOptions:
     batch : maximum number of hosts that are serviced at the same time
     hook : command that services a host; its environment variable ``KRONOS_HOST`` has the name of
         the host. None if an operator services the hosts and reports each with ``maintenance done``
-    keep_spare : number of further hosts that may fail: the remaining hosts keep room free for the
-        servers of that many hosts
+    keep_spare : number of hosts whose total room is kept free during the maintenance, so that
+        further hosts may fail
     unmovable : treatment of servers that Nova cannot migrate live; the values are those of
         :class:`kronos_nova.drain.states.Drain`
     force : whether the servers of an emptied host may use up room that other servers need to

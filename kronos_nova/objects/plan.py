@@ -69,10 +69,11 @@ class Contention:
 
 
 REPLAYED = datetime.timedelta(days=28)
-"""Maximum age (in days) of the moves that Kronos leaves out when it estimates the load without its
-moves. Raised, the estimate leaves out moves that would have become necessary for other reasons;
-lowered, the estimate includes older moves that still have an effect. Chosen because four weeks have
-every weekday equally often. By default, the journal keeps single moves for longer than that."""
+"""Maximum age, in days, of the moves that Kronos treats as not made when it estimates the load
+without its moves. Raised, the estimate also leaves out moves that would have become necessary for
+other reasons; lowered, the estimate includes older moves that still have an effect. Chosen because
+four weeks have every weekday equally often. By default, the journal keeps single moves for longer
+than that."""
 
 
 # Reasons why an instance stayed.

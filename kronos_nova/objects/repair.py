@@ -15,8 +15,8 @@ class Repair:
     """The record of a repair of wrong allocations. The record has the evidence for the fault, and
     the allocations of the consumers before and after the repair.
 
-    ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in them
-    are outdated.
+    ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in these
+    bodies are outdated.
     """
 
     kind: str

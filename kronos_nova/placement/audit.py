@@ -304,9 +304,9 @@ def _give_back(migration_uuid, host):
 
 
 def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
-    """Return a measure of the difference between allocated and requested amounts: the number of
-    pairs (resource class, amount) that only one of both has. Return 0 if the requested amounts are
-    unknown."""
+    """Return a measure of the difference between allocated and requested amounts. The measure is
+    the number of pairs (resource class, amount) that are either only allocated or only requested.
+    Return 0 if the requested amounts are unknown."""
     if asked is None:
         return 0
     return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})

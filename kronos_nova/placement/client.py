@@ -201,7 +201,7 @@ class PlacementClient:
 
     @_understood
     def sharing(self) -> frozenset[str]:
-        """Return the uuids of all sharing providers, which have the trait
+        """Return the uuids of all sharing providers. A sharing provider has the trait
         MISC_SHARES_VIA_AGGREGATE."""
         providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)

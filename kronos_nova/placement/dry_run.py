@@ -66,8 +66,8 @@ def from_connection(connection) -> DryRun:
 
 
 def _query(instance, destination, before):
-    """Return the query for allocation candidates. Return None if the instance has no allocations on
-    its host, because the destination then has to provide nothing."""
+    """Return the query for allocation candidates on the destination. Return None if the instance
+    has no allocations on its host. The destination then has to provide nothing."""
     amounts = before.wanted(collections.Counter(instance.resources))
     resources = ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()) if amount)
     if not resources:

@@ -29,8 +29,13 @@ from kronos_nova.placement.client import PlacementClient
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The allocations of an instance before its move, split by owner. The docstring of this module
-    has a table of the owners."""
+    """The allocations of an instance before its move, in three parts.
+
+    source : allocations that belong to the source of the move
+    shared : allocations on sharing providers that serve the destination; these allocations stay
+        with the instance
+    left_over : allocations that belong to neither of the two hosts
+    """
 
     source: Allocations
     shared: Allocations
@@ -39,11 +44,14 @@ class Parts:
 
 def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str],
           destination: str) -> Parts:
-    """Split the allocations of an instance by owner.
+    """Split the allocations ``held`` of an instance into three parts: allocations that belong to
+    the source of its move, allocations that both hosts share, and allocations that belong to
+    neither host.
 
     Sharing providers are read from placement only if the instance has allocations outside
     ``source_tree``.
 
+    :param source_tree: providers of the source
     :param destination: root provider of the host to which the instance moves
     """
     elsewhere = off(held, source_tree)

@@ -18,7 +18,8 @@ OWNER = 'kronos-room'
 their allocations do not count in the quota of a user's project. ``openstack resource usage show
 kronos-room`` shows them. Fixed by design."""
 ROOM = 'KRONOS_ROOM'
-"""Consumer type of the consumers that keep room. It is used if placement has consumer types."""
+"""Consumer type of the consumers that keep room. The type is set only if placement has consumer
+types."""
 CANDIDATES = 100
 """Maximum number of allocation candidates that placement returns for a new server on one host.
 Raised, room is more often found on a host with very many resource providers; lowered, the response

@@ -98,7 +98,7 @@ def _is_known_at_a_request(rule: OperatorRule) -> bool:
 
 
 def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
-    """Return a function that checks a name or another text. Its result is true if the text equals
+    """Return a function that checks a text, such as a name. Its result is true if the text equals
     one of ``words``, or matches one of ``words`` as a pattern. If ``words`` is None, the result is
     true for every text that is not empty."""
     if words is None:

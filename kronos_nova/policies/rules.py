@@ -42,8 +42,8 @@ def _as_list(value: Any) -> Any:
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 
 class _OneOrMore:
-    """An annotation of a list of names. With it, the JSON schema accepts a single name in place of
-    the list."""
+    """An annotation of a list of names. With this annotation, the JSON schema accepts a single name
+    in place of the list."""
 
     @staticmethod
     def __get_pydantic_json_schema__(core_schema: Any, handler: Any) -> dict[str, Any]:
@@ -70,7 +70,8 @@ class _Strict(pydantic.BaseModel):
 
 
 class ServerSelector(_Strict):
-    """The servers that a rule selects. A server has to match all given keys."""
+    """The servers that a rule selects. A server has to match every key that is set, such as
+    ``project`` and ``flavor``."""
 
     uuid: Words | None = _key(about="""
         Uuids of servers.""")
@@ -123,7 +124,8 @@ class ServerSelector(_Strict):
 
 
 class Places(_Strict):
-    """The hosts that a rule names. A host has to match at least one of the given keys."""
+    """The hosts that a rule names. A host has to match at least one of the keys that are set, such
+    as ``hosts`` or ``aggregate``."""
 
     hosts: Words | None = _key(about="""
         Names of hosts, or patterns.""")
@@ -152,8 +154,8 @@ RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER
 
 
 class OperatorRule(_Strict):
-    """A rule of an operator: the servers that it selects, and one relation that must hold for
-    them."""
+    """A rule of an operator. It has the servers that it selects, and one relation that must hold
+    for these servers."""
 
     name: str = _key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Name of the rule in reports and explanations: lower case letters, digits, ``-`` and ``_``.

@@ -164,8 +164,9 @@ def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, 
 
 
 class _Index:
-    """Indexes of the servers and hosts of a snapshot by the values that rules select by. Each index
-    is built when the first rule needs it."""
+    """Indexes of the servers and hosts of a snapshot. Each index has one kind of values by which
+    rules select servers or hosts, such as names of aggregates. An index is built when the first
+    rule needs it."""
 
     def __init__(self, snapshot: Snapshot):
         self._snapshot = snapshot
@@ -179,7 +180,8 @@ class _Index:
         return {each.uuid: each.project_id or '' for each in self._snapshot.instances}
 
     def servers(self, wanted: ServerSelector) -> Uuids:
-        """Return the uuids of the servers that match all keys of a selector."""
+        """Return the uuids of the servers that a rule selects by ``wanted``. A server has to match
+        all keys of ``wanted``, such as ``project`` and ``flavor``."""
         found: list[set[str]] = [] if wanted.uuid is None else [
             self._projects.keys() & wanted.uuid]
         found += [self._by(name).matching(words) for name, words in (
@@ -193,7 +195,8 @@ class _Index:
         return frozenset(functools.reduce(operator.and_, found))
 
     def hosts(self, wanted: Places) -> frozenset[str]:
-        """Return the names of the hosts that match at least one of the given keys."""
+        """Return the names of the hosts that a rule names by ``wanted``. A host has to match only
+        one of the keys of ``wanted``, such as ``hosts`` or ``aggregate``."""
         found: set[str] = set()
         if wanted.hosts:
             found |= self._by('host').matching(wanted.hosts)
@@ -265,8 +268,8 @@ _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
 
 
 class _Values:
-    """An index of servers or hosts by value. It compares a pattern only with the values that begin
-    with the text before the pattern's first wildcard."""
+    """An index of servers or hosts by value. A pattern is compared only with values that begin with
+    the same text as the pattern, up to the first wildcard of the pattern."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
         self._having: dict[str, list[str]] = {}
@@ -281,8 +284,8 @@ class _Values:
         return sorted(self._having)
 
     def matching(self, words: Iterable[str]) -> set[str]:
-        """Return the servers or hosts with a value that equals one of ``words`` or matches it as a
-        pattern."""
+        """Return the servers or hosts with a value that equals one of ``words``, or matches one of
+        ``words`` as a pattern."""
         return {having for word in words for value in (word, *self._values(word))
                 for having in self._having.get(value, ())}
 

@@ -54,7 +54,7 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
     these hosts.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
-    :param packs: True if Nova fills NUMA cells that are in use first
+    :param packs: True if Nova fills the NUMA cells of a host one after the other
     :param packs_load: True if load is packed on few hosts
     :returns: (snapshot in which the room of the buffers counts as used, states of the buffers in
         the given order)

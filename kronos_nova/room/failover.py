@@ -53,9 +53,10 @@ NODES = 2_000
 The check finds out whether all servers of a lost host can restart elsewhere. Raised, the check of a
 full cloud takes longer; lowered, more checks end without a result. Not measured."""
 SECONDS = 10.0
-"""Time limit, in seconds, of one integer program that checks restarts of a lost host's servers.
-Most programs first reach the limit of branch-and-bound nodes (:data:`NODES`). Raised, fewer checks
-end without a result; lowered, more checks do. Not measured."""
+"""Maximum seconds for one integer program that checks restarts of a lost host's servers. Most
+programs end earlier, because the number of branch-and-bound nodes is limited as well
+(:data:`NODES`). Raised, fewer checks end without a result; lowered, more checks end without a
+result. Not measured."""
 
 
 CUTS = 8
@@ -135,13 +136,16 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return True if a move of the server can affect only the verdicts on three kinds of
-        losses: the loss of its source, the loss of its destination, and losses whose servers
-        restart on the destination.
+        """Return True if a move of the server can affect only some verdicts; False if it may affect
+        other verdicts as well. The move can always affect the verdicts on three kinds of losses:
 
-        Return False if the move may affect other verdicts as well. This is possible if hosts share
-        providers, if a rule for a host depends on other hosts, if a group of the server keeps its
-        members together, or if such a group keeps its members in different failure domains.
+        * the loss of the source of the move
+        * the loss of the destination of the move
+        * losses whose servers restart on the destination
+
+        Other verdicts may be affected if hosts share providers, or if a rule for a host depends on
+        other hosts. Other verdicts may also be affected if a server group keeps the server together
+        with other servers, or in another failure domain than other servers.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
@@ -187,8 +191,8 @@ class Failover:
         return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
 
     def _question(self, lost: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (instances of lost hosts, remaining hosts, bool (v, h): True if the instance may
-        go to the host)."""
+        """Return (instances of lost hosts, hosts that may take instances, bool (v, h): True if the
+        rules permit the instance on the host)."""
         vms = np.concatenate([self._on_host[host] for host in lost])
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[~np.isin(hosts, lost)]
@@ -309,7 +313,8 @@ class Failover:
         return self.state.cells.copy() if counts and self.state.cells is not None else None
 
     def _fit_cells(self, use: CellUse, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): True if a host's NUMA cells have room for each of ``vms`` alone."""
+        """Return bool (h,): True if the NUMA cells of the host have room for each of the instances
+        ``vms``, if no other instance is added."""
         fits = use.fits(np.unique(use.cells.kind[vms]))
         return np.asarray(fits[:, hosts].all(axis=0))
 
@@ -456,8 +461,8 @@ class Failover:
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
         """Return a state in which instances that have to go to the same host are merged into one
-        instance. The merged instance needs the sum of their resources. Only hosts that are
-        permitted for each of them are permitted for the merged instance."""
+        instance. The merged instance needs the sum of the resources of these instances. It is
+        permitted on the hosts on which each of these instances is permitted."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]
@@ -493,7 +498,7 @@ class _GroupRooms:
     def occupy(self, vms: np.ndarray, host: int) -> None:
         """Count instances as placed on a host.
 
-        :param host: position of the host in the ``hosts`` of the object
+        :param host: position of the host in the ``hosts`` with which the object was made
         """
         for group, count in self._groups(vms):
             self._room[group][host] -= count

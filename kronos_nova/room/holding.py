@@ -24,7 +24,7 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
     """Return the cloud in which the room of holds (room kept for new servers) counts as used. The
     NUMA cells that Nova would choose for these servers also count as used, if the cells are free.
 
-    :param packs: True if Nova fills NUMA cells that are in use first
+    :param packs: True if Nova fills the NUMA cells of a host one after the other
     :param allocated: uuids of the holds' consumers whose allocations the snapshot already counts as
         used; None for all consumers
     """
@@ -85,7 +85,8 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 
 
 def problem_of(hold: Hold, snapshot: Snapshot) -> str:
-    """Return the reason why not all expected new servers can use a hold's room now; '' if all can.
+    """Return the reason why some expected new servers cannot use the room of a hold now; '' if all
+    of them can use it.
 
     :param snapshot: the cloud, including the hosts of the hold's aggregate
     """

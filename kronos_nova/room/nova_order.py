@@ -82,7 +82,7 @@ def _chosen(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes
 
 
 def _fits(demand: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Return bool (h,): hosts with room for an instance."""
+    """Return bool (h,): True for hosts with room for an instance."""
     return ((demand <= free + TOLERANCE) | (demand == 0)).all(axis=1)
 
 

@@ -18,8 +18,8 @@ NEW = '\0new '
 """Prefix of the names of hosts and instances that stand for new servers. It begins with NUL,
 because no real host can have such a name."""
 TEXT = re.compile(r'([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?')
-"""Pattern of a size: VCPUs, MiB of memory and optionally GiB of disk. Nine digits are a PiB of
-memory, and fit into the arrays of the model."""
+"""Pattern of a size: VCPUs, MiB of memory and optionally GiB of disk. Each number has at most nine
+digits. Nine digits of MiB are about a PiB of memory, and fit into the arrays of the model."""
 
 
 def parse(text: str) -> Shape:

@@ -23,10 +23,11 @@ from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
 CPUS = frozenset(('VCPU', 'PCPU'))
-"""Resource classes of CPUs. For these classes the fragment rate is reported: the part of the free
-CPUs that no further server can use."""
+"""Resource classes of CPUs. For these classes the fragment rate is reported: the fraction of the
+free CPUs that no further server can use."""
 CELLS = 'NUMA cells'
-"""Value of ``short`` where hosts have enough resources, but no NUMA cells with enough of them."""
+"""Value of ``short`` if the hosts have enough resources in total, but not in the NUMA cells that a
+server would use."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

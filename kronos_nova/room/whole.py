@@ -19,7 +19,7 @@ from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
-"""Name of the only policy of the model. Its score of a host is the used fraction of the host's
+"""Name of the only policy of the model. The policy scores a host by the used fraction of its
 capacity, in the resource class in which this fraction is largest."""
 
 
