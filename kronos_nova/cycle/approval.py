@@ -170,13 +170,13 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Largest share (0 to 1) of a new plan's gain by which a plan that waits for approval may be worse
-than the new plan. The gain is the amount by which the new plan lowers the combined imbalance. The
-waiting plan is worse by the difference of the combined imbalances at the ends of the two plans. A
-waiting plan that is worse by more than this share is replaced by the new plan. Raised, plans that
-are much worse than a new plan continue to wait for approval; lowered, small changes of load replace
-waiting plans. Chosen so that a waiting plan is replaced when an empty host returns to service, and
-is kept when the imbalance changes by about a threshold; not measured."""
+"""Share (0 to 1) of a new plan's gain up to which a plan that waits for approval may be worse than
+the new plan. A waiting plan that is worse by more than this share is replaced by the new plan. The
+gain is the amount by which the new plan lowers the combined imbalance. The waiting plan is worse by
+the difference of the combined imbalances at the ends of the two plans. Raised, plans that are much
+worse than a new plan continue to wait for approval; lowered, small changes of load replace waiting
+plans. Chosen so that a waiting plan is replaced when an empty host returns to service, and is kept
+when the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Smallest share of the promised decrease of the imbalance that an approved plan must still bring

@@ -38,8 +38,8 @@ MOST_SECONDS = 20.0
 """Maximum seconds that one evaluation may use to check losses of hosts. The check finds out for
 each host whether its servers would restart elsewhere. Each evaluation adds a share of its duration
 to a time budget. A check may use the whole time budget, which never exceeds this maximum. Raised, a
-single evaluation may take longer; lowered, one evaluation checks only a part of the hosts in more
-clouds. Chosen as four times :data:`FIRST_SECONDS`, the time for the first check."""
+single evaluation may take longer; lowered, more evaluations of large clouds check only a part of
+the hosts. Chosen as four times :data:`FIRST_SECONDS`, the time for the first check."""
 LEAST_SECONDS = 0.05
 """Minimum seconds that each evaluation adds to the time budget of the next check of losses of
 hosts. Raised, small clouds are checked more often, and their evaluations take longer; lowered,

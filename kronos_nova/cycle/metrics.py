@@ -391,8 +391,8 @@ def _void(occupied: Occupied, problem: str) -> _Weighed:
 
 
 def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndarray:
-    """Return bool (V,): the instances that should have a series in a policy's profile (load per
-    instance). If such an instance has none, the profile counts as incomplete."""
+    """Return bool (V,): True for instances that should have a series in a policy's profile (load
+    per instance). If such an instance has no series, the profile counts as incomplete."""
     shared = feed.shared_names(policy.vm_profile_label_type)
     return ~(occupied.resting | occupied.is_new) & np.array(
         [each.status == 'ACTIVE' and each.task_state is None
@@ -492,7 +492,8 @@ def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
 
 
 def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
-    """Return the hosts and instances of a scope as :mod:`kronos_nova.load.belief` needs them."""
+    """Return the hosts and instances of a scope, for the checks of
+    :mod:`kronos_nova.load.belief`."""
     history = given.history
     new = given.planner_ports.now - given.options.server_grace
     moved = {move.instance_uuid for move in history.moves if move.ended_at > new}

@@ -81,7 +81,7 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Names of aggregates, from which those of the next cycle are chosen.
+    """Names of aggregates, from which the aggregates of the next cycle are chosen.
 
     wanted : all aggregates for which Kronos plans
     healthy_first : aggregates that may be evaluated now. Aggregates whose last evaluation failed

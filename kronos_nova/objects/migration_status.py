@@ -49,8 +49,8 @@ ARRIVED = (FINISHED, CONFIRMING, 'reverting')
 """Statuses of a resize or cold migration whose instance is on the destination. The source still
 keeps room for the instance."""
 
-NOT_LET_GO_OF = (POST_MIGRATING, *ARRIVED)
-"""Statuses in which the instance may be on the destination while the source still has to keep room
-for it."""
+NOT_LET_GO_OF = ('post-migrating', *ARRIVED)
+"""Statuses in which the instance may be on the destination, and the source still has to keep room
+for the instance."""
 
 UNDER_WAY = (*LEAVING, *ARRIVED)

@@ -21,7 +21,7 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
 """States in which no worker has begun the move. If a move is given up in one of these states, Nova
-has no record of it."""
+has no record of the move."""
 
 REFUSED = 'PreFlightError'
 """Error type of a failed move that was refused before anything had changed."""

@@ -72,9 +72,11 @@ class Finding:
     @property
     def can_be_healed_unasked(self) -> bool:
         """True if the finding may be repaired without an operator. Wrong amounts may be repaired
-        without an operator only if all of their resource classes are in EVERY_SERVER, because a
-        service other than Nova may have requested other classes. In addition, the repair must not
-        need an allocation candidate."""
+        without an operator on two conditions:
+
+        * All of their resource classes are in EVERY_SERVER (CPUs, memory and disk). A service other
+          than Nova may have requested other classes.
+        * The repair needs no allocation candidate."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -336,8 +338,8 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
 
 def _differences(held, asked):
     """Return the resource classes whose allocated amount differs from the requested amount. A class
-    that was not requested is included only if it is in EVERY_SERVER. A class outside EVERY_SERVER
-    may have been requested by a service other than Nova and Neutron."""
+    that was not requested is included only if it is in EVERY_SERVER (CPUs, memory and disk). Any
+    other class may have been requested by a service other than Nova and Neutron."""
     now = totals(held)
     return {name for name in {*asked, *(now.keys() & EVERY_SERVER)}
             if now.get(name, 0) != asked.get(name, 0)}

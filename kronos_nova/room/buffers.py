@@ -119,9 +119,9 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
 def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
     """Return {host: number of servers whose room is kept there}.
 
-    The host is chosen for one server after the other: the host that would then keep the smallest
-    fraction of its total room. Of equal hosts, the host with the least free room is chosen, because
-    such a host can take little load anyway.
+    The servers are placed one after the other. Each server is placed on the host that would then
+    keep the smallest fraction of its total room. Of equal hosts, the host with the least free room
+    is used, because such a host can take little load anyway.
 
     :param by_host: {host: number of servers for which it has room}
     :param empty: {host: number of servers that would fit if the host were empty}

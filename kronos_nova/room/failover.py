@@ -378,8 +378,8 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} if it can be proven that not all instances find a host; an
-        empty dict otherwise.
+        """Return {instance: reason} if it can be proven that some instances find no host; an empty
+        dict otherwise.
 
         If some instances would find no host even alone, the result has these instances. Otherwise,
         the result has all instances if they together need more of a resource class than is free.

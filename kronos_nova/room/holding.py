@@ -60,8 +60,8 @@ def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
 
 
 def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
-    """Return the host with less room. The amounts are added to its use, or to its reserved amounts
-    if its use is computed from its instances."""
+    """Return the host with less free room. The amounts are added to ``used`` of the host. If
+    ``used`` is unknown, they are added to the reserved amounts of its inventory."""
     if host.used is not None:
         return whole.with_used(host, amounts)
     return dataclasses.replace(host, inventory={

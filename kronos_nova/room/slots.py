@@ -35,7 +35,7 @@ class Slots:
     """The number of servers of one shape (the resources of one server) that fit without any move.
 
     by_host : {name of a host that may take servers of the shape: number for which it has room}
-    total : total number of servers that fit, with the limits of sharing providers
+    total : total number of servers that fit, on the hosts and on their sharing providers
     unusable : {resource class: amount that stays free after ``total`` servers are added, summed
         over the hosts of ``by_host`` and their sharing providers}
     short : what limits ``total``. :data:`CELLS` if NUMA cells are the limit on most hosts.
