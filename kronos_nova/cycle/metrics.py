@@ -182,7 +182,7 @@ class ScoreGuard:
     score of a host above a ceiling.
 
     scores : float64 (H,), NaN = not measured
-    weights : float64 (V,), the highest possible load of each instance, from its flavor
+    weights : float64 (V,), the highest load that each instance can have by its flavor
     host_scale : float64 (H,), the score that an instance with a weight of 1 adds to each host
     """
 

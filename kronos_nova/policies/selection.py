@@ -33,8 +33,8 @@ class Selection:
 
     servers : uuids of the servers
     hosts : names of the hosts that the rule names; empty if the rule names no hosts
-    parts : sets of servers (uuids), for a rule that keeps servers together, apart or on few hosts;
-        the rule applies to each set separately. Empty for any other rule
+    parts : sets of uuids of servers, to each of which the rule applies separately. Empty unless the
+        rule keeps servers together, apart or on few hosts
     """
 
     rule: OperatorRule

@@ -61,7 +61,7 @@ def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
 
 def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
     """Return the host with less free room. The amounts are added to ``used`` of the host. If
-    ``used`` is unknown, they are added to the reserved amounts of its inventory."""
+    ``used`` is unknown, they are added to the reserved amounts of the inventory."""
     if host.used is not None:
         return whole.with_used(host, amounts)
     return dataclasses.replace(host, inventory={

@@ -36,8 +36,8 @@ class LossRule:
     :param hosts: number of hosts that may be lost together; 0 if no loss of hosts is checked
     :param domains: number of failure domains of one level that may be lost together; 0 if no loss
         of domains is checked
-    :param memory: results of earlier checks. If the hosts that an earlier check found for the
-        servers of a loss are still possible, no other hosts are searched
+    :param memory: results of earlier checks. An earlier check may have found hosts for the servers
+        of a loss. If these hosts are still possible, no other hosts are searched
     :param left: returns the seconds that are left; if none are left, no further loss counts as
         covered
     """
