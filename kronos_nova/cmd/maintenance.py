@@ -236,8 +236,8 @@ class Run(_Running):
         host_commands.add_domain_argument(parser)
         parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
                             help='Maximum number of hosts that are serviced at the same time; '
-                                 'default: 1. The number is lower while the remaining hosts have '
-                                 'no room for the servers of N hosts.')
+                                 'default: 1. Fewer are serviced while the other hosts have no '
+                                 'room for the servers of N hosts.')
         parser.add_argument('--hook', metavar='CMD',
                             help='Shell command that services a host once it is empty; the '
                                  'variable KRONOS_HOST has the name of the host. Without --hook, '

@@ -90,7 +90,7 @@ class RequestedMigrations:
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
         """Return the migration that was requested for the move; None if there is none. If several
         migrations match, return the oldest. Nova runs one migration of an instance at a time, so
-        the other migrations were requested later.
+        the other migrations were requested after the migration of the move had ended.
 
         :param listed: all migrations of the instance that are of the move's kind
         """

@@ -90,8 +90,9 @@ class OpenStackInventory:
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return the names in ``names`` that are also used by instances outside of the last
-        snapshot. No request is sent, because all servers were listed for the last snapshot."""
+        """Return those of ``names`` that an instance has as its ``attribute`` although the last
+        snapshot does not contain the instance. No request is sent, because the last snapshot was
+        made from a list of all servers."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:

@@ -41,9 +41,9 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """Mark a connection as closed. The connection can still be shut until :meth:`sweep`,
-        because a thread may still read an answer from its socket, namely an answer without a
-        length."""
+        """Mark a connection that the pool has closed. A thread may still read an answer without a
+        length from its socket. So the socket is kept until :meth:`sweep`, to be shut down if the
+        time is over."""
         with self._lock:
             self._dropped.add(handle)
 

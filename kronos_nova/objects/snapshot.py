@@ -136,7 +136,8 @@ class Host:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SharedProvider:
     """A sharing resource provider, such as a storage pool. ``hosts`` are the names of the hosts
-    that use the provider. ``inventory`` and ``used`` are as of :class:`Host`."""
+    that use the provider. ``inventory`` and ``used`` have the shape that they have in
+    :class:`Host`."""
 
     uuid: str
     hosts: tuple[str, ...]

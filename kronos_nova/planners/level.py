@@ -50,10 +50,10 @@ search replaces moves by cheaper moves once more. Raised, plans have fewer moves
 instances; lowered, plans have more moves, of smaller instances, and a search of equal length finds
 worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Fixed costs of a move, as fractions of the mean memory of an instance, for solutions with fewer
-moves. A solution is a set of moves that brings the scores of all hosts into their target ranges.
-The cost of a move is a fixed cost plus the memory that the move copies. If the moves of the
-cheapest solution do not fit into one plan, a solution is searched with each of these fixed costs.
+"""Fixed costs of a move, as multiples of the mean memory of an instance. If the moves of the
+cheapest solution do not fit into one plan, a solution is searched with each of these fixed costs,
+so that it has fewer moves. A solution is a set of moves that brings the scores of all hosts into
+their target ranges. The cost of a move is the fixed cost plus the memory that the move copies.
 Raised, these solutions have still fewer moves; lowered, these solutions equal the cheapest
 solution. Not measured separately."""
 FEW_PLANS = 3

@@ -13,8 +13,8 @@ def mark_of(migration):
 
 
 def is_being_migrated(context, instance):
-    """Return whether the migration for which Nova's API set the task_state of an instance is in
-    progress."""
+    """Return whether an instance is being migrated: Nova's API has set its task_state for a
+    migration, and this migration has not ended."""
     found = objects.MigrationList.get_by_filters(
         context, {'instance_uuid': instance.uuid, 'status': list(migration_status.LEAVING)})
     return any(mark_of(each) == instance.task_state for each in found)

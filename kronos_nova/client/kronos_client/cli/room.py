@@ -71,7 +71,7 @@ class Capacity(_AboutRoom):
 
     With --loss, the column "After loss" has the number that still fits after any one host has
     failed and its servers have restarted on the other hosts. The column is empty where the servers
-    of some host do not all restart; "failover" shows why.
+    of some host do not all restart; "room failover" shows why.
 
     With --moves, the column "After moves" has the number that fits after moving servers that exist.
     "room fragments" shows these moves.
@@ -81,7 +81,8 @@ class Capacity(_AboutRoom):
     slot_flavors.
 
     Exit codes: 0 the result is shown; 1 the request was refused; 4 after the changes that options
-    such as --lose and --boot assume, a server does not restart or a new server finds no room.
+    such as --lose and --boot assume, some server does not restart, or some new server finds no
+    room.
     """
 
     def get_parser(self, prog_name):
@@ -154,8 +155,8 @@ class Failover(_AboutRoom):
                             help='Name of a host whose failure is assumed; may be repeated, and '
                                  'each failure is assumed alone; default: all hosts with servers.')
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Assume only failures of hosts of this aggregate, whose servers '
-                                 'restart only within the aggregate.')
+                            help='Assume only failures of hosts of this aggregate, and that '
+                                 'their servers restart only within the aggregate.')
         parser.add_argument('--all', action='store_true',
                             help='Show all hosts. By default, only hosts are shown of which some '
                                  'server would not restart, or only at a destination that an '
