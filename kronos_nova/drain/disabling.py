@@ -298,8 +298,9 @@ class DrainService:
         if _is_ours(given):
             self.hosts.enable(drain.host)
         elif self.drains.get(drain.uuid).is_ours and given.startswith(tuple(self.ha_reasons())):
-            LOG.info('Host %s is enabled. The disabled reason "%s" is not that of the drain, but '
-                     'begins with an entry of [kronos_executor] ha_disabled_reasons.',
+            LOG.info('Host %s is enabled, because its drain has ended. The disabled reason "%s" is '
+                     'not that of the drain, but begins with an entry of [kronos_executor] '
+                     'ha_disabled_reasons.',
                      drain.host, given)
             self.hosts.enable(drain.host)
 

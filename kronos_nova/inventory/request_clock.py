@@ -51,8 +51,8 @@ def install() -> None:
             LOG.warning('The fix request_clock is not active, because it does not fit the '
                         'installed keystoneauth: %(class)s.%(method)s has other parameters than '
                         'expected. If the clock of this host is ever set back, restart this '
-                        'service; otherwise it may send no request to other services for as long '
-                        'as the clock was set back.',
+                        'service. Otherwise, it may send no requests to other services until the '
+                        'clock again shows the time before that.',
                         {'class': _SEMAPHORE.__name__, 'method': name})
             return
     for name, method in _REPLACED.items():

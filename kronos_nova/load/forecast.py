@@ -315,10 +315,11 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Return the quality of a forecast from its errors (hosts, H, t). Only the hours that are true
-    in ``known`` count.
+    """Return the quality of a forecast.
 
-    :param known: bool (t,)
+    :param errors: float64 (hosts, hours ahead, hours of the test), errors of the forecast
+    :param present_errors: errors of the present load as a forecast, in the same shape
+    :param known: bool (hours of the test,), true for hours that count
     :param least: minimum number of known hours; the quality is unknown if there are fewer
     """
     if not len(errors) or known.sum() < least:

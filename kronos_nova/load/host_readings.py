@@ -27,10 +27,10 @@ PERCENT = 100.0
 query that returns percent in place of fractions of a host. Fixed by the definition of a
 percentage."""
 MOST_FULL = 2.0
-"""Value of ``capacity_query``, as a fraction of a host, above which a warning reports a wrong unit.
-Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted memory
-cause a warning. Chosen above 1.5, a common ratio of overcommitted memory, and below the percentages
-of most hosts."""
+"""Value of ``capacity_query`` above which a warning says that the query probably returns percent.
+The query should return a fraction of a host. Raised, percentages of little used hosts cause no
+warning; lowered, hosts with overcommitted memory cause a warning. Chosen above 1.5, a common ratio
+of overcommitted memory, and below the percentages of most hosts."""
 CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'
 
 

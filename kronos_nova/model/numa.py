@@ -73,13 +73,14 @@ class Cells:
 
     known : bool (H,), true for hosts whose cells are known
     exists : bool (H, C), true for cells that the host has
-    ids : intp (H, C), number of each cell in Nova
+    ids : intp (H, C), the id that Nova gives to each cell
     has, used : Amounts that the cells have, and Amounts that are used before any move
     cpu_ratio, memory_ratio : float64 (H,), allocation ratios of shared CPUs and of memory
     page_kb : float64 (S,), page sizes in KiB, the smallest first
     has_size : bool (H, C, S), true for page sizes that a cell has
     reserved : float64 (H, C, S), number of pages that no server may use
-    kind : intp (V,), kind of each instance
+    kind : intp (V,), number of the NUMA topology of each instance. Instances with the same topology
+    are of one kind
     parts : for each kind, the cells of its NUMA topology (its parts)
     home_host : intp (V,), host of each instance before any move
     home : {instance: Place of each of its parts before any move}, for the instances with known

@@ -55,8 +55,8 @@ class Before:
         """Return the amounts that have to be free on the destination now, so that ``amounts`` are
         free when the later move runs.
 
-        Leaving instances free resources on the destination, and arriving instances use resources
-        there. If more of a resource is freed than used, less has to be free now.
+        Until then, instances that leave the destination release resources, and instances that
+        arrive use resources. If more of a resource is released than used, less has to be free now.
 
         :returns: {resource class: amount}. Each amount is at least 1, and at most the amount in
             ``amounts``

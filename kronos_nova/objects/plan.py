@@ -59,7 +59,7 @@ class Contention:
 
     @classmethod
     def of_hosts(cls, hosts: Iterable[tuple[int, float]]) -> 'Contention':
-        """Return the number of hot hosts, and the number of servers on full hosts.
+        """Count the hot hosts, and the servers on full hosts.
 
         :param hosts: (number of servers, highest score in any policy) of each host
         """

@@ -70,13 +70,13 @@ class Bundles(NamedTuple):
 
 class BundleSwaps:
     """A search that finds swaps of bundles in a packing, and makes these swaps. A packing is an
-    assignment of instances to hosts.
+    assignment of instances to hosts. A bundle is several instances of one size on one host. The
+    *usable room* of a host is the minimum of ``free room / ratio`` over all resources.
 
-    ratio : float64 (c,), need of each resource, as a fraction of the largest need. The need is that
-        of the instances that have no host yet. The *usable room* of a host is the minimum of
-        ``free room / ratio`` over all resources
-    price : float64 (v,), price of moving each instance: the least usable room that the move must
-        add
+    ratio : float64 (c,), amount of each resource that the instances without a host need, as a
+        fraction of the largest of these amounts
+    price : float64 (v,), price of a move of each instance: a swap has to add at least as much
+        usable room as its moves cost together
     rated : number of pairs of bundles rated so far
     """
 

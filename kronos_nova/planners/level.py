@@ -114,8 +114,8 @@ remove less than a tenth of the excess."""
 NOISE = 0.3
 """Standard deviation (no unit) of the logarithm of the random factors in ratings of candidate
 moves. Ratings are multiplied by random factors when a search replaces some moves of its solution.
-Raised, worse moves are chosen; lowered, the replaced moves are chosen again. Chosen between 0 and
-1, because both 0 and 1 lead to more copied memory."""
+Raised, worse moves are chosen; lowered, the replaced moves are chosen again. With 0 and
+with 1, the plans found in tests migrated servers with more memory."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. The two hosts are the
 source and the destination of a move drawn at random. The step then searches cheaper moves instead.

@@ -92,11 +92,11 @@ at the same time: a step makes at most one swap in each assignment. If the time 
 minimum number of steps, the search improves fewer assignments. Raised, fewer assignments are
 improved; lowered, each assignment gets fewer swaps. Not measured."""
 TIMES = 3
-"""Minimum number of steps of a search for each move that a plan may have. :data:`ROUNDS` is the
-minimum for all plans. A search improves several assignments of instances to hosts at the same time:
-a step makes at most one swap in each assignment. If the time is too short for the minimum number of
-steps, the search improves fewer assignments. Raised, fewer assignments are improved; lowered,
-assignments with many moves get fewer swaps than they need. Not measured."""
+"""Minimum number of steps of a search, as a multiple of the number of moves that a plan may have. A
+search has at least :data:`ROUNDS` steps. A search improves several assignments of instances to
+hosts at the same time: a step makes at most one swap in each assignment. If the time is too short
+for the minimum number of steps, the search improves fewer assignments. Raised, fewer assignments
+are improved; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
 """Smallest ratio at which the tables that rate swaps are still used: the present temperature of the
 search, divided by the temperature for which the tables were computed. The largest ratio is 1 /

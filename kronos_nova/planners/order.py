@@ -283,8 +283,8 @@ class Prefixes:
         """Return, for each move in the given order, the number of the group to which the move
         belongs; None for a move in no group.
 
-        A group is a series of moves that help only together. Before the last move of the group, the
-        combined imbalance is higher than at the start of the plan.
+        A group is a series of moves that help only together: until its last move is made, the
+        combined imbalance of all policies is higher than it was at the start of the plan.
         """
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:

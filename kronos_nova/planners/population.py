@@ -82,9 +82,9 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, of the values by which swaps are rated. The value of
-an assignment is a smooth approximation of its combined imbalance. The lower the temperature is, the
-closer the approximation is, and the less hosts with medium scores count. Raised, the approximation
+"""Lowest temperature of the search, as a fraction of a host. Swaps are rated by a smooth
+approximation of the combined imbalance. At a lower temperature, the approximation is closer, and
+hosts with medium scores have less influence. Raised, the approximation
 is less exact; lowered, numbers overflow. Fixed by the range of single precision."""
 STEEPEST = 80.0
 """Largest exponent (no unit) in the factors by which swaps are rated. The exponent is the change of

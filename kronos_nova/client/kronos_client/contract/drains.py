@@ -18,10 +18,9 @@ from kronos_client.contract.operation import Operation
 
 
 class Drain(Response):
-    """The drain of a host, and its progress. ``blocked`` maps the uuid of each server that cannot
-    leave to the reason. ``waits_for`` is a text about other reasons why the drain waits.
-    ``stopped`` maps the uuid of each server that the drain has stopped to ``stopping``, ``stopped``
-    or ``starting``."""
+    """The drain of a host, and its progress. ``blocked`` is {uuid of a server that cannot leave:
+    reason}. ``waits_for`` is a text about other reasons why the drain waits. ``stopped`` is {uuid
+    of a server that the drain stops: ``stopping``, ``stopped`` or ``starting``}."""
 
     uuid: str
     host: str
