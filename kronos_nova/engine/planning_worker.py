@@ -125,7 +125,10 @@ def serve(conf, make_sources, answers, may_write):
         _give_memory_back()
         leaves = (number >= conf.kronos.planner_max_cycles
                   or _resident_mb() > conf.kronos.planner_max_memory)
-        os.write(answers, f'{status} {LEAVES if leaves else STAYS}\n'.encode())
+        try:
+            os.write(answers, f'{status} {LEAVES if leaves else STAYS}\n'.encode())
+        except BrokenPipeError:  # the parent was stopped during the cycle
+            break
         if leaves:
             break
     return 0

@@ -1,5 +1,6 @@
 """A planning process that stays: real processes that serve real orders."""
 
+import gc
 import os
 import pathlib
 import signal
@@ -16,6 +17,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_client
+from kronos_nova.engine import planning_worker
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
@@ -196,3 +198,14 @@ class WarmTest(testtools.TestCase):
         self.cycle(worker)
         worker.stop()
         self.assertEqual(before, set(os.listdir('/proc/self/fd')) & before)
+
+    def test_one_whose_worker_was_stopped_during_a_cycle_ends_without_an_error(self):
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        read, answers = os.pipe()
+        os.close(read)
+        self.addCleanup(os.close, answers)
+        self.useFixture(fixtures.MonkeyPatch('sys.stdin', ['["a"]', '["b"]']))
+        run = self.useFixture(fixtures.MockPatchObject(
+            planning_worker, 'run', return_value=planning_worker.PLANNED)).mock
+        self.assertEqual(0, planning_worker.serve(self.conf, dict, answers, bool))
+        run.assert_called_once()
