@@ -35,6 +35,8 @@ def register(subparsers):
                         help='hosts and servers (20x200)')
     parser.add_argument('--strategies', nargs='*', metavar='NAME',
                         help='(default: all that there are)')
+    parser.add_argument('--restraint', nargs='*', default=[], type=float, metavar='N',
+                        help='also Kronos with each of these values of [kronos] restraint (none)')
     parser.add_argument('--threshold', type=float, default=0.25,
                         help='of the imbalance (0.25)')
     parser.add_argument('--load', type=float, default=0.5, help='of the hosts on average (0.5)')
@@ -118,6 +120,7 @@ def _scenarios(args):
 
 def _strategies(args, hosts):
     from bench.days import bounds
+    from bench.days import day_known
     from bench.days import pipeline
     from bench.days import rivals
 
@@ -131,8 +134,10 @@ def _strategies(args, hosts):
              pipeline.Kronos('without restraint', args.threshold, **free),
              pipeline.Kronos('without restraint, forecast', args.threshold, pipeline.AHEAD, **free),
              pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE, **free),
-             bounds.HabitsKnown(), rivals.Oracle()]
+             bounds.HabitsKnown(), rivals.Oracle(), day_known.DayKnown()]
     if args.watcher_python:
         known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))
-    return [each for each in known if hosts <= each.largest
-            and (args.strategies is None or each.name in args.strategies)]
+    restrained = [pipeline.Kronos(f'Kronos, restraint {amount:g}', args.threshold,
+                                  restraint=amount) for amount in args.restraint]
+    return restrained + [each for each in known if hosts <= each.largest
+                         and (args.strategies is None or each.name in args.strategies)]

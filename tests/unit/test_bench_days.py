@@ -1,5 +1,6 @@
 """The bench of days tells the truth about small worlds, and the same thing every time."""
 
+import argparse
 import dataclasses
 import itertools
 import pathlib
@@ -8,7 +9,9 @@ import fixtures
 import numpy as np
 import testtools
 
+from bench import days
 from bench.days import bounds
+from bench.days import day_known
 from bench.days import pipeline
 from bench.days import rivals
 from bench.days import scenario
@@ -194,6 +197,44 @@ class LeastGibTest(testtools.TestCase):
         self.assertRaises(ValueError, bounds.LeastGib, scene([1], [0], events=events))
 
 
+class DayKnownTest(testtools.TestCase):
+    """An upper bound: few hot minutes for little memory, by moves that are possible."""
+
+    def test_the_smallest_servers_leave_and_hosts_stay_cool(self):
+        found = scene([4, 4, 3, 1], [0, 0, 0, 1], samples=40,
+                      vm_memory_mb=np.array([8192, 4096, 2048, 1024]))
+        row = lived(found, day_known.DayKnown())
+        self.assertEqual((1, 2.0), (row['moves'], row['GiB']))
+        self.assertLessEqual(row['hot host minutes'], .25 * 200)
+
+    def test_no_move_goes_to_a_host_that_becomes_hot_or_has_no_room(self):
+        found = scene([6, 6, 8, 1], [0, 0, 1, 2], hosts=3, samples=40, memory_mb=8192)
+        row = lived(found, day_known.DayKnown())
+        self.assertEqual((1, 4.0), (row['moves'], row['GiB']))
+        full = scene([6, 6, 8, 1], [0, 0, 1, 2], hosts=3, samples=40, memory_mb=4096)
+        self.assertEqual(0, lived(full, day_known.DayKnown())['moves'])
+
+    def test_servers_that_need_not_have_left_are_taken_back(self):
+        found = scene([5, 4.5, .5, .5], [0, 0, 1, 1], samples=40,
+                      vm_memory_mb=np.array([8192, 4096, 1024, 1024]))
+        search = day_known._Search(world.World(found, THRESHOLD))
+        search.run(0.0)
+        search._order.append(2)
+        search._move(2, 0)
+        search.take_back(0.0)
+        self.assertEqual([(1, 1)], search.moves())
+
+    def test_it_copies_no_less_than_the_lower_bound(self):
+        rng = np.random.default_rng(3)
+        for _case in range(5):
+            found = scene([0] * 24, rng.integers(0, 4, 24), hosts=4, samples=60,
+                          vm_memory_mb=rng.choice([1024, 2048, 4096], 24))
+            found = dataclasses.replace(
+                found, demand=rng.uniform(0, 2.4, (60, 24)).astype(np.float32))
+            row = lived(found, day_known.DayKnown())
+            self.assertLessEqual(bounds.LeastGib(found).gib(row['hot host minutes']), row['GiB'])
+
+
 class ScenarioTest(testtools.TestCase):
     def test_a_week_is_the_same_every_time_and_fits_into_its_hosts(self):
         one, other = (scenario.week(4, 30, .3, days=1) for _time in range(2))
@@ -232,6 +273,25 @@ class ScenarioTest(testtools.TestCase):
         risen = np.diff(noise.before / noise.vcpus, axis=0) > .2
         again = risen[7 * scenario.DAY:9 * scenario.DAY - 1] & risen[:2 * scenario.DAY - 1]
         self.assertLess(again.any(axis=0).sum(), 5)
+
+
+class ArgumentsTest(testtools.TestCase):
+    def strategies(self, *arguments):
+        parser = argparse.ArgumentParser()
+        days.register(parser.add_subparsers())
+        args = parser.parse_args(['days', *arguments])
+        return {each.name: each for each in days._strategies(args, 100)}
+
+    def test_each_amount_of_restraint_is_a_strategy_in_addition_to_those_that_are_named(self):
+        found = self.strategies('--strategies', 'Kronos', '--restraint', '2', '3.5')
+        self.assertEqual({'Kronos', 'Kronos, restraint 2', 'Kronos, restraint 3.5'}, set(found))
+        self.assertEqual([2.0, 3.5], [found[f'Kronos, restraint {amount}']._conf().kronos.restraint
+                                      for amount in ('2', '3.5')])
+
+    def test_strategies_that_take_hours_are_left_out_of_large_clusters(self):
+        found = self.strategies()
+        self.assertIn('day known', found)
+        self.assertNotIn('oracle', found)
 
 
 class SummaryTest(testtools.TestCase):
