@@ -68,7 +68,7 @@ class RequestedMigrations:
 
     * The uuid of the migration, if the journal has the uuid.
     * The number of the migration, if this process made the request. The number is higher than the
-      numbers of all migrations before the request.
+      numbers of all migrations before the request that have begun.
     * The source of the migration, while the migration is in progress.
     * The time at which Nova created the migration. This property is the last one, because the
       clocks of Nova and of the executor may differ.
@@ -79,8 +79,14 @@ class RequestedMigrations:
 
     def about_to_ask(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> None:
         """Remember the newest migration of the instance. Called before the migration of a move is
-        requested from Nova, so that the new migration can be recognised by its higher number."""
-        self._newest[move.uuid] = max((each.number for each in listed), default=0)
+        requested from Nova, so that the new migration can be recognised by its higher number.
+
+        Records with the status ``pre-migrating`` are left out, because Nova uses such a record of
+        an earlier request again.
+        """
+        self._newest[move.uuid] = max(
+            (each.number for each in listed if each.status != migration_status.PRE_MIGRATING),
+            default=0)
 
     def forget(self, move: MoveRecord) -> None:
         """Forget the migration that :meth:`about_to_ask` remembered, because the try of the move

@@ -4,13 +4,11 @@ import functools
 
 import nova.conf
 import prometheus_client
-from nova import objects
 from nova.compute import manager
 from oslo_log import log as logging
 from oslo_service import periodic_task
 
 from kronos_nova.claims import base as stores
-from kronos_nova.objects import migration_status
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import marks
 from kronos_nova.plugin import resource_tracker
@@ -115,7 +113,7 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         """Prepare this host for a cold migration or resize by Nova's method, unless the request is
         outdated. A request may wait in a queue for a long time, and nova-conductor may end the
         migration in the meantime."""
-        if migration is not None and _has_ended(context, migration):
+        if migration is not None and marks.has_ended(context, migration):
             LOG.warning('Dropped an outdated request for migration %s, which has ended.',
                         migration.uuid, instance=instance)
             self._set_free(context, instance, migration)
@@ -147,17 +145,6 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
     def _release_orphan_claims(self, context):
         if self._keeps_claims:
             self.rt.release_orphans(context)
-
-
-def _has_ended(context, migration):
-    """Return whether a migration has ended. Return False if this is not known, for example because
-    no conductor answers."""
-    try:
-        found = objects.Migration.get_by_id(context, migration.id)
-    except Exception as error:  # after any error, Nova's own method decides
-        LOG.debug('The status of migration %s cannot be read: %s', migration.uuid, error)
-        return False
-    return found.status in migration_status.ENDED
 
 
 @functools.cache

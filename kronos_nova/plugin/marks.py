@@ -1,10 +1,14 @@
 """The task_states with which Nova's API marks instances when it requests migrations; see ``MARKS``
-in :mod:`kronos_nova.objects.migration_status`."""
+in :mod:`kronos_nova.objects.migration_status`. A request may wait in a queue, and be outdated when
+a service receives it."""
 
 from nova import exception as nova_exception
 from nova import objects
+from oslo_log import log as logging
 
 from kronos_nova.objects import migration_status
+
+LOG = logging.getLogger(__name__)
 
 
 def mark_of(migration):
@@ -18,6 +22,17 @@ def is_being_migrated(context, instance):
     found = objects.MigrationList.get_by_filters(
         context, {'instance_uuid': instance.uuid, 'status': list(migration_status.LEAVING)})
     return any(mark_of(each) == instance.task_state for each in found)
+
+
+def has_ended(context, migration):
+    """Return whether a migration has ended. Return False if this is not known, for example because
+    no conductor answers."""
+    try:
+        found = objects.Migration.get_by_id(context, migration.id)
+    except Exception as error:  # after any error, Nova's own method decides
+        LOG.debug('The status of migration %s cannot be read: %s', migration.uuid, error)
+        return False
+    return found.status in migration_status.ENDED
 
 
 def clear(instance, mark):

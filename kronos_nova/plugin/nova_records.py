@@ -337,15 +337,16 @@ def _of_each_cell(read, read_deleted='no'):
 
 
 def _end_stale(context, before):
-    listed = objects.MigrationList.get_by_filters(context, {
-        'migration_type': migration_status.LIVE, 'status': list(migration_status.LEAVING)})
-    old = [each for each in listed if (each.updated_at or each.created_at) <= before]
+    listed = objects.MigrationList.get_by_filters(
+        context, {'status': list(migration_status.LEAVING)})
+    old = [each for each in listed if each.migration_type in migration_status.MARKS
+           and (each.updated_at or each.created_at) <= before]
     return [each.uuid for each in old if _is_left_over(context, each) and _end_left_over(each)]
 
 
 def _is_left_over(context, migration):
-    """Return True if the instance of a live migration was deleted, or is neither on the source nor
-    on the destination. An instance on one of these hosts may still be in transfer, even without a
+    """Return True if the instance of a migration was deleted, or is neither on the source nor on
+    the destination. An instance on one of these hosts may still be in transfer, even without a
     task_state, because an operator may have reset its state."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
@@ -360,7 +361,7 @@ def _is_left_over(context, migration):
 
 
 def _end_left_over(migration):
-    LOG.warning('Live migration %s of instance %s: status was set to error (the instance is '
+    LOG.warning('Migration %s of instance %s: status was set to error (the instance is '
                 'deleted, or is neither on the source %s nor on the destination %s).',
                 migration.uuid, migration.instance_uuid, migration.source_compute,
                 migration.dest_compute)

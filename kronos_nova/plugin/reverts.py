@@ -88,6 +88,16 @@ def _parties(context, instance, migration):
                          is_live=migration.is_live_migration)
 
 
+def forget_destination(instance):
+    """Remove the resources that an instance was to have on the destination of a cold migration or
+    resize that has failed. If they stay, Nova's resource tracker on the source sets the next
+    migration of the instance to ``error`` while that is being prepared.
+
+    Source: ``ResourceTracker._update_usage_from_migrations`` in ``nova.compute.resource_tracker``.
+    """
+    instance.drop_migration_context()
+
+
 def may_be_left(error):
     """Return whether nova-compute may go on after an error of a request to delete the allocations
     of a migration. The reconciler in nova-conductor then deletes the allocations later."""

@@ -300,6 +300,7 @@ class MovesPatiently:
             self._set_instance_obj_error_state(step.instance)
         else:
             self._revert_allocation(step.context, step.instance, migration)
+            reverts.forget_destination(step.instance)
         migration.status = migration_status.ERROR
         migration.save()
 
@@ -347,6 +348,7 @@ class MovesPatiently:
                 step.give_up(error)
                 if step.is_guest_touched:
                     raise _fault(error) from error
+                reverts.forget_destination(instance)
                 raise nova_exception.InstanceFaultRollback(
                     inner_exception=_fault(error)) from error
 

@@ -1,11 +1,19 @@
 """The end of cold migrations and resizes that a restart of nova-compute interrupts.
 
-When nova-compute starts, Nova handles such a migration in one of two ways. If the migration was
-about to begin, Nova clears the task_state of the instance. A request to begin that is still in the
-queue then sets the instance to ERROR. If the guest was already powered off, Nova starts the guest
-again on the source. The migration then seems to be in progress for ever, and keeps its allocations.
-With this fix, nova-compute ends the migration in both cases, and gives the allocations back to the
-instance. The executor tries such a move again.
+*On the source*: When nova-compute starts, Nova clears the task_state of an instance whose cold
+migration was about to begin. If the request to begin is still in the queue, it then sets the
+instance to ERROR. If nova-compute had received the request, the migration seems to be in progress
+for ever. If the guest was already powered off, Nova starts the guest again on the source. The
+migration then also seems to be in progress, and keeps its allocations. With this fix, nova-compute
+ends the migration in all of these cases, and gives the allocations back to the instance. The
+executor tries such a move again.
+
+*On the destination*: If nova-compute is killed before it has sent its request to the source, the
+instance stays in the task_state ``resize_prep``. With this fix, nova-compute ends the migration
+after its next start. If nova-compute is killed before it has started the guest, Nova leaves the
+instance in the task_state ``resize_migrated`` or ``resize_finish``, and the guest powered off. With
+this fix, nova-compute writes a checkpoint when it receives the request to start the guest. At its
+next start it completes the migration.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_cold_migrations``.
 """
@@ -29,7 +37,9 @@ from oslo_serialization import jsonutils
 
 from kronos_nova import clock
 from kronos_nova.objects import migration_status
+from kronos_nova.plugin import marks
 from kronos_nova.plugin import outages
+from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import cold_migration_retry
 from kronos_nova.plugin.fixes import migration_checkpoint
 
@@ -39,6 +49,7 @@ LOG = logging.getLogger(__name__)
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
 EXPECTED = {
+    f'{_MANAGER}.init_host': ('self', 'service_ref'),
     f'{_MANAGER}._complete_volume_attachments': ('self', 'context', 'bdms'),
     f'{_MANAGER}._delete_allocation_after_move': ('self', 'context', 'instance', 'migration'),
     f'{_MANAGER}._get_power_state': ('self', 'instance'),
@@ -54,6 +65,13 @@ EXPECTED = {
          'request_spec'),
 }
 
+ON_SOURCE = (task_states.RESIZE_PREP, task_states.RESIZE_MIGRATING)
+"""The task_states of an instance that is about to leave the source, or is leaving it."""
+REQUEST_SECONDS = 60.0
+"""Seconds after the start of nova-compute until it ends the migrations that were being prepared on
+its host. In this time, the source receives a request that was already sent. Raised, an instance
+waits longer until it can be used; lowered, the source may still begin such a migration. Chosen well
+above the seconds that a request takes."""
 ON_DESTINATION = (task_states.RESIZE_MIGRATED, task_states.RESIZE_FINISH)
 """The task_states of an instance whose guest is off, and is to be started on the destination."""
 
@@ -67,13 +85,23 @@ class EndsInterruptedColdMigrations:
         self._cold_checkpoints = migration_checkpoint.MigrationCheckpoints(
             CONF.state_path, self.host, migration_checkpoint.COLD_FOLDER)
         self._unfinished = []
+        self._prepared = []
+
+    def init_host(self, *args, **kwargs):
+        super().init_host(*args, **kwargs)
+        if _is_on():
+            try:
+                self._prepared = _prepared_on(self.host)
+            except Exception:  # the service has to start after any error
+                LOG.exception('The cold migrations that were being prepared on this host when '
+                              'nova-compute was stopped could not be read.')
 
     def _init_instance(self, context, instance):
         if (_is_on() and instance.host == self.host and instance.task_state in ON_DESTINATION
                 and instance.vm_state in (vm_states.ACTIVE, vm_states.STOPPED)):
             self._init_arriving(context, instance)
             return
-        is_interrupted = instance.task_state == task_states.RESIZE_MIGRATING
+        is_interrupted = instance.task_state in ON_SOURCE
         super()._init_instance(context, instance)
         if is_interrupted and instance.task_state is None and _is_on():
             try:
@@ -85,15 +113,22 @@ class EndsInterruptedColdMigrations:
     # Steps of migrations that leave this host
 
     def _end_interrupted_cold(self, context, instance):
+        """End the migrations of an instance from this host that the destination has prepared. Those
+        that it has not prepared are ended when their request reaches this host."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
-                'status': migration_status.MIGRATING}):
-            if migration.migration_type in (migration_status.COLD, migration_status.RESIZE):
+                'status': [migration_status.PRE_MIGRATING, migration_status.MIGRATING]}):
+            if migration.dest_node and migration.migration_type in (
+                    migration_status.COLD, migration_status.RESIZE):
                 self._end_cold(context, instance, migration)
 
     @functools.wraps(manager.ComputeManager.resize_instance)
     def resize_instance(self, context, instance, image, migration, flavor, clean_shutdown,
                         request_spec):
+        if _is_on() and marks.has_ended(context, migration):
+            LOG.warning('Dropped an outdated request for migration %s, which has ended.',
+                        migration.uuid, instance=instance)
+            return
         if _is_on() and _is_outdated(context, instance):
             self._end_cold(context, instance, migration)
             return
@@ -109,6 +144,7 @@ class EndsInterruptedColdMigrations:
         LOG.warning('Migration %s ends: %s.', migration.uuid, error, instance=instance)
         compute_utils.add_instance_fault_from_exc(context, instance, error)
         self._revert_allocation(context, instance, migration)
+        reverts.forget_destination(instance)
         migration.status = migration_status.ERROR
         migration.save()
 
@@ -159,6 +195,29 @@ class EndsInterruptedColdMigrations:
                         error)
         if self._unfinished:
             threading.Thread(target=self._finish_all, daemon=True).start()
+        if self._prepared:
+            threading.Timer(REQUEST_SECONDS, self._end_prepared).start()
+
+    def _end_prepared(self):
+        """End the migrations that still wait for the source. The source has not received a request,
+        because nova-compute on this host was stopped before it sent the request."""
+        context = nova_context.get_admin_context()
+        while self._prepared:
+            uuid = self._prepared.pop()
+            try:
+                self._end_if_waiting(context, objects.Migration.get_by_uuid(context, uuid))
+            except Exception:  # the others have to be ended too
+                LOG.exception('Migration %s, which was being prepared when nova-compute was '
+                              'stopped, could not be ended.', uuid)
+
+    def _end_if_waiting(self, context, migration):
+        instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
+        if migration.status != migration_status.PRE_MIGRATING or (
+                instance.task_state not in (None, marks.mark_of(migration))):
+            return
+        # The source may begin at this moment; whoever changes the task_state first goes on.
+        if instance.task_state is None or marks.clear(instance, marks.mark_of(migration)):
+            self._end_cold(context, instance, migration)
 
     def _finish_all(self):
         while self._unfinished:
@@ -229,6 +288,14 @@ class EndsInterruptedColdMigrations:
             migration.status = migration_status.ERROR
             migration.save()
         self._cold_checkpoints.remove(instance.uuid)
+
+
+def _prepared_on(host):
+    """Return the uuids of the cold migrations and resizes that nova-compute on a host was preparing
+    as the destination when it was stopped. Called before nova-compute receives requests."""
+    return [each.uuid for each in objects.MigrationList.get_by_filters(
+        nova_context.get_admin_context(), {'status': migration_status.PRE_MIGRATING})
+        if each.dest_compute == host]
 
 
 def _is_converted(disk_info):

@@ -1,7 +1,8 @@
 """nova-compute is killed and restarted while a server is migrated cold from its host or to it."""
 
+import functools
 import pathlib
-import threading
+import queue
 
 import ddt
 from nova import context as nova_context
@@ -22,22 +23,58 @@ class InterruptedColdMigrationTest(guests.GuestsTestCase):
                                       self.cell_mappings['cell1']) as context:
             self.assertEqual(outages.CODE, objects.InstanceFault.get_latest_for_instance(
                 context, server['id']).code)
+            self.assertIsNone(objects.Instance.get_by_uuid(
+                context, server['id']).migration_context)
 
-    def test_the_request_waits_until_nova_compute_is_back(self):
-        server, asked, real = self.boot_server(), threading.Event(), []
+    def keep_requests(self):
+        """Keep the requests to the source to begin. Return a queue of functions that send them."""
+        ask, kept = rpcapi.ComputeAPI.resize_instance, queue.Queue()
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.resize_instance', lambda *args, **kwargs: (
+            kept.put(functools.partial(ask, *args, **kwargs))))
+        return kept
 
-        def keep(this, *args, **kwargs):
-            real.append(lambda: ask(this, *args, **kwargs))
-            asked.set()
-        ask = rpcapi.ComputeAPI.resize_instance
-        self.stub_out('nova.compute.rpcapi.ComputeAPI.resize_instance', keep)
+    def restart_source_before_its_request(self, server, kept):
+        """Return a function that sends the request."""
         self.api.post_server_action(server['id'], {'migrate': None})
-        self.assertTrue(asked.wait(60))
+        send = kept.get(timeout=60)
         self.restart_source()
         self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': None})
-        real[0]()
+        return send
+
+    def test_the_request_waits_until_nova_compute_is_back(self):
+        server = self.boot_server()
+        send = self.restart_source_before_its_request(server, self.keep_requests())
+        send()
         self._wait_for_migration_status(server, ['error'])
         self.assert_tried_again(server)
+
+    def test_the_request_was_received(self):
+        server = self.boot_server()
+        died = self.die_in('nova.compute.manager.ComputeManager._resize_instance')
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self.assertTrue(died.wait(60))
+        self.restart_source()
+        self.assert_tried_again(server)
+
+    def test_the_destination_did_not_send_its_request(self):
+        server = self.boot_server()
+        self.stub_out('kronos_nova.plugin.fixes.interrupted_cold_migrations.REQUEST_SECONDS', 0.5)
+        died = self.die_in('nova.compute.rpcapi.ComputeAPI.resize_instance')
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self.assertTrue(died.wait(60))
+        self.restart('host2')
+        self.assert_tried_again(server)
+
+    def test_a_request_of_an_earlier_migration_does_not_disturb_the_next(self):
+        server, kept = self.boot_server(), self.keep_requests()
+        outdated = self.restart_source_before_its_request(server, kept)
+        self.assert_tried_again(server)
+        self.api.post_server_action(server['id'], {'migrate': None})
+        send = kept.get(timeout=60)
+        outdated()
+        send()
+        self._wait_for_server_parameter(server, {
+            'OS-EXT-SRV-ATTR:host': 'host2', 'status': 'VERIFY_RESIZE'})
 
     def test_the_guest_was_powered_off(self):
         server = self.boot_server()
