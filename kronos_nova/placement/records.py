@@ -118,7 +118,7 @@ class NovaRecords(Protocol):
         """Return the live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
-        """End live migrations that have stalled, although their status is not that of an ended
+        """End migrations that have stalled, although their status is not that of an ended
         migration. A migration has stalled if it has not changed since ``before``, and if its
         instance is deleted or is on neither the source nor the destination.
 

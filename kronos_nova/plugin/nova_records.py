@@ -205,7 +205,7 @@ class CellRecords:
 
     @_answered()
     def end_stale(self, before):
-        """End live migrations in progress whose instance is deleted, or is neither on the source
+        """End migrations in progress whose instance is deleted, or is neither on the source
         nor on the destination. An instance is on neither host if the source died and the instance
         was evacuated. Cells that do not answer are left out.
 

@@ -78,13 +78,15 @@ class StaleMigrationsTest(test_two_ways.QemuTestCase):
             migration.status = 'error'
             migration.save()
 
-    def test_the_reconciler_ends_live_rows_of_instances_that_are_at_neither_end(self):
+    def test_the_reconciler_ends_rows_of_instances_that_are_at_neither_end(self):
         evacuated = self.record('running', source='host2', destination='host3')
         here = self.record('running')
+        cold = self.record('pre-migrating', 'migration', source='host2', destination='host3')
         records = nova_records.CellRecords(self.placement_client)
         self.assertEqual([], records.end_stale(clock.utcnow() - datetime.timedelta(hours=1)))
-        self.assertEqual([evacuated.uuid],
-                         records.end_stale(clock.utcnow() + datetime.timedelta(seconds=5)))
-        for migration, status in (evacuated, 'error'), (here, 'running'):
+        self.assertEqual(
+            {evacuated.uuid, cold.uuid},
+            {*records.end_stale(clock.utcnow() + datetime.timedelta(seconds=5))})
+        for migration, status in (evacuated, 'error'), (cold, 'error'), (here, 'running'):
             found = objects.Migration.get_by_uuid(self.context, migration.uuid)
             self.assertEqual(status, found.status)
