@@ -194,7 +194,7 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
     for move in waiting.of_others:
         if drain.host in (move.source, move.destination):
             yield (f'a migration of server {move.instance_uuid} from {move.source} to '
-                   f'{move.destination} that Kronos did not ask for')
+                   f'{move.destination} that belongs to no move in progress')
     late = [move for move in waiting.unconfirmed if move.source == drain.host]
     for own in late:
         yield (f'the end of move {own.uuid}: server {own.instance_uuid} is on '

@@ -63,8 +63,9 @@ class WaitsTest(test_evaluation.CycleTestCase):
     def test_a_migration_of_others(self):
         self.cloud.under_way = (snapshot.MoveUnderWay(
             instance_uuid='vm4', source='b', destination='a'),)
-        self.assertEqual('a migration of server vm4 from b to a that Kronos did not ask for',
-                         self.waits_for())
+        self.assertEqual(
+            'a migration of server vm4 from b to a that belongs to no move in progress',
+            self.waits_for())
 
     def test_a_server_whose_migration_is_not_confirmed(self):
         self.drain(drains.DRAINING)
