@@ -245,9 +245,9 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return the reason why a new plan replaces a plan of another purpose that waits for approval;
-    '' if the waiting plan is kept. One of the two plans repairs violated rules; the other plan
-    makes the other moves, such as moves that spread load.
+    """Return the reason why a new plan replaces the plan that waits for approval; '' if the waiting
+    plan is kept. A plan either repairs violated rules, or makes any other moves, such as moves that
+    spread load. The caller has found that the two plans are not of the same sort.
 
     :param level: automation level of the new plan
     """

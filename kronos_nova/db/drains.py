@@ -169,7 +169,8 @@ def _enter(session, uuid, olds, new, **values):
 
 
 def release_unreadable(session, uuid, now) -> None:
-    """Bring a drain whose state is unknown to the state RELEASED."""
+    """Set the state of a drain to RELEASED. The caller has found that the drain's present state is
+    not one that this version of Kronos knows."""
     _write_state(session, models.DrainRow.uuid == uuid, drains.RELEASED, {'finished_at': now})
 
 

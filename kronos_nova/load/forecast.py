@@ -83,8 +83,8 @@ because a step takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:
-    """Return the number of hours of the previous week whose loads are read for forecasts. The first
-    of these hours is :data:`WEEK_AGO` hours before the current hour.
+    """Return the number of hours for which loads of the previous week are read for forecasts. The
+    first of these hours is :data:`WEEK_AGO` hours before the current hour.
 
     :param horizon: number of hours that are forecast
     """
@@ -93,7 +93,7 @@ def weeks(horizon: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedLoads:
-    """The hosts of N loads that are forecast.
+    """The hosts on which N forecast loads are now.
 
     host : intp (N,), the host of each load
     scale : float64 (N,), the score that one unit of the load adds to its host
@@ -142,14 +142,14 @@ UNKNOWN = Judgement(np.nan, np.nan)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seasonal:
-    """The forecast of N loads for H hours, the current hour first. The last axis of the errors has
-    the 24 hours of the last day.
+    """The forecast of N loads for the current hour and the next hours. In the shapes, "hours" is
+    the number of hours that are forecast. The errors are those of earlier forecasts, which were
+    made in each of the 24 hours of the last day.
 
-    ahead : float64 (N, H), the forecasts; NaN if only the present load is known
-    errors : float32 (N, H, 24), forecast minus actual load, for forecasts that were made in the
-        last day; NaN if not known
-    present_errors : float32 (N, H, 24), errors if the load is assumed not to change: the load at
-        the time of the forecast is taken as the forecast for all H hours
+    ahead : float64 (N, hours), the forecasts; NaN if only the present load is known
+    errors : float32 (N, hours, 24), forecast minus actual load; NaN if not known
+    present_errors : float32 (N, hours, 24), the same errors for a forecast that assumes that the
+        load does not change: the load at the time of the forecast is the forecast for all hours
     """
 
     ahead: np.ndarray
@@ -176,15 +176,14 @@ class Seasonal:
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """Return float64 (N, H): the safety margin to add to the forecast of each load. In the
-        fraction ``quantile`` of the hours, the load of a host is expected to stay below its
-        forecast plus its margin.
+        """Return float64 (N, hours): the safety margin that is added to the forecast of each load.
+        The margin of a host is the sum of the margins of its loads. In the fraction ``quantile`` of
+        the hours, the load of a host is expected to stay below its forecast plus its margin.
 
         The margin of a host is a quantile of the amounts by which the host exceeded its forecast in
         the last day. This margin is divided among the loads on the host, in proportion to their
-        contributions to the errors of the host (Euler's allocation; Tasche, arXiv:0708.2542). The
-        margins of the loads therefore add up to the margin of the host. If a load moves to another
-        host, its margin moves as well.
+        contributions to the errors of the host (Euler's allocation; Tasche, arXiv:0708.2542). If a
+        load moves to another host, its margin moves as well.
         """
         beyond, known = np.nan_to_num(-self.errors), ~np.isnan(self.errors).all(axis=0)
         of_host = placed.sums(beyond)
@@ -196,8 +195,8 @@ class Seasonal:
         return (beyond * of_host[placed.host]).sum(axis=2) * each[placed.host]
 
     def variances(self) -> np.ndarray:
-        """Return float64 (N, H): the mean square of the errors of each load; 0 if the errors are
-        not known."""
+        """Return float64 (N, hours): the mean square of the errors of each load; 0 if the errors
+        are not known."""
         known = ~np.isnan(self.errors)
         return np.divide((np.nan_to_num(self.errors) ** 2).sum(axis=2), known.sum(axis=2),
                          out=np.zeros(self.ahead.shape), where=known.any(axis=2))
@@ -208,9 +207,9 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
     :param days: float (N, 49), loads of the last 49 hours (:data:`DAYS`), ending with the last
         complete hour; NaN if not known
-    :param week: float (N, 25 + H), loads of 25 + H hours in a row, for a forecast of H hours. The
-        first of these hours is 193 hours (:data:`WEEK_AGO`) before the current hour. The last is a
-        week before the last forecast hour. NaN if not known
+    :param week: float (N, 25 + hours), loads of the previous week, where "hours" is the number of
+        hours to forecast. The first load is from 193 hours (:data:`WEEK_AGO`) before the current
+        hour. The last load is from a week before the last forecast hour. NaN if not known
     """
     horizon = week.shape[1] - ORIGINS - 1
     made = Seasonal(np.empty((len(days), horizon)),
@@ -228,9 +227,10 @@ def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecast the loads of one hour. This hour is ``lead`` hours after the current hour.
 
-    :returns: float64 (n,), the forecasts; float64 (n, 24), the errors of forecasts that were made
-        with the same lead in the last day, one for each hour; and float64 (n, 24), the errors if
-        loads are assumed not to change
+    :returns: three arrays. float64 (loads,) has the forecasts. float64 (loads, 24) has the errors
+        of the forecasts that were made, in each hour of the last day, for the hour ``lead`` hours
+        later. Another float64 (loads, 24) has the errors of forecasts that assume that loads do not
+        change
     """
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
@@ -250,10 +250,10 @@ def _lead(days: np.ndarray, week: np.ndarray,
 
 
 def _weights(off: np.ndarray) -> np.ndarray:
-    """Return float64 (5, n): the weights of the five simple forecasts, inverse to the mean square
-    of their errors.
+    """Return float64 (5, loads): the weights of the five simple forecasts of each load. A weight is
+    inverse to the mean square of the forecast's errors.
 
-    :param off: (5, n, t), errors of the five simple forecasts
+    :param off: float64 (5, loads, hours), errors of the five simple forecasts
     """
     known = ~np.isnan(off)
     count = known.sum(axis=-1)
@@ -262,11 +262,12 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return float64 (n, t): the weighted mean of the five forecasts. Forecasts that are NaN are
-    left out. The result is NaN if only the first forecast, the present load, is known.
+    """Return float64 (loads, hours): the weighted mean of the five simple forecasts. Forecasts that
+    are NaN are left out. The first simple forecast is the present load. If no other one is known,
+    the result is NaN.
 
-    :param forecasts: (5, n, t), the five forecasts
-    :param weights: (5, n), weights of the forecasts
+    :param forecasts: float64 (5, loads, hours), the five forecasts
+    :param weights: float64 (5, loads), weights of the forecasts
     """
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
@@ -277,10 +278,9 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
     """Return True if past loads seem to be in the unit of the present loads; False otherwise.
 
-    The sum of the past loads is compared with the sum of the present loads, for each hour of the
-    last day. The result is False if the past sum is more than :data:`FAR_OFF` times the present sum
-    in every hour. The result is also False if the present sum is more than ``FAR_OFF`` times the
-    past sum in every hour.
+    The sum of the past loads in each hour of the last day is compared with the sum of the present
+    loads. The result is False if the past sum is more than :data:`FAR_OFF` times the present sum in
+    every hour, or less than the present sum divided by ``FAR_OFF`` in every hour.
 
     :param days: float (N, 49), as for :func:`seasonal`
     :param now: float64 (N,), the present loads; NaN if not known
@@ -295,12 +295,12 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """Return the quality of the forecasts of an operator's own query. The query forecasts the
-    highest load of the next hours.
+    """Return the quality of the forecasts that an operator's own query has made. Each of these
+    forecasts is the highest load that is expected in the next ``horizon`` hours.
 
     :param said: float (N, 24), the forecast that was made at each hour of the last day
     :param days: float (N, 49), actual loads, as for :func:`seasonal`
-    :param horizon: number of next hours
+    :param horizon: number of hours
     """
     known = ~np.isnan(said) & ~np.isnan(days[:, ORIGINS:-1])
     past = placed.sums(np.where(known.any(axis=1, keepdims=True), days, np.nan))

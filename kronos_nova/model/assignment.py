@@ -48,8 +48,9 @@ class Assignment:
     """The input of an integer program that chooses hosts for instances.
 
     The input has v instances and h hosts. Some of the instances have to leave their hosts. The
-    other instances may move to make room. The hosts are possible destinations. A kind is a set of
-    instances that are equal for the program. There are k kinds.
+    other instances may move to make room. The h hosts are the possible destinations. A kind is a
+    set of instances that are equal for the program, such as instances with the same needs. There
+    are k kinds.
 
     The program itself applies the rules about room, NUMA cells, load and groups that are kept
     apart. All other rules are evaluated once, in the present state.
@@ -71,7 +72,7 @@ class Assignment:
         :param leaving: intp, instances that have to leave
         :param others: intp, instances that may move but do not have to
         :param hosts: intp, possible destinations, sorted
-        :param by_weight: True if all instances of a kind have to have equal loads
+        :param by_weight: True to put two instances into one kind only if their loads are equal
         :param closed: bool (h,), true for hosts of ``hosts`` to which no instance may go; None if
             instances may go to all hosts
         """
@@ -302,9 +303,10 @@ class Assignment:
         """Choose the instances of one kind (equal instances) that move in one stage. Return their
         positions in ``vms``, as an intp array.
 
-        If the instances of the kind have to leave their hosts, the ``count`` instances with the
-        highest loads move, and ``leave`` and ``lies`` are ignored. Otherwise the instances with the
-        lowest loads of each host move, and ``count`` is ignored.
+        There are two cases. If the instances of the kind have to leave their hosts, the ``count``
+        instances with the highest loads move, and ``leave`` and ``lies`` are ignored. Otherwise,
+        ``leave`` and ``lies`` say how many instances of each host move. These are the instances
+        with the lowest loads, and ``count`` is ignored.
 
         :param is_left: bool (v,), true for instances that have not moved yet
         :param leave: intp (h,), number of instances that leave each host
@@ -329,8 +331,9 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the fraction of the free room of all available hosts that each instance
-    needs. Of all resource classes, the class with the largest fraction counts."""
+    """Return float64, one value for each of ``vms``: the fraction of the free room of all available
+    hosts that the instance needs. The fraction is computed for each resource class, and the largest
+    one is returned."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
@@ -360,8 +363,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return as many of the first instances of ``vms`` as fit into the free room of all ``hosts``
-    together, in each resource class. At least one instance is returned.
+    """Return the first instances of ``vms``, as many as fit if the free room of all ``hosts`` is
+    added up in each resource class. At least one instance is returned.
 
     :param hosts: bool (H,), true for hosts whose free room counts
     """

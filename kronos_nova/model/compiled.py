@@ -32,8 +32,8 @@ class Model:
     rules : rules that forbid moves, in the order of their evaluation; callback rules come last
     prices : Prices of moves
     memberships : members of server groups
-    breakable : bool (G,), true for groups with a policy that moves may violate; each violation adds
-        to the price of the moves
+    breakable : bool, one value for each group: true if moves may violate the policy of the group.
+        Each violation adds to the price of the moves
     guests : intp (H,), number of instances on each host before any move, including instances that
         are migrating to the host
     """
@@ -58,8 +58,8 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """A copy without the rules and groups that may be relaxed. The copy is used to empty hosts
-        that cannot be emptied under all rules."""
+        """A copy without those rules and server groups that may be broken to empty a host. The copy
+        is used for hosts that cannot be emptied under all rules."""
         other = self.with_rules()
         other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
@@ -86,9 +86,9 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return the positions of the server groups whose members must not be moved at the same
-        time as the instance. These are all groups of the instance, because Nova does not count a
-        group member that is migrating.
+        """Return the positions of the server groups of an instance. While the instance is moved, no
+        other member of these groups may be moved. Otherwise Nova could put two members on one host:
+        Nova does not count a group member that is migrating.
         """
         return tuple(self.memberships.groups_of(vm).tolist())
 
@@ -163,8 +163,9 @@ class Model:
 
     @property
     def kinds_by_rules(self) -> list[np.ndarray]:
-        """A list of arrays intp (V,), each with a number for every instance. Two instances to which
-        different rules of operators apply have different numbers in at least one array."""
+        """A list of arrays intp (V,), each with a number for every instance. If different rules of
+        operators apply to two instances, the two have different numbers in at least one of the
+        arrays."""
         preferences = self.prices.preferences
         return [rule.kind for rule in self._placement_rules] + (
             [] if preferences is None else [preferences.kind])

@@ -24,9 +24,9 @@ positions of rules. Fixed: no position is negative."""
 
 
 class Delta:
-    """The effect of n chains of moves on one state. A chain is k moves that are made together, such
-    as the two moves of a swap. Each attribute is computed when it is first read, and is valid until
-    the state changes.
+    """The effect of many chains of moves on one state, computed for all chains at once. A chain is
+    k moves that are made together, such as the two moves of a swap. Each attribute is computed when
+    it is first read, and is valid until the state changes.
 
     Every move of a chain is evaluated as if the other moves of the chain were already made. In the
     shapes of arrays, (...) stands for the shape of the arrays of moves.
@@ -152,8 +152,8 @@ class Delta:
 
     def has_room(self, n: int) -> np.ndarray:
         """Return bool (...): true for chains in which all additive rules (rules about room and
-        load) allow the move at position ``n``. Other rules are not evaluated, so that this method
-        is fast."""
+        load) allow the move at position ``n``. Other rules are not evaluated, because that would
+        take much longer."""
         return functools.reduce(np.logical_and, (
             self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
@@ -190,12 +190,11 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the effect of moves on server groups, as three arrays with an entry for each pair
-        of a move and a group of the moved instance.
+        """Return the effect of moves on server groups, as three arrays. If an instance is a member
+        of several groups, its move has an entry for each of these groups.
 
-        :returns: intp (m,), the position of the move in the flattened ``vms``; intp (m,), the
-            group; and intp (m,), the change of the number of members that violate the policy of the
-            group
+        :returns: three arrays intp: the position of the move in the flattened ``vms``; the group;
+            and the change of the number of members that violate the policy of the group
         """
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)

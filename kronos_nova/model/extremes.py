@@ -24,8 +24,8 @@ class Extremes:
     A move changes the scores of two hosts. The highest score after the move is the score of one of
     these two hosts, or the highest score of the other hosts. So the three highest and the three
     lowest hosts of a policy are enough to compute its imbalance after a move. For k moves made
-    together, 2k + 1 hosts at each end are enough. If policies leave hosts out of imbalances, the
-    left-out hosts are included in addition.
+    together, 2k + 1 hosts at each end are enough. A policy may leave its most and its least loaded
+    hosts out of its imbalance. These hosts are kept in addition.
 
     imbalances : float64 (P,), imbalance of each policy before any move
     left_out : list with the number of hosts that each policy leaves out at each end
@@ -64,9 +64,10 @@ class Extremes:
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the outermost hosts at one end of the scores. The
-        hosts are those that the policy leaves out at this end, and the next host. A move can lower
-        the imbalance at this end only if the move changes the score of one of these hosts.
+        """Return a list with an intp array for each policy: the outermost hosts at one end of the
+        scores. These are the hosts that the policy leaves out of its imbalance at this end, and the
+        next host, whose score counts. A move can lower the imbalance at this end only if it changes
+        the score of one of these hosts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
@@ -78,8 +79,8 @@ class Extremes:
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
 
     def at_best(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n, P): for each instance, a lower bound of the imbalances after a move of
-        the instance to any host that is not in :attr:`low_ends`."""
+        """Return float64 (instances, P): for each of ``vms``, values that the imbalances cannot
+        fall below by a move of the instance to any host that is not in :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:

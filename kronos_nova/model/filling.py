@@ -6,12 +6,12 @@ from kronos_nova.model.problem import Problem
 
 
 def most_added(problem: Problem) -> np.ndarray:
-    """Return float64 (H, P): an upper bound of the score that movable instances can add to each
-    host.
+    """Return float64 (H, P): a limit of the score that each host can get from movable instances,
+    however they are moved.
 
-    Each resource class gives a bound: the highest load that movable instances of the aggregate can
-    have if they fill the free amount of the class on the host. Amounts that are used at present by
-    movable instances on the host count as free. The lowest of these bounds is returned.
+    Each resource class gives a limit: the highest load of any set of movable instances that fits
+    into the free amount of the class on the host. The amount that movable instances of the host use
+    now counts as free. The lowest of these limits is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

@@ -13,8 +13,8 @@ from kronos_nova.model.problem import Problem
 
 
 class Memberships:
-    """The members of each of G groups. The members never change. A place is a host or a failure
-    domain.
+    """The members of each of G groups: server groups, and rules of operators about several servers.
+    The members never change. A place is a host or a failure domain.
 
     anti : bool (G,), true for groups whose members are kept apart
     hard : bool (G,), true for groups whose policy must hold
@@ -62,7 +62,8 @@ class Memberships:
     def expand(self, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return two arrays with an entry for each group of each instance.
 
-        :returns: intp (m,), the position of the instance in ``vms``; and intp (m,), the group
+        :returns: two arrays intp of equal length: the position of the instance in ``vms``, and the
+            group
         """
         count = self._count[vms]
         position = np.repeat(np.arange(len(vms)), count)
@@ -187,9 +188,9 @@ class GroupCounts:
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the number of other members that a destination must already have, so
-        that a member of the group may move there. There are n moves, all of members of groups whose
-        members are kept together.
+        """Return intp (n,), one number for each of n moves of group members. The members of these
+        groups are kept together. A member may move only to a place (host or failure domain) that
+        has at least this number of other members.
 
         A group may use only the ``most_places`` places with the most members. The result is the
         number of members in the last of these places, once the moved member has left its host.

@@ -21,9 +21,9 @@ def contains(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """Return intp (n,): a number for each row. Equal rows have equal numbers, and different rows
-    have different numbers. The numbers begin at 0, in the order of the sorted rows. ``np.unique``
-    is not used, because it would copy the rows."""
+    """Return intp, a number for each row. Equal rows have equal numbers, and different rows have
+    different numbers. The smallest row has the number 0, the next larger one 1, and so on.
+    ``np.unique`` is not used, because it would copy the rows."""
     sequence = np.lexsort((np.arange(len(rows)), *rows.T[::-1]))
     is_new = np.zeros(len(rows), dtype=bool)
     for column in rows.T:

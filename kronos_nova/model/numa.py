@@ -47,7 +47,8 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Amounts:
-    """Amounts of resources in NUMA cells: either the inventory of the cells or the amounts in use.
+    """Amounts of resources in the NUMA cells of hosts: either the inventory of the cells or the
+    amounts in use. A host has at most C cells. There are S page sizes.
 
     cpus, pinned : float64 (H, C), shared CPUs and pinned CPUs
     memory : float64 (H, C), MiB of memory
@@ -69,12 +70,13 @@ def _make_amounts(shape: tuple[int, int], sizes: int) -> Amounts:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
-    """The NUMA cells of a problem.
+    """The NUMA cells of the hosts of a problem, and the NUMA topologies of its instances. A host
+    has at most C cells. There are S page sizes.
 
     known : bool (H,), true for hosts whose cells are known
     exists : bool (H, C), true for cells that the host has
     ids : intp (H, C), the id that Nova gives to each cell
-    has, used : Amounts that the cells have, and Amounts that are used before any move
+    has, used : Amounts that the cells have in total, and Amounts that are in use before any move
     cpu_ratio, memory_ratio : float64 (H,), allocation ratios of shared CPUs and of memory
     page_kb : float64 (S,), page sizes in KiB, the smallest first
     has_size : bool (H, C, S), true for page sizes that a cell has
@@ -421,10 +423,10 @@ class CellUse:
         server's NUMA topology; None if Nova finds no places.
 
         The result is the same as Nova's, even where Nova overlooks places. Nova tries the
-        permutations of the host's cells. For each pair of a part's number and a cell, Nova
-        remembers whether the part fits. Nova changes the numbers of parts during the search, so
-        that two unequal parts can get the same number. Nova then uses the result of one part for
-        the other part. Nova also keeps the page size that an earlier permutation found for a part.
+        permutations of the host's cells. It remembers whether a part fits in a cell, under the
+        number of the part and of the cell. During the search, Nova changes the numbers of parts,
+        and two unequal parts can get the same number. Nova then uses the result of one part for the
+        other part. Nova also keeps the page size that an earlier permutation found for a part.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -527,9 +529,9 @@ class CellUse:
         return float((cells.has.pages - cells.reserved - used.pages)[host, cell, page])
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of further instances of a kind that fit into the NUMA
-        cells of each host; inf for hosts whose cells are not known. Instances of one kind have
-        equal NUMA topologies."""
+        """Return float64, one value for each of ``hosts``: the number of further instances of a
+        kind that fit into the NUMA cells of the host; inf if its cells are not known. Instances of
+        one kind have equal NUMA topologies."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])
@@ -538,13 +540,15 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return the hosts' NUMA cells in which an instance takes room from instances of another
-        kind. Each part of the instance, a cell of its own NUMA topology, is checked separately.
+        """Return the hosts' NUMA cells in which an instance would take room from instances of
+        another kind. An instance has one or more parts, the cells of its own NUMA topology. Each
+        part is checked separately.
 
         :param kind: kind of the instance
         :param slot: the other kind
-        :returns: a list with bool (H, C) for each part: true for host cells that can hold fewer
-            parts of ``slot`` if the part is there. Only the first part of ``slot`` counts
+        :returns: a list with bool (H, C) for each part: true for cells of hosts that could hold
+            fewer instances of ``slot`` if the part were there. Of an instance of ``slot``, only the
+            first part is considered
         """
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
@@ -606,8 +610,8 @@ class CellUse:
         """Return the free room and the total room of hosts, and the needs of instances, as sums
         over NUMA cells.
 
-        The k columns are CPUs to pin, shared CPUs, and pages of each size. A host whose cells are
-        not known gets room for all instances.
+        The arrays have k columns: CPUs to pin, shared CPUs, and pages of each size. A host whose
+        cells are not known gets room for all instances.
 
         :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
             host; and float64 (v, k), the needs of each instance

@@ -45,7 +45,8 @@ class Prices:
     only if it lowers the combined imbalance by more than its price.
 
     vms : float64 (V,), price of moving each instance; None if the price is 0
-    pairs : {(source, destination): additional price of a move between these hosts}
+    pairs : {(source, destination): amount that is added to the price of each move from this source
+        to this destination}
     soft_group_cost : price of each additional member that violates the policy of a soft server
         group; None if the price is 0
     preferences : costs of instances on hosts; None for no costs. If the destination has a higher
@@ -87,14 +88,15 @@ class Prices:
 
     def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """Return the price of moving each instance from its source to its destination, without the
-        costs of preferences. The result is float64, and can be broadcast to the common shape of the
-        arguments."""
+        part that operators' preferences add. The result is float64, and can be broadcast to the
+        common shape of the arguments."""
         price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64 (...): the part of the price of each move that is due to preferences. The
-        part is the increase of the cost of preferences, or 0 if the cost falls."""
+        """Return float64 (...): the part of each move's price that operators' preferences add. It
+        is the cost of the instance on the destination minus its cost on the source, or 0 if the
+        difference is negative."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))
         return np.maximum(

@@ -82,9 +82,9 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """An amount that instances take or free in a host's NUMA cell. The instances are those that one
-    column of the program counts. A column is a variable of the program: the number of instances of
-    one kind that arrive at one host, or leave one host, in one round.
+    """A change of the used amount in a host's NUMA cell. A column is a variable of the program: the
+    number of instances of one kind that arrive at one host, or leave one host, in one round. The
+    change is ``amount`` times the value of the column.
 
     column : number of the column
     round : the round, a stage of moves
@@ -102,8 +102,9 @@ class Program:
     """The integer program. Its variables are the numbers of instances of each kind that arrive at
     each host, leave each host, and stay. A kind is a set of equal instances.
 
-    Every instance that leaves a host arrives at another host. In the end state, the rules about
-    room, NUMA cells and groups that are kept apart hold. Methods add other constraints and costs.
+    In every solution, each instance that leaves a host arrives at another host. At the end, the
+    rules about room and NUMA cells hold, and so do the rules that keep members of groups apart.
+    Methods add other constraints and costs.
 
     A round is a stage of moves that can use the room that earlier rounds freed. All instances that
     arrive in a round fit before any instance leaves in this round. So the moves of a round are
@@ -188,20 +189,20 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A tuple of three arrays with an entry for each column (variable) of arrivals and
-        departures: intp (n,), kind of the instances; intp (n,), position of the host; float64 (n,),
-        1.0 for arrivals and -1.0 for departures."""
+        """Three arrays with an entry for each column (variable) of arrivals and departures: intp,
+        the kind of the instances; intp, the position of the host; float64, 1.0 for arrivals and
+        -1.0 for departures."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Limit the change of an amount, such as used memory, on each host: the arriving amount
-        minus the leaving amount is at most a bound. If several hosts have a bound in common, their
-        changes are added up.
+        """Add constraints that limit the change of an amount, such as used memory, on each host.
+        The change is the amount that arrives minus the amount that leaves. If several hosts share
+        one bound, the sum of their changes is limited.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), position of each host's bound in ``most``
-        :param most: float64 (n,), the bounds; inf for no bound
+        :param most: float64, the bounds; inf for no bound
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
@@ -215,8 +216,9 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """Yield one array for each moment at which the bounds of hosts must hold: bool (n,), true
-        for the columns (variables) of arrivals and departures up to this moment.
+        """Yield an array bool for each moment at which the bounds of hosts must hold. The array has
+        a value for each column (variable) of arrivals and departures: true if these moves are made
+        before this moment.
 
         If there is one round, the only moment is its end. If there are more rounds, each round has
         one moment: after its arrivals and before its departures.
@@ -229,10 +231,10 @@ class Program:
             yield np.concatenate([arrives <= number, leaves < number])
 
     def _round_of(self, pairs: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the round (stage of moves) of each column (variable) of arrivals or
-        departures.
+        """Return intp, the round (stage of moves) to which each column (variable) of arrivals or
+        departures belongs.
 
-        :param pairs: intp (n, 2), the (kind of instances, host) of each column
+        :param pairs: intp (columns, 2), the (kind of instances, host) of each column
         """
         return np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
 
@@ -430,9 +432,10 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints by which all available hosts together keep the reserved room free after
-        the moves. Available hosts without instances count as well. If the hosts with instances
-        have less free room now, only this free room has to be kept."""
+        """Add constraints by which the available hosts together still have the reserved room free
+        after the moves. The free room of hosts without instances counts as well. If the hosts with
+        instances have less than the reserved room free now, only as much as they have now has to
+        stay free."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)

@@ -37,8 +37,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     capacity; and bool (H,), true for hosts that report the amounts in use.
 
     For a host that does not report the amounts in use, the sum of the allocations is used instead.
-    The sum includes the instances on the host and the instances that are migrating to the host.
-    Devices count like resource classes. Each alias of Nova's PCI devices is one class; the NUMA
+    The sum includes the instances on the host and the instances that are migrating to the host. PCI
+    devices are treated like resource classes: each alias of ``[pci] alias`` is one class. The NUMA
     cells of the devices are ignored.
     """
     hosts, instances = _with_devices(hosts, instances)
@@ -121,7 +121,8 @@ def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
 
 def _table(rows: Sequence[Mapping[str, T]], classes: Sequence[str], missing: T,
            of: Callable[[T], float]) -> np.ndarray:
-    """Return float64 (n, C): the number for each resource class in each of n mappings.
+    """Return float64, a table with a row for each of ``rows`` (mappings by resource class) and a
+    column for each of ``classes``.
 
     :param missing: value that is used for a class that a mapping does not have
     :param of: function that converts a value of a mapping to the number
@@ -151,9 +152,9 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
-    """Return the server groups that can affect moves. A group can affect moves if it has a member
-    among ``vms``, and at least one further member among ``vms`` or the instances that are migrating
-    to ``hosts``.
+    """Return the server groups that can affect moves. A group can affect moves if at least two of
+    its members count. At least one of them must be in ``vms``; the other members that count are in
+    ``vms`` or are migrating to ``hosts``.
 
     If the members of a group are kept apart, the metadata of a member may request a level of
     failure domains. A copy of the group is added for each requested level.
@@ -198,9 +199,10 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Return a copy of a group whose members must be in different failure domains. The copy is
-    relaxed if a host cannot be emptied otherwise, even if ``hard`` is true. The reason is that the
-    owners of servers request the copy, not operators.
+    """Return a copy of a group whose members must be in different failure domains. If a host cannot
+    be emptied otherwise, the rule of the copy is ignored, even if ``hard`` is true. The reason is
+    that the owners of servers have requested this rule, and owners must not keep an operator from
+    emptying a host.
 
     :param level: kind of failure domain, such as racks
     :param hard: whether the copy must hold

@@ -41,10 +41,10 @@ type has a method ``why`` instead."""
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Rule:
-    """A rule by which some instances may not go to some hosts.
+    """A rule that may forbid an instance to go to a host.
 
-    is_additive : whether the rule depends only on sums over the moves of a chain, which are moves
-        that are made together
+    is_additive : whether the rule depends only on sums over the moves that are made together, such
+        as the sum of their memory
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
     yields : whether the rule may be relaxed if a host cannot be emptied otherwise
@@ -59,22 +59,24 @@ class Rule:
         """Return bool (...): true where the instance may go to the host. ``vms`` and ``hosts`` are
         broadcast to one shape. The value for an instance's own host has no meaning.
 
-        :param others: other moves of the same chains; only passed to additive rules
+        :param others: further moves that are made together with the move of ``vms`` to ``hosts``;
+            only passed to additive rules
         """
         raise NotImplementedError
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): true for instances for which the rule may forbid at least one of the
-        hosts. Other instances need not be checked against the rule.
+        """Return bool, one value for each of ``vms``: true if the rule may forbid at least one of
+        the hosts to the instance. An instance with false need not be checked against the rule.
 
-        :param vms: intp (v,)
-        :param hosts: intp (h,)
+        :param vms: intp, instances
+        :param hosts: intp, possible destinations
         """
         return np.ones(len(vms), dtype=bool)
 
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
         """Return bool (...): true for chains in which one move may change whether the rule allows
-        another move. This method is only called for rules that are not additive."""
+        another move. A chain is several moves that are made together. This method is only called
+        for rules that are not additive."""
         return np.ones(moves[0][0].shape, dtype=bool)
 
 
@@ -101,8 +103,8 @@ class AllowedHosts(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class PlacementRule(AllowedHosts):
-    """A rule that lists the hosts that operators' rules permit to instances. An instance on another
-    host has to be moved.
+    """The placement rules of operators, as one rule of the model: a list of the hosts on which each
+    instance may run. An instance on any other host has to be moved.
 
     names : function of (instance, host) that returns a text with the rules that forbid the host.
         Without a host, the text has all rules that apply to the instance
@@ -172,8 +174,9 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays for a search that compares sums over k resource classes. The
-        instances on a host fit if the sum of their needs does not exceed the room of the host.
+        """Return the room of hosts and the needs of instances, for searches that only compare sums.
+        In such a search, instances fit on a host if the sum of their needs does not exceed the room
+        of the host in any of k resource classes.
 
         Shared providers are not considered. If a host gets a class from a shared provider, the
         host's room of this class is larger than the needs of all instances together.
@@ -238,8 +241,8 @@ class LoadLimit(Rule):
 
     most : float64 (H, P), the limits; inf for no limit
     what : name of the limit in texts
-    is_passing : whether searches for an end state may ignore the limit. The limit is then checked
-        after each single move, when the order of moves is searched
+    is_passing : whether a search for an end state may ignore the limit. Such a limit is checked
+        later, after each move, when the order of the moves is searched
     by_capacity : True if the limit applies to the higher one of score and capacity score; False if
         the limit applies to the score. A capacity score that is NaN (not measured) does not count
     """
@@ -322,8 +325,8 @@ class GroupPolicy(Rule):
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
         """Return a copy of the rule that only applies to groups whose members are kept together.
-        The copy is used where moves are evaluated one at a time. The other groups are left out,
-        because the other moves of a plan decide whether their members are apart."""
+        The copy is used in searches that evaluate each move of a plan alone. Such a search cannot
+        judge the other groups: whether their members are apart depends on all moves of the plan."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:

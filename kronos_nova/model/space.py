@@ -39,7 +39,8 @@ so that differences and products of such prices are numbers."""
 class SearchSpace:
     """The available hosts that a search may use, and the movable instances on these hosts. There
     are h hosts and v instances. There are c kinds of room, such as a resource class or a load
-    limit. A kind of room that cannot run out within the budget of moves is left out.
+    limit. A kind of room is left out if it cannot run out on any host by as many moves as the
+    budget permits.
 
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
     stands for no instance, and has no load and no size.
@@ -97,9 +98,9 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set ``room``, ``free``, ``sizes`` and ``unit``, the arrays about the room that the
-        additive rules limit. A kind of room is left out if it cannot run out on any host by
-        ``budget`` moves."""
+        """Set ``room``, ``free``, ``sizes`` and ``unit``: the arrays about the kinds of room that
+        rules limit. A kind of room is left out if it cannot run out on any host by ``budget``
+        moves."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -253,8 +254,9 @@ class SearchSpace:
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """Return bool (h,): true for hosts on which all rules except the rules about room allow an
-        instance. An anti-affinity group also allows the original host of the instance if the place
-        (host or failure domain) has no more other members than before the plan.
+        instance. Members of an anti-affinity group may be together before the plan. Therefore the
+        group also allows the original host of the instance, unless more other members are there (or
+        in its failure domain) than before the plan.
 
         :param place: intp, host of every instance; -1 for an instance on no host. Elements after
             the first v are ignored
@@ -321,7 +323,8 @@ class SearchSpace:
 
     def after(self,
               plans: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the end states of plans as two arrays: scores (n, P, h) and free room (n, c, h).
+        """Return the end states of n plans as two arrays: scores (n, P, h) and free room (n, c, h),
+        for h hosts and c kinds of room.
 
         :param plans: plans, each a list of (instance, destination)
         """
@@ -348,8 +351,8 @@ class SearchSpace:
 
 
 class PriceRows:
-    """Prices of moving v instances from their original hosts to each of h hosts. Instances without
-    prices share one row.
+    """Prices of moving each of v instances from its original host to each of h hosts. To save
+    memory, all instances whose moves have no price share one row.
 
     rows : float32 (r, h), prices of the instances that may have a price. The last row is 0, for all
         instances without prices
@@ -375,8 +378,9 @@ class PriceRows:
         return self.rows[self.row[vm], host]
 
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
-        """Add the prices of moves to ``total``. If ``hosts`` is one host, the instances move to
-        this host. If ``hosts`` is an array, each instance has a price for each host in the array.
+        """Add the prices of moves to ``total``. If ``hosts`` is one host, the price of moving each
+        instance to this host is added. If ``hosts`` is an array, the price of moving each instance
+        to each host of the array is added.
 
         :param total: float64 (m,) if ``hosts`` is one host; float64 (n, m) if ``hosts`` is an array
         :param vms: intp (m,) if ``hosts`` is one host; intp (n, 1) if ``hosts`` is an array

@@ -28,8 +28,8 @@ class State:
         the host
     groups : counts of the server groups' members on hosts and in failure domains
     cells : use of NUMA cells; None if the problem has no NUMA cells
-    origin : intp (V,), host of each instance at the last :meth:`settle`. The price of an instance
-        is that of a move from this host to its present host
+    origin : intp (V,), host of each instance at the last call of :meth:`settle`. The price of the
+        state is that of moving each instance from this host to its present host
     """
 
     def __init__(self, model: Model):
@@ -92,9 +92,9 @@ class State:
         return tuple(place.cell for place in places)
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of further instances like ``vm`` for which each host has
-        free room. Rules that are not about room are ignored. The free room of a shared provider
-        counts in full for each of its hosts."""
+        """Return float64, one value for each of ``hosts``: the number of further instances like
+        ``vm`` for which the host has free room. Rules that are not about room are ignored. The free
+        room of a shared provider counts in full for each of its hosts."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
         rows = problem.row(hosts[:, None], needed)

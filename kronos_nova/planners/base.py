@@ -41,8 +41,8 @@ class NoPlace(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a planner, and two records that the planner fills. Copies of the limits share the
-    records.
+    """Limits of a planner, and the two records ``cut`` and ``unplaced``, which the planner fills. A
+    copy with another budget or deadline shares these records with the original.
 
     budget : number of moves that may still be planned
     clock : function that returns monotonic seconds; planners read no other clock
@@ -69,8 +69,8 @@ class Limits:
     @property
     def is_over(self) -> bool:
         """True if the deadline has passed. If so, reading this property also records in ``cut``
-        that the deadline has stopped a search. So read this property only where the search would
-        otherwise continue; elsewhere, read ``is_past``."""
+        that the deadline has stopped a search. A search therefore reads this property only where it
+        would otherwise continue. Code that only wants to know the time reads ``is_past``."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -101,7 +101,7 @@ class Step:
 
 
 class Planner(Protocol):
-    """The protocol of a planner, a component that chooses moves. A planner keeps no state between
+    """The protocol of a planner, a component that chooses moves. A planner keeps no data between
     calls: the same input always gives the same plan."""
 
     phase: str

@@ -36,17 +36,18 @@ class BestMove:
 
     * ``host`` is the index of a host. Then the move is feasible, every policy accepts the move, and
       ``bound`` is the gain of the move.
-    * ``host`` is :data:`EVERYWHERE`. Then the destination is not chosen yet, and ``bound`` is an
-      upper bound of the gain with any destination. The best destination is searched only if
-      ``bound`` is above the best gain so far.
+    * ``host`` is :data:`EVERYWHERE`. Then the destination is not chosen yet, and ``bound`` is a
+      gain that the move does not exceed with any destination. The best destination is searched only
+      if ``bound`` is above the best gain so far.
 
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if the
         move raises the imbalance
     wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
         all moves may be chosen
-    is_forced : whether a move may be chosen that a policy does not accept. A policy does not accept
-        a move that raises its imbalance to a value above its threshold
+    is_forced : True if moves may be chosen even if a policy does not accept them; False if every
+        policy has to accept the move. A policy does not accept a move that raises its imbalance to
+        a value above its threshold
     model : the model whose rules apply; None for the model of the state. If ``is_forced`` is true,
         None stands for the state's model without the rules that may be relaxed
     best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
@@ -74,7 +75,8 @@ class BestMove:
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
-        """Return whether a candidate move whose gain is at most ``bound`` may be the best move."""
+        """Return whether a candidate move may be the best move, if nothing is known but that its
+        gain is at most ``bound``."""
         # A further half of the tolerance allows for rounding errors of the bound.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
@@ -126,8 +128,8 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (bounds, instances) for those instances of ``vms`` that may still have the best
-        move. The instance with the largest bound comes first.
+        """Select the instances of ``vms`` that may still have the best move. Return (their bounds,
+        these instances), sorted by bound, the largest bound first.
 
         :param bounds: upper bound of the gain of each instance's moves
         """

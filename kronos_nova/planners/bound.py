@@ -18,9 +18,10 @@ from kronos_nova.model import filling
 def least_imbalances(problem: Problem) -> np.ndarray:
     """Return float64 (P,): a lower bound of the imbalance that any plan can reach in each policy.
 
-    The sizes of instances and the room of available hosts give the bound; other rules are ignored.
-    The bound is 0 for a policy that leaves its highest and lowest hosts out of its imbalance,
-    because the host with the largest instance may be left out.
+    The bound is computed from the sizes of instances and the room of available hosts. All other
+    rules are ignored. Some policies leave hosts with extreme scores out of their imbalances. The
+    bound of such a policy is 0, because the host with the largest instance may be one of the hosts
+    that are left out.
     """
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
@@ -48,8 +49,8 @@ def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.n
     room of hosts. Each host gives one bound: the mean score of the other hosts, minus the highest
     score that this host can have. The result is the largest of these bounds, and at least 0.
 
-    :param hosts: intp (h,), the available hosts
-    :param most: float64 (h, P), highest score that each of ``hosts`` can have
+    :param hosts: intp, the available hosts
+    :param most: float64 (available hosts, P), highest score that each of ``hosts`` can have
     """
     sizes = 1.0 / problem.host_scale[hosts]
     load = (problem.scores[hosts] * sizes).sum(axis=0)

@@ -46,15 +46,15 @@ defined in :class:`BundleSwaps`. Fixed: more room than any host has."""
 
 
 class Bundles(NamedTuple):
-    """A list of n bundles. A bundle is a number of instances of one size on one host. The instances
-    of a bundle move together.
+    """A list of bundles. A bundle is a number of instances of one size on one host. The instances
+    of a bundle move together. Each array has one row for each bundle.
 
-    host : intp (n,), host of each bundle
-    first : intp (n,), the first instance of each bundle
-    amount : intp (n,), number of instances in each bundle; 0 for an empty bundle
-    size : float64 (n, c), total size of the instances of each bundle
-    price : float64 (n,), price of moving each bundle, in units of usable room; 0 if the search has
-        already moved the instances of the bundle
+    host : intp, host of each bundle
+    first : intp, the first instance of each bundle
+    amount : intp, number of instances in each bundle; 0 for an empty bundle
+    size : float64 (bundles, resources), total size of the instances of each bundle
+    price : float64, price of moving each bundle, in units of usable room (see
+        :class:`BundleSwaps`); 0 if the search has already moved the instances of the bundle
     """
 
     host: np.ndarray
@@ -73,10 +73,10 @@ class BundleSwaps:
     assignment of instances to hosts. A bundle is several instances of one size on one host. The
     *usable room* of a host is the minimum of ``free room / ratio`` over all resources.
 
-    ratio : float64 (c,), amount of each resource that the instances without a host need, as a
+    ratio : float64, for each resource the amount that the instances without a host need, as a
         fraction of the largest of these amounts
-    price : float64 (v,), price of a move of each instance: a swap has to add at least as much
-        usable room as its moves cost together
+    price : float64, price of a move of each instance. A swap is made only if it adds at least as
+        much usable room as its moves cost together
     rated : number of pairs of bundles rated so far
     """
 
@@ -181,8 +181,10 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each ``i``, the usable room of a host whose free room is
-        ``room[at[i]] - size[of[i]]``. Usable room is defined in :class:`BundleSwaps`."""
+        """Return float64: for each index ``i`` of ``at`` and ``of``, the usable room of a host
+        whose free room is ``room[at[i]] - size[of[i]]``. Usable room is defined in
+        :class:`BundleSwaps`.
+        """
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
             np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)

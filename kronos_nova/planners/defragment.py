@@ -41,9 +41,9 @@ moves, of larger instances; lowered, plans have more moves, of smaller instances
 
 
 class Defragmenter:
-    """A planner that makes room for as many new servers as possible. The instances on draining
-    hosts stand for new servers and are not moved. The planner moves instances of the other hosts,
-    so that as many new servers as possible fit there."""
+    """A planner that moves instances so that as many new servers as possible fit into the cloud. In
+    the problem, each new server is an instance on a draining host. The planner does not move these
+    instances. It moves only instances of the other hosts."""
 
     phase = EVACUATE
 

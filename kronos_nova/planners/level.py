@@ -187,11 +187,11 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands (target ranges of scores) of the given widths around the scores. A band that
-        can hold all scores is centred on the scores. Any other band is placed so that two sums are
-        equal: the distances of the scores above the band from the band, and the distances of the
-        scores below the band.
+        can hold all scores is centred on the scores. For any other band, the distances of the
+        scores above the band from the band are added up, and so are the distances of the scores
+        below the band. The band is placed where the two sums are equal.
 
-        :param scores: float64 (h, P), scores of the hosts that count in the imbalance
+        :param scores: float64 (hosts, P), scores of the hosts that count in the imbalance
         :param widths: float64 (P,), width of each band
         :param weights: float64 (P,), weight of each policy in the combined imbalance
         """
@@ -259,8 +259,9 @@ exact. Fixed by float64, which has 52 binary digits."""
 
 class Level:
     """A planner that brings every policy within its threshold and copies as little memory as
-    possible. The planner searches all the moves that are needed. The plan is the first part of
-    these moves; the next cycle plans the next part."""
+    possible. The planner searches all the moves that are needed, even if the budget of one plan
+    does not permit all of them. The plan has the first of these moves. The next cycle searches
+    again and plans further moves."""
 
     phase = SPREAD
 
@@ -388,7 +389,8 @@ Rated = tuple[float, list[tuple[int, int]]]
 
 class Leveling:
     """One search for moves that bring the scores of all hosts into the bands, the target ranges.
-    The attributes describe the assignment after the moves found so far.
+    The search has v instances, h hosts and c kinds of room, such as resource classes. The
+    attributes describe the state after the moves found so far.
 
     place : intp (v,), host on which each instance ends
     scores : float64 (P, h), scores of the hosts, without the part ``beyond``
@@ -403,7 +405,8 @@ class Leveling:
         a move is the least excess that the move must remove
     price : float32 (v,), price of moving each instance to its host in ``place``
     is_paid : true once the search has moved an instance to a host to which its move has a price
-    fewer : wanted maximum number of moves; each further move has the additional cost :data:`BEYOND`
+    fewer : number of moves that the solution should not exceed; each further move has the
+        additional cost :data:`BEYOND`
     rated : number of pairs of an instance and a host that were rated so far
     """
 
@@ -441,7 +444,8 @@ class Leveling:
             self.scores = scores[:, :count] - self.beyond
 
     def _scores(self) -> np.ndarray:
-        """Return float64 (P, n): the scores of all hosts, including the parts that do not count."""
+        """Return float64 (P, hosts): the scores of all hosts, including the parts that do not
+        count."""
         # The search space has the highest and lowest scores of the hosts that no move touches, in
         # further rows.
         return np.concatenate([self.scores + self.beyond,
@@ -568,7 +572,7 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (n,): for each instance, the change of the excess of its host if the
+        """Return float64, one value for each of ``vms``: the change of its host's excess if the
         instance leaves the host. The excess is the part of the scores outside the bands."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
@@ -607,7 +611,7 @@ class Leveling:
         chain is one move, or the two moves of a swap. Only the best :data:`TRIES` chains are
         checked. The rating is 0 if none of these chains has a positive rating and is allowed.
 
-        :param ratings: float64 (n, m), rating of each chain
+        :param ratings: float64, a table with the rating of each chain
         :param chain: function of a row and a column of ``ratings``, which returns the moves of the
             chain
         """
@@ -647,9 +651,10 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Make the solution cheaper. Each step undoes some moves and finds other moves. The search
-        ends when the permitted number of pairs of an instance and a host is rated. The best moves
-        found are kept.
+        """Make the solution cheaper. Each step undoes some moves and searches other moves in their
+        place. The number of ratings is limited, and the search ends when the limit is reached: one
+        rating is made for each pair of an instance and a host. The cheapest set of moves found is
+        kept.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """

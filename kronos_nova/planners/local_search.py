@@ -137,16 +137,22 @@ lowered, the best possible plan is found for fewer clusters. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Parameters of a search that depend on the size of the cluster and on the budget of moves.
+    """Parameters of a local search, which depend on the size of the cluster and on the budget of
+    moves. An assignment gives each instance a host. The search improves several assignments at the
+    same time. An assignment that cannot be improved further is replaced by a new one; this is a
+    restart.
 
     times : factor on the effort. The effort is the time that a search may take, in estimated
-        nanoseconds: :data:`EFFORT` with its additions for moves and items
-    least : lower bound of the effort, in estimated nanoseconds; used if the search is repeated
-    longest : largest factor by which the effort may be prolonged
-    temperatures : temperatures at which values of assignments are computed, as fractions of the
-        mean combined imbalance of the assignments. The temperatures are used in turn, each for as
-        many restarts as the search has assignments
-    cooling : exponent of the number of hosts. Temperatures are divided by the resulting power
+        nanoseconds. It is :data:`EFFORT`, plus an amount for each move of the budget, each instance
+        and each host
+    least : lowest effort, in estimated nanoseconds, of a search that is repeated; see
+        :func:`searches`
+    longest : largest factor by which the effort is raised while the search finds better plans
+    temperatures : temperatures of the search (see
+        :class:`~kronos_nova.planners.population.SoftenedMax`), as fractions of the mean combined
+        imbalance of the assignments. The temperatures are used in turn. After as many restarts as
+        the search has assignments, the next temperature is used
+    cooling : exponent. Temperatures are divided by the number of hosts to the power of ``cooling``
     skips : whether the search leaves out swaps of two instances that are both on their original
         hosts
     """
@@ -192,9 +198,10 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
     """Search a space once or several times, add the found end states to ``found``, and yield after
     each search.
 
-    Each search starts from those known end states that have no more moves than the budget. The
-    search is repeated only in small clusters, with a budget in :data:`CHANCY`. The repetition ends
-    when :data:`ALIKE` searches have found equally good plans, or :data:`ENOUGH` time is used.
+    Each search starts from the known end states whose number of moves the budget permits. The
+    search is repeated only in small clusters, and only if the budget is in :data:`CHANCY`. It is
+    repeated until :data:`ALIKE` searches have found equally good plans, or the searches together
+    have used the time :data:`ENOUGH`.
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -266,8 +273,9 @@ class LocalSearch:
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
 
     def _another(self) -> Plan:
-        """Return a plan from which a new assignment is made. The plan is one of the best plans,
-        with some of its moves removed, or with a random move added (a kick), or both."""
+        """Return a plan from which a new assignment of instances to hosts is made. The plan is a
+        changed copy of one of the best plans: some of its moves are removed, or a random move is
+        added (a kick), or both."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
@@ -280,8 +288,8 @@ class LocalSearch:
     def _ruined(self, plan: Plan, turn: int) -> Plan:
         """Return a plan without some of its moves. The remaining moves have the same order.
 
-        :param turn: number of restarts so far, divided by the number of assignments; this number
-            determines the share of moves to remove
+        :param turn: how many times the search has replaced as many assignments as it has. The
+            number determines the share of moves to remove
         """
         count = len(plan)
         if not count:

@@ -112,8 +112,8 @@ class RoomMaker:
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
         """Return (moves, whether the integer program found any end state). The moves lead to the
-        cheapest end state that can be reached by moves in a possible order, and are in this order.
-        ``moves`` is None if no end state can be reached.
+        cheapest end state that can be reached by moves one after the other, and are in a possible
+        order. ``moves`` is None if no end state can be reached.
 
         :param rounds: number of stages of moves in the integer program
         """

@@ -62,8 +62,9 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make those of ``moves`` for which Nova chooses the NUMA cells of the destination that the
-        plan chose. Stop when none of these moves is possible. Return the moves that are left."""
+        """Make a part of ``moves``: the moves for which Nova would choose the same NUMA cells of
+        the destination as the plan. Stop when no such move is possible. Return the moves that are
+        left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -74,7 +75,8 @@ class Ordering:
         """Make ``moves`` (instance, destination), in the given order as far as possible.
 
         If none of the remaining moves is possible, other orders are tried. If no other order is
-        found, an instance is moved to a third host until there is room.
+        found, a waiting instance is moved to a third host: neither its present host nor its
+        destination. This makes room for another waiting instance, and is repeated if necessary.
 
         Return True if all moves are made. Return False if no instance can make room by a move to a
         third host, or if the budget permits no such move.
@@ -118,8 +120,8 @@ class Ordering:
         return True
 
     def _first_meant(self, moves: np.ndarray) -> int | None:
-        """Return the position of the first possible move for which Nova chooses the NUMA cells of
-        the destination that the plan chose; None if there is no such move."""
+        """Return the position of the first possible move for which Nova would choose the same NUMA
+        cells of the destination as the plan; None if there is no such move."""
         possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
         for n in possible.tolist():
             vm, host = moves[n].tolist()
@@ -313,7 +315,7 @@ class Prefixes:
 
     def _ends(self, state: State, left: list[int]) -> tuple[list[int], np.ndarray]:
         """Return two results: the positions of those moves in ``left`` that are possible now, and
-        float64 (n,), the combined imbalance after each of these moves."""
+        an array float64 with the combined imbalance after each of these moves."""
         here = [n for n in left if state.vm_host[self._vms[n]] == self._steps[n].source]
         delta = state.delta((self._vms[here], self._hosts[here]))
         feasible = np.flatnonzero(delta.feasible)

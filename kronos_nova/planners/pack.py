@@ -102,8 +102,8 @@ class Pack:
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
     """Yield the moves to the best end state that an integer program finds. The best end state frees
-    the most hosts, at the lowest cost. Yield nothing if the cluster is too large or no end state is
-    found.
+    the most hosts; of equal end states, it has the lowest cost. Yield nothing if the cluster is too
+    large or no end state is found.
 
     :param freed: number of hosts that a known plan frees
     """
@@ -159,7 +159,8 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 class Emptying:
     """One search that empties hosts until no further host can be emptied.
 
-    keeps_balance : whether a failed attempt to empty a host keeps its swaps of other instances
+    keeps_balance : what happens when an attempt to empty a host fails. If true, swaps of other
+        instances that were made in the attempt are kept; if false, they are undone
     rated : number of pairs of bundles rated so far; a bundle is several instances of one size
     """
 

@@ -12,8 +12,8 @@ from kronos_nova.model.space import SearchSpace
 
 
 class Packing:
-    """An assignment of the instances of a search space to hosts, at the end of a plan. The order of
-    the moves is found later.
+    """An assignment of the v instances of a search space to its h hosts, at the end of a plan. The
+    order of the moves is found later. There are c kinds of room, such as resource classes.
 
     place : intp (v,), host of each instance; NOWHERE if the instance has no host
     free : float64 (h, c), free room of each host, as a fraction of the room of the largest host

@@ -184,11 +184,12 @@ class Population:
 
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h), scores of the hosts
-    free : float64 (n, c, h), free room of the hosts
-    left : intp (n,), number of further moves that the budget permits in each assignment
-    tried : bool (n, 2, h), true if no better swap of the host was found in a step since the
-        assignment last changed. Index 1 of the second axis is for steps in which the host only
-        sends an instance; index 0 is for all other steps
+    free : float64 (n, resources, h), free room of the hosts
+    left : intp (n,), number of further moves that the budget permits in each assignment. Each
+        instance that is not on its original host counts as one move
+    tried : bool (n, 2, h), true if a step has searched a swap of the host and found none that is
+        better, and the assignment has not changed since. Index 1 of the second axis is for steps in
+        which the host only sends an instance; index 0 is for all other steps
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -251,12 +252,14 @@ class Population:
 
 
 class Swaps:
-    """The swaps of one drawn host with other hosts in each of n assignments, and the ratings of
-    these swaps.
+    """Possible swaps in each of n assignments, and the ratings of these swaps. In each assignment,
+    one host is drawn at random. A swap exchanges one of a items on the drawn host with one of b
+    items on other hosts. There are h hosts.
 
     here : intp (n, 1), the drawn host of each assignment
     first : intp (n, a), items on the drawn host. An item is an instance, or a dummy item that
-        stands for no instance. Rows are padded with the dummy item of the drawn host
+        stands for no instance. An assignment with fewer than a items is padded with the dummy item
+        of the drawn host
     second : intp (n, b), items on other hosts, each of which may be swapped with each of
         ``first``; padded in the same way
     there : intp (n, b), present hosts of the items ``second``
@@ -269,8 +272,8 @@ class Swaps:
     drawn : float32 (n, 2, h), weights by which hosts are drawn. If plans may have only few moves,
         index 0 of the second axis is for hosts that receive an instance, and index 1 for hosts that
         send an instance. Otherwise, index 0 is for all hosts, and the weights at index 1 are 0
-    back : intp (n,), the instance whose move is undone if a swap adds a move and the budget is used
-        up; a dummy item if the budget is not used up
+    back : intp (n,), the instance whose move is undone if the budget is used up and a swap adds a
+        move. While the budget is not used up, a dummy item
     """
 
     def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
@@ -350,10 +353,12 @@ class Swaps:
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays for swaps that add a move when the budget of moves is used up. The
-        first, intp (n,), has for each assignment the instance whose move costs least to undo. The
-        second, float32 (n, 1), has the cost of undoing this move. If the budget is not used up, the
-        instance is a dummy item and the cost is 0."""
+        """Choose the move to undo in each assignment whose budget of moves is used up. A swap that
+        adds a move is then possible only if an earlier move is undone.
+
+        Return two arrays. The first, intp (n,), has for each assignment the instance whose move
+        costs least to undo. The second, float32 (n, 1), has the cost of undoing this move. If the
+        budget is not used up, the instance is a dummy item and the cost is 0."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.dummy)
@@ -372,12 +377,13 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the change of each term if an item leaves or enters a host, as a
-        fraction of the term. Terms are explained in :class:`SoftenedMax`.
+        """Return the change of each term if an item leaves or enters a host, as a fraction of the
+        term. The result is float64, with the T terms as the last axis. Terms are explained in
+        :class:`SoftenedMax`.
 
         :param way: :attr:`SoftenedMax.leaving` if the items leave, :attr:`SoftenedMax.arriving` if
             the items enter
-        :param number: positions of the assignments
+        :param number: for each item, the index of the assignment in which the item leaves or enters
         """
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
@@ -390,9 +396,13 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays, float32 (n, T, a, f) and float32 (n, T, f, b). Their matrix product,
-        (n, T, a, b), is each term after each swap, as a fraction of the term before the swap. A
-        term is the sum of the contributions of all hosts, see :class:`SoftenedMax`."""
+        """Return two stacks of float32 matrices. Their product is each term after each swap, as a
+        fraction of the term before the swap. A term is the sum of the contributions of all hosts,
+        see :class:`SoftenedMax`.
+
+        The first two axes of the product are assignments and terms. The third axis has the items
+        ``first``, and the fourth axis the items ``second``: each item of ``first`` is swapped with
+        each item of ``second``."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -463,11 +473,11 @@ class Swaps:
 
 
 class Trial:
-    """The best swap of each assignment, rated again exactly. Assignments in which no swap lowers
-    the value are left out. The value of an assignment is a smooth approximation of its combined
-    imbalance.
+    """The best swap of each of m assignments, rated again exactly. The value of an assignment is a
+    smooth approximation of its combined imbalance. Assignments in which no swap lowers the value
+    are left out.
 
-    number : intp (m,), positions of the assignments
+    number : intp (m,), index of each assignment in the population
     items : intp (3, m), the item that leaves the drawn host, the item that is swapped with it, and
         the item whose move is undone
     sources, goals : intp (3, m), present hosts and destinations of ``items``
@@ -531,7 +541,8 @@ class Trial:
 
 
 def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return ``table[first, second]``, by one flat index, which is many times faster."""
+    """Return ``table[first, second]``. The two indexes are first combined into one flat index,
+    because numpy then is many times faster."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)
 

@@ -53,10 +53,11 @@ class Relieve:
     instances whose moves bring the host to its target load, the planner moves the set with the
     least memory. The destinations stay at or below their target loads.
 
-    If a host cannot reach its target load, the host is brought to the limit above which a host is
-    hot. If the host cannot reach this limit either, instances are moved as long as other hosts can
-    take them. In small clusters, the planner makes a second plan, which relieves all hot hosts
-    together, and may move other instances to make room. The better of the two plans is returned.
+    If a host cannot reach its target load, it is relieved only until it is no longer hot. If the
+    host cannot reach this limit either, instances are moved as long as other hosts can take them.
+
+    In small clusters, the planner makes a second plan, which relieves all hot hosts together, and
+    may move other instances to make room. The better of the two plans is returned.
     """
 
     phase = RELIEVE

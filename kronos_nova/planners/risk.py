@@ -53,9 +53,9 @@ first. Raised, a call takes longer; lowered, more calls are made. Not measured."
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (...): the probability that a host is full. A host is full if its load is
-    above :data:`HOT_SCORE`. If the likely load is above this limit, the result is 1 plus the
-    excess.
+    """Return float64 (...): an estimate of the probability that a host is full. A host is full if
+    its load is above :data:`HOT_SCORE`. If the likely load is already above this limit, the result
+    is 1 plus the load above the limit, so that a fuller host has a larger value.
 
     :param scores: likely loads
     :param variances: variances of the loads
@@ -96,8 +96,9 @@ class LowerRisk:
     host about equally, the smaller instance is moved. Each instance is moved at most once. The plan
     ends when no move has a net gain above 0.
 
-    :param copy_prices: function of instances (n,) that returns float64 (n,), the price of moving
-        each instance. If the model has a higher price for a move, the price of the model is used
+    :param copy_prices: function that is called with an array of instances, and returns float64, the
+        price of moving each of them. If the model has a higher price for a move, the price of the
+        model is used
     """
 
     phase = RELIEVE

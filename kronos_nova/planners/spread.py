@@ -128,9 +128,9 @@ class Spread:
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
-    """Return two results: the moves [(instance, destination)] to the best end state that can be
-    reached, in a possible order; and True if a better end state was found that cannot be reached by
-    moves one after the other."""
+    """Return two results. The first is the moves [(instance, destination)] to the best end state
+    that can be reached, in a possible order. The second is True if the search found a better end
+    state, but no possible order of the moves to it."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
@@ -219,8 +219,9 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
     """Compute the best end state by an integer program, and add this end state to ``found``.
     Nothing is added if the cluster is too large, or if the program finds no end state.
 
-    :param rounds: number of stages of moves. With 1, the moves to the end state may have no
-        possible order; with more, the moves have a possible order
+    :param rounds: number of stages of moves in the integer program. The moves of a stage use only
+        room that was free before the stage. With one stage, this is not checked, and the moves to
+        the end state may have no possible order
     :returns: share by which the cost of the added end state may be above the lowest possible cost;
         inf if no end state was added
     """

@@ -64,9 +64,10 @@ class Registration(Announcement):
     """An Announcement of a live migration that also records its progress. The ``with`` block begins
     before Nova creates the Migration and ends after Nova's last write to the Migration.
 
-    If Nova could not save the failure of a migration, the task is left to the reconcilers, as if
-    this worker had died. If an outage ended this migration before the source compute had the
-    request, the outage is recorded for the executor.
+    If the migration fails and Nova cannot save the failure, the record of the migration is kept, as
+    if this worker had died. The reconciler of nova-conductor then ends the migration. If an outage
+    (a service did not answer) caused this failure before the source compute had the request, the
+    outage is recorded for the executor.
 
     :param note_outage: callable that records for the executor that an outage ended the migration
     :ivar is_handed_over: whether the source compute may have the request
@@ -93,7 +94,9 @@ class Registration(Announcement):
 
     def fail(self, error: Exception) -> None:
         """Note the error with which Nova's task ends. If the ``with`` block ends with this error,
-        Nova has saved the failure of the migration. The same holds for any MigrationError."""
+        or with any MigrationError, Nova has already saved that the migration failed. The record of
+        the task is then deleted. After any other error, the record is kept, so that nova-conductor
+        ends the migration later."""
         self._error = error
 
     def _is_written_down(self, error):

@@ -254,8 +254,8 @@ class ListRooms(Request):
 
 
 class OneRoom(Request):
-    """A request about the room of one earlier request. ``room`` is the uuid of the earlier
-    request."""
+    """The parameters of an operation on one hold. A hold is room for new servers that was requested
+    earlier, and that Kronos makes and then keeps free. ``room`` is the uuid of the hold."""
 
     room: str
 
