@@ -54,8 +54,8 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 class Scope:
     """One aggregate, or the pool of unassigned hosts, in one evaluation. Hosts are sorted by name,
     and instances by uuid. If an earlier plan of this cycle moves an instance, the instance is
-    listed on the destination of the move. ``request`` decides which hosts may take instances, and
-    which hosts the plan empties."""
+    listed on the destination of the move. ``request`` is the purpose of the plan: it decides which
+    hosts may take instances, and which hosts are emptied."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -169,8 +169,8 @@ def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
 
 def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
                    ) -> dict[str, frozenset[str]]:
-    """Return {name of an aggregate: names of the aggregates in its unit}. The unit of an aggregate
-    has all aggregates that have to be planned together with it, and the aggregate itself.
+    """Return {name of an aggregate: names of the aggregates in its unit}. A unit is a set of
+    aggregates that have to be planned together, because they share hosts.
 
     A unit is planned, locked and put into cooldown as a whole. Two aggregates that have a host in
     common belong to one unit. Aggregates that are connected through other aggregates belong to one

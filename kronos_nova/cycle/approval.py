@@ -45,9 +45,9 @@ class Checked:
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
     """Check an older plan against the present state, and return the moves that may not be made any
-    more. The result also has a reason not to start the plan, if the remaining moves gain too
-    little. The remaining moves gain too little if they lower the combined imbalance by less than
-    the fraction :data:`LEAST_GAIN` of the decrease that the plan promised."""
+    more. If the remaining moves gain too little, the result also has a reason not to start the
+    plan. They gain too little if they lower the combined imbalance by less than the plan promised,
+    multiplied by :data:`LEAST_GAIN`."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))

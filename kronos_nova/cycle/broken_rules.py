@@ -17,7 +17,8 @@ from kronos_nova.policies.selection import Selections
 
 
 def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float) -> dict[str, str]:
-    """Return {uuid of a move: a text with the rule that the move violates}.
+    """Return {uuid of a move: a text with the operators' rule that the move violates}. In three
+    cases, a rule is not checked:
 
     * A rule that may be broken to empty hosts is not checked for moves that empty a host.
     * A rule that permits moves only at certain times is not checked for moves that make room,

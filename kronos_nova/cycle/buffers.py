@@ -39,7 +39,8 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBuffers:
-    """The buffers of the evaluated aggregates.
+    """The buffers of the evaluated aggregates. A buffer is room that is always kept free for new
+    servers.
 
     snapshot : the cloud, in which the room of buffers counts as used
     states : the buffers, each with the number of wanted servers and the number that fits

@@ -61,8 +61,8 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
-    """Return True if a plan that covers a loss may be made for an aggregate now; False otherwise.
-    No such plan is made in these cases:
+    """Return True if a plan that covers a loss may be made for an aggregate now. A loss is covered
+    if all servers of the lost hosts could restart elsewhere. The result is False in these cases:
 
     * Repairs are off in the aggregate.
     * Repairs are planned after all other moves, and the report has moves.

@@ -226,9 +226,9 @@ class Cycle:
 
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
-        """Make the allocations in placement agree with the holds (room kept for new servers).
-        Return the SettledAllocations: the allocations that placement has afterwards, and the
-        problems of holds."""
+        """Correct the allocations in placement that keep room for holds (room kept for new
+        servers). Return the SettledAllocations: the allocations that placement has afterwards, and
+        the holds for which allocations could not be made."""
         found = [SettledAllocations()]
         if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
             return found[-1]
@@ -250,9 +250,9 @@ class Cycle:
     @staticmethod
     def _whole_units(options: EngineOptions,
                      units: Mapping[str, frozenset[str]]) -> EngineOptions:
-        """Return the options without some aggregates. An aggregate is removed if it shares hosts
-        with an aggregate that the options do not name, because another worker may be planning the
-        other aggregate."""
+        """Return the options without some of their aggregates. An aggregate is removed if it shares
+        hosts with another aggregate that the options do not name. A second worker may be planning
+        that other aggregate, and both plans would use the same hosts."""
         names = options.aggregates
         if names is None:
             return options

@@ -238,10 +238,10 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
     """Return, for each instance, the word of :data:`SKIP_REASONS` for the reason why the instance
     stayed. The word is '' if the instance could have been moved.
 
-    :param pairs: intp (n,), indexes of instances; and intp (m,), indexes of hosts
-    :param gains: bool (n, m), True if the move of the instance to the host would lower the combined
-        imbalance or free a host
-    :param accepted: bool (n, m), True if the policies accept this move
+    :param pairs: (indexes of instances, indexes of hosts)
+    :param gains: bool (instances, hosts), True if the move of the instance to the host would lower
+        the combined imbalance or free a host
+    :param accepted: bool (instances, hosts), True if the policies accept this move
     """
     vms, hosts = pairs
     permitted = state.delta((vms[:, None], hosts[None, :])).feasible
@@ -256,12 +256,12 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return, for each instance, the most frequent reason why useful destinations are forbidden.
-    A destination is useful if the move would lower the imbalance or free a host. Only the first
+    """Return, for each instance, the reason that forbids most of its useful destinations. A
+    destination is useful if the move would lower the imbalance or free a host. Only the first
     :data:`NEAREST` useful destinations of an instance are considered.
 
     :param vms: indexes of instances for which every useful destination is forbidden
-    :param useful: bool (n, m), the useful destinations of each instance
+    :param useful: bool (instances, hosts), the useful destinations of each instance
     """
     nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
     row, column = np.nonzero(nearest)
@@ -281,9 +281,9 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
     moves off the most loaded hosts, to any host. The other parts have the moves off all other
     hosts, to the least loaded hosts.
 
-    Each part is a tuple of four arrays: intp (n,), the instances; intp (m,), the hosts; bool (n,
-    m), True if the move of the instance to the host lowers the combined imbalance; bool (n, m),
-    True if the policies accept the move.
+    Each part is a tuple of four arrays. The first two, intp, have the instances and the hosts. The
+    other two are bool (instances, hosts): True if the move of the instance to the host lowers the
+    combined imbalance, and True if the policies accept the move.
     """
     extremes = state.extremes()
     if extremes.is_balanced:
@@ -515,8 +515,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     instances stay, and notes about targets that the plan does not reach.
 
     :param after: the state at the end of the plan, by the measured load
-    :param planned: the state before the plan, with the load for which the plan was made; the moves
-        are applied to this state
+    :param planned: the state before the plan, with the load for which the plan was made, such as
+        the likely load. The moves are applied to this state
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
@@ -543,9 +543,9 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
-    """Return {instance index: reason why the instance stays on a host that it has to leave}. If
-    Nova would refuse every destination, the reason is that of the destination which fails the
-    fewest checks."""
+    """Return {instance index: reason why the instance stays on a host that it has to leave}. Nova
+    may refuse every destination. The reason is then that of the destination with the fewest failed
+    checks."""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
                } if found.due.evacuate else {}
     return {**unplaced, **{

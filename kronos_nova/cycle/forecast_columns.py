@@ -82,11 +82,13 @@ class HourlyHistory:
             self.changes += 1
 
     def rows(self, names: Iterable[str | None]) -> np.ndarray:
-        """Return intp (n,): the row of each name in :meth:`matrix`, -1 if it has no row."""
+        """Return intp: for each name, the row of its series in :meth:`matrix`; -1 if there is no
+        such series."""
         return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
 
     def matrix(self, hours: list[int]) -> np.ndarray:
-        """Return float64 (rows, len(hours)): the hourly means of each series; NaN = not known."""
+        """Return float64 (series, hours): the mean of each series in each of ``hours``; NaN = not
+        known."""
         found = np.full((len(self._rows), len(hours)), np.nan)
         for column, hour in enumerate(hours):
             values = self._hours.get(hour, ())
@@ -160,8 +162,10 @@ OTHER_UNIT = ('what it has for each hour of the last day is far off from what th
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
-    """The forecast of one policy in an aggregate, as K additional columns of the problem.
-    ``is_faulty`` is True if a query has no answer, or an answer in another unit.
+    """The forecast of one policy in an aggregate, as K additional columns of the planning problem.
+    Each column has the loads that are forecast for one hour, or for the hour with the highest load
+    if the policy has its own forecast query. ``is_faulty`` is True if a query of the forecast has
+    no answer, or an answer in a unit other than that of the load.
 
     names : names of the columns; empty if the forecast is not used. ``detail`` then has the reason
     weights : float64 (V, K), forecast weights of the instances
@@ -415,7 +419,7 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
 
 
 def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[int]) -> np.ndarray:
-    """Return float64 (n, len(hours)): the values of the named series; NaN = not known."""
+    """Return float64 (names, hours): the values of the named series; NaN = not known."""
     found, rows = history.matrix(hours), history.rows(names)
     picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
     picked[rows < 0] = np.nan
@@ -428,8 +432,8 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
 
     Planners treat each column as a policy of its own. The columns of the measured loads come first
     and keep the thresholds and weights of their policies. A forecast column has the threshold of
-    its policy. All forecast columns of a policy together have the weight of the policy. So load
-    that lasts for all hours counts more than load that ends soon.
+    its policy. The weight of the policy is divided among its forecast columns. So load that lasts
+    for all hours counts more than load that ends soon.
 
     :param with_variances: True to add the variances of forecasts, for planning that uses variances;
         False to leave them out

@@ -80,9 +80,9 @@ class HeldAllocations:
         Allocations of ended holds and of servers that have arrived are removed. Allocations that
         others have removed are made again.
 
-        An earlier evaluation may have been interrupted while it began a hold. If all room of this
-        hold is allocated, ``resume`` is called for the hold. Otherwise the allocations of the hold
-        are removed.
+        An earlier evaluation may have been interrupted while it allocated the room of a new hold.
+        If all the room is allocated, ``resume`` is called for the hold. Otherwise the allocations
+        that were made are removed.
 
         :param is_here: returns True if the aggregate of a hold is evaluated now
         :param resume: called with each interrupted hold whose room is all allocated
@@ -111,8 +111,9 @@ class HeldAllocations:
         return found
 
     def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
-        """Make allocations for the expected servers of a hold that have not arrived. Surplus
-        allocations are removed, and missing allocations are made.
+        """Keep the rest of a hold's room: the room of the expected servers that have not arrived.
+        Missing allocations for these servers are made. Surplus allocations, such as those of
+        servers that have arrived, are removed.
 
         :returns: the reason why missing allocations cannot be made; '' if they are made, or if a
             host no longer exists

@@ -39,14 +39,14 @@ class PlannerPorts:
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
     dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
     names_elsewhere : called with (attribute of instances, values); returns those of the values that
-        instances outside of the snapshot have
+        also occur in instances which the snapshot does not contain
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
         approval, if a new plan was made as well
     forecast_cache : past loads read in earlier cycles, for forecasts
-    loss_memory : hosts on which the servers of a lost host could restart, as found in earlier
-        cycles
+    loss_memory : results of earlier cycles: for each loss of a host, the hosts on which its servers
+        could restart
     """
 
     source: MetricsSource
@@ -81,7 +81,7 @@ class Inputs:
         end
     pace : estimates the durations of moves
     scopes : index of the hosts and instances of each aggregate
-    rules : input of constraints in addition to the snapshot
+    rules : facts, in addition to the snapshot, from which constraints are made
     """
 
     snapshot: Snapshot

@@ -75,8 +75,8 @@ class LossRules:
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """Return {order of a move that would violate the rule: reason}; empty if there is no rule.
-    Without the moves in the result, the plan obeys the rule."""
+    """Return the moves to leave out so that the other moves obey the rule, as {order of a move:
+    reason}. The result is empty if there is no rule."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 
@@ -100,9 +100,10 @@ def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
 def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable[PlannedMove],
                      policies: PolicySet, options: EngineOptions,
                      planner_ports: PlannerPorts) -> list[str]:
-    """Return the names of the hosts and failure domains whose loss would no longer be covered once
-    ``hosts`` are empty and take no servers. Only losses that are covered now are considered. The
-    result is empty if neither ``failover_hosts`` nor ``failover_domains`` is set.
+    """Return the names of the hosts and failure domains whose loss is covered now, but would not be
+    once ``hosts`` are empty and take no servers. A loss is covered if all servers of the lost hosts
+    could restart elsewhere. The result is empty if neither ``failover_hosts`` nor
+    ``failover_domains`` is set.
 
     :param hosts: names of the hosts that are emptied
     :param moves: the moves that empty ``hosts``

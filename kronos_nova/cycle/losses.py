@@ -102,9 +102,9 @@ class LossJudge:
         """Return {aggregate: its RoomFigures}. The figures show whether servers would restart
         elsewhere if their hosts failed.
 
-        Each evaluation adds a share of its duration to a time budget for the next check. While the
-        budget does not suffice to check all aggregates, the results of an earlier evaluation are
-        returned.
+        The checks may take much time, so they are not made in every evaluation. Each evaluation
+        adds a share of its duration to a time budget. Until the budget suffices to check all
+        aggregates, the results of an earlier evaluation are returned.
 
         :param names: names of the aggregates
         :param seconds: duration of the evaluation so far
@@ -195,8 +195,8 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """Return (True if the servers of a loss provably do not fit elsewhere, number of servers that
-    cannot restart). Of several losses, the worst loss has the largest tuple."""
+    """Return a tuple that is larger the worse a loss is: (True if its servers provably do not fit
+    elsewhere, number of servers that cannot restart)."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

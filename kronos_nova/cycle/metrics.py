@@ -50,8 +50,8 @@ load of each instance."""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return an empty set, because no instance outside of the snapshot has one of ``names``. This
-    function replaces a request to Nova if the snapshot has all instances of the cloud."""
+    """Return an empty set: no instance outside of the snapshot has one of ``names``. The function
+    is used in place of a request to Nova if the snapshot has all instances of the cloud."""
     return set()
 
 
@@ -401,8 +401,9 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Yield at most one text about a policy whose series do not match Nova's hosts. The text names
-    the change of the query with which more hosts match, or a label that all series lack."""
+    """Yield at most one text about a policy whose series do not match Nova's hosts. The text either
+    proposes a change of the query by which more hosts match, or names a label that all series
+    lack."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:
@@ -463,8 +464,8 @@ class Measurements:
                                  [host.name for host in snapshot.hosts]))
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Return the load of an aggregate. The load is measured at the first call, and again only
-        if the aggregate has other hosts or instances, or an instance is on another host.
+        """Return the load of an aggregate. The load is measured at the first call. A later call
+        measures again only if hosts, instances or the hosts of instances have changed since.
 
         :param name: name of the aggregate
         :param measure: function that measures the load

@@ -57,8 +57,8 @@ class RemainingMoveLimits:
 
     Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
     instance with the largest load on the host. A move of that instance itself counts as caused by
-    no instance. When a limit of a project or an instance is reached, further moves that count
-    towards the limit are not planned.
+    no instance. Once a limit of a project or an instance is reached, no further moves are planned
+    that count towards this limit.
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],

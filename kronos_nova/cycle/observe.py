@@ -137,8 +137,9 @@ def homes(cycle_ports: CyclePorts, seen: Observation,
 
 
 def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:
-    """Return the live migrations that ended since a time. ``is_own`` is True for migrations that
-    Kronos requested, ``has_emptied`` for migrations that emptied a host."""
+    """Return the live migrations that ended successfully since a time. ``is_own`` of a migration is
+    True if Kronos requested it. ``has_emptied`` is True if the migration was made to empty a
+    host."""
     emptied = cycle_ports.journal.emptied_since(since)
     own = cycle_ports.journal.requested_since(since - DAY)    # no move takes a day
     return tuple(

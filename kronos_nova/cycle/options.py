@@ -159,8 +159,8 @@ class EngineOptions:
 
 
 def no_return_window(conf: cfg.ConfigOpts) -> int:
-    """Return the seconds during which an instance is not moved back to its former host. With
-    restraint, the result is at least a day."""
+    """Return the seconds after a move during which the instance is not moved back to its former
+    host. With restraint, the result is at least a day."""
     group = conf.kronos
     return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 

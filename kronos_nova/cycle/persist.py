@@ -46,9 +46,9 @@ WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and n
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
                   snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Return the (policy, host) pairs whose scores the next evaluation does not use, even if the
-    scores then pass all checks of :mod:`kronos_nova.load.belief`. These are scores that fail the
-    checks now, and scores that failed before and could not be checked now.
+    """Return (policy, host) for each score that the next evaluation does not use, even if the score
+    then passes all checks of :mod:`kronos_nova.load.belief`. These are the scores that fail a check
+    now, and the scores in ``before`` that could not be checked now.
 
     :param before: the result of this function in the previous evaluation
     """
@@ -157,10 +157,10 @@ class ResultWriter:
 
     def _with_proposal(self, report: plans.AggregateReport,
                        now: datetime.datetime) -> plans.AggregateReport:
-        """Return the report to be recorded, after a decision between its plan and a plan of the
-        aggregate that already waits for approval. If the level no longer asks for approval, or if
-        the new plan is better, the waiting plan is ended. Otherwise the new plan is removed from
-        the report."""
+        """Decide between the new plan of a report and an older plan of the aggregate that waits for
+        approval. Return the report that is to be recorded. If the level no longer asks for
+        approval, or if the new plan is better, the older plan is ended. Otherwise the new plan is
+        removed from the report."""
         record = self.seen.proposed.get(report.name)
         if record is None:
             return report

@@ -111,9 +111,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the instances that arrive at the destination of a move, or leave this host, in
-        earlier moves of the plan. Leaving instances are included only if ``move`` waits for the end
-        of their moves."""
+        """Return the instances that earlier moves of the plan bring to the destination of a move,
+        or take off this destination. An instance that leaves the destination is included only if
+        ``move`` waits for the end of its move."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -173,8 +173,8 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return True if the scheduler has refused so many hosts for an instance that the instance
-        is not moved for some time; False otherwise.
+        """Return True if the scheduler has refused at least as many hosts for an instance as
+        :meth:`_enough` returns; False otherwise. If True, the instance is not moved for some time.
 
         :param hosts: {refused host: reason} for the kind of the instance
         """
@@ -244,9 +244,9 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan, with a note in the ``reason`` of some moves. A move has a
-        note if the scheduler was not asked about the move, or if the request to the scheduler
-        did not have all facts about the move."""
+        """Return the moves of the plan, with a note in the ``reason`` of some moves. A note says
+        that the scheduler was not asked about the move, or that the request could not describe the
+        move completely."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:

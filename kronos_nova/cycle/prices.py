@@ -97,9 +97,9 @@ def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
            pace: ExpectedDurations, soft_group_cost: float | None = None,
            preferences: Preferences | None = None) -> Prices:
     """Return the prices of moves. One part of a price depends on the instance: on its size, on the
-    expected duration of its move, and on its past failures. Another part depends on the pair of
-    hosts: on the past failures of moves between these hosts, and on the time by which such moves
-    are slower than usual."""
+    expected duration of its move, and on its past failures. Another part depends on the source and
+    the destination: on the past failures of moves between these two hosts, and on how much longer
+    such moves take than other moves."""
     failures = _failures(tries)
     seconds = np.array([pace.seconds(uuid) if min_gain.per_minute else 0.0 for uuid in problem.vms])
     vms = min_gain.of_sizes(problem.memory_mb) + (
@@ -134,8 +134,8 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
     The price of a move is the CPU time of its live migration, divided by the CPU time that the
     servers of one full host are expected to lose (:data:`FULL_HOST` core-hours). The price is
-    higher for an instance whose load is known for a short time only, because a few samples may
-    mislead.
+    higher for an instance whose load was measured for a short time only, because a few samples may
+    be exceptional.
 
     :param amount: factor on all prices
     :param load_stats: {policy: statistics of the instances' loads}

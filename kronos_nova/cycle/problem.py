@@ -46,9 +46,9 @@ from kronos_nova.policies.selection import Selections
 class MovesInFlight:
     """The moves that this cycle has planned so far.
 
-    Each aggregate is planned from the end state of the plans made before. But later plans do not
-    use the room that an earlier plan frees on a host or on a sharing provider. The plans are
-    carried out at the same time, so this room may not be free yet.
+    Each aggregate is planned from the end state of the plans made before. There is one exception:
+    the room that an earlier plan frees on a host or on a sharing provider is not used. The plans
+    are carried out at the same time, so this room may not be free yet when a later plan needs it.
     """
 
     def __init__(self) -> None:
@@ -93,13 +93,13 @@ class MovesInFlight:
         return _table(self._shifts, hosts, [policy.name for policy in policies])
 
     def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """Return float64 (H, C): the allocations of instances that planned moves will take off each
-        host."""
+        """Return float64 (H, C): for each host, the allocations of the instances that planned moves
+        take off the host. This room is not used by later plans."""
         return _table(self._leaving, hosts, classes)
 
     def taken(self, providers: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """Return float64 (S, C): the allocations that planned moves will need from providers that
-        hosts share."""
+        """Return float64 (S, C): the additional allocations that planned moves need from each of
+        the S providers that hosts share."""
         return _table(self._taken, providers, classes)
 
 

@@ -133,16 +133,18 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the target of each policy, the imbalance that a plan has to reach. The
-    target is computed in three steps:
+    """Return float64 (P,): the target of each policy, which is the imbalance that a plan has to
+    reach. The noise is the imbalance that is expected only because loads fluctuate. The target is a
+    base plus a limit, which are computed in three steps:
 
     1. The limit is the threshold. If the noise is above the threshold, the limit is
        noise + min(noise - threshold, threshold), because a lower imbalance may be noise.
-    2. The base is 0. If no plan reaches the limit, the base is ``least``. The limit is then
-       LEAST_GAIN * limit, or the noise if the noise is higher, but at most limit / 2.
-    3. If the imbalance is at or below base + limit, the target is base + limit. Otherwise moves are
-       needed. The target is then base + max(limit - noise, LEAST_TARGET * limit). This target is
-       lower, because noise may raise the imbalance again after the plan.
+    2. The base is 0 if a plan may reach the limit. Otherwise the base is ``least``, and the limit
+       is replaced by LEAST_GAIN * limit, or by the noise if the noise is higher, but at most by
+       limit / 2.
+    3. If the imbalance is at most base + limit, this sum is the target. Otherwise moves are needed,
+       and the target is lower: base + max(limit - noise, LEAST_TARGET * limit). With this margin,
+       noise that raises the imbalance after the plan does not cause further moves.
 
     :param noise: float64 (P,), imbalance that is expected only because loads fluctuate
     :param least: float64 (P,), lower bound of the imbalance after any plan

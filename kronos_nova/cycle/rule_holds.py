@@ -22,8 +22,8 @@ class RuleHold:
 def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: float,
                moved_today: Mapping[str, int]) -> dict[str, RuleHold]:
     """Return {uuid of an instance: the RuleHold of the rule that keeps the instance from being
-    moved}. If several rules keep an instance, a rule that applies even while its host is emptied is
-    preferred.
+    moved}. If several rules keep an instance, a rule that also applies while the host of the
+    instance is emptied is preferred.
 
     :param uuids: uuids of the aggregate's instances
     :param now: Unix seconds

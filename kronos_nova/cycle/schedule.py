@@ -150,9 +150,9 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """Return the factor by which the number of moves of a plan could grow while the last move
-        still begins within ``stale_plan_age``. Return 1 if every move begins immediately, because
-        the factor cannot be estimated then. Moves that empty hosts are not considered."""
+        """Estimate how many times as many moves a plan could have, if the last of them still has to
+        begin within ``stale_plan_age``. Return this factor. If every move begins immediately, the
+        factor cannot be estimated, and 1 is returned. Moves that empty hosts are not considered."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
@@ -196,7 +196,7 @@ class Pace:
         return job.copy.forecast(self._bandwidth(job))
 
     def _bandwidth(self, job: Job) -> float:
-        """Return the MiB a second that a move copies while no other move runs."""
+        """Return the bandwidth of a move, in MiB a second, while no other move runs."""
         return min(self._links.stream, self._links.of_host(job.source),
                    self._links.of_host(job.destination))
 

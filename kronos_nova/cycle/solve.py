@@ -58,7 +58,7 @@ class DuePhases:
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why only emptying hosts is due; '' if other phases may be due
     is_own_heat : True if imbalances exceed their thresholds only because of hosts whose high load
-        is not caused by their servers
+        is not caused by their servers, so that moves would not help
     """
 
     evacuate: bool
@@ -127,7 +127,8 @@ class Chosen:
     budget_left: int
 
     def end_in(self, model: Model) -> State:
-        """Return the state after the steps in another model of the same hosts and instances."""
+        """Return the state after the steps, in another model. The other model has the same hosts
+        and instances."""
         state = State(model)
         for _phase, step in self.steps:
             state.move(step.vm, step.destination)
@@ -267,9 +268,9 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """Return the model for the next phase. If restraint is set, this model forbids moves of
-    instances that an earlier phase moved. Without this rule, the phase that spreads load could undo
-    moves of the phase that makes hosts less likely to become full."""
+    """Return the model for the next phase. With restraint, this model forbids to move instances
+    again that an earlier phase has moved. Otherwise, the phase that spreads load could undo moves
+    of the phase that makes hosts less likely to become full."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model

@@ -36,9 +36,10 @@ from kronos_nova.room.whatif import Changed
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SupposedLoad:
-    """A load or an imbalance: in the present cloud (``now``), after the hypothetical changes
-    (``changed``), and after the plan that would follow (``planned``). A figure is None if it is
-    not known, or if the host does not exist then.
+    """The load of a host, or the imbalance of an aggregate, at three stages: in the present cloud
+    (``now``), after hypothetical changes of the cloud (``changed``), and after the plan that would
+    follow (``planned``). A figure is None if it is not known, or if the host does not exist at this
+    stage.
 
     host : name of the host whose load this is; None for the imbalance of the aggregate
     """
@@ -158,9 +159,10 @@ class SupposedMeasurements(Measurements):
 
     def _shift(self, present: _Present, weights: np.ndarray, occupied: Occupied,
                rows: np.ndarray) -> np.ndarray:
-        """Return float64 (H, P): the changes of the hosts' loads. Restarted servers add their loads
-        to their new hosts. A new host begins with the load of an existing host, its model host, so
-        the load of the servers there is subtracted.
+        """Return float64 (H, P): the changes of the hosts' loads. Servers of lost hosts add their
+        loads to the hosts on which they restart. The load of a new host is first taken from an
+        existing host, its model host. The new host has no servers, so the load of the model host's
+        servers is subtracted.
 
         :param weights: float64 (V, P), weights of the instances after the changes
         :param rows: intp (H,), for each host after the changes its position in the present cloud;

@@ -70,8 +70,8 @@ class _Check:
 
     find : function that searches for the fault. Its argument is a session. The function
         returns the faulty rows or, if rows are missing, the names of the missing rows
-    fix : function that corrects the fault of one row or name. Its arguments are a session and one
-        result of ``find``. None if only an operator can correct the fault
+    fix : function that corrects one fault. Its arguments are a session, and a row or name that
+        ``find`` has returned. None if only an operator can correct the fault
     """
 
     table: str
@@ -215,8 +215,8 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """Abandon a move whose row has a fault. The state of the move is not checked first, so the
-        move is abandoned from any state."""
+        """Set a move whose row has a fault to the state ABANDONED, whatever its state is. Normally,
+        only some states may change to this state."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))

@@ -25,11 +25,11 @@ def read(connection):
 
 
 def record(*, ctx, step, **_kwargs):
-    """Record the version that an upgrade step has reached.
+    """Record the version that a database has after an upgrade step.
 
-    Alembic calls this function as its ``on_version_apply``. The function does nothing for alembic's
-    command ``stamp``, which changes only alembic's own table. The table ``claim_versions`` keeps
-    its version.
+    Alembic calls this function as its ``on_version_apply``. Alembic's command ``stamp`` also calls
+    it, but changes only alembic's own table. The function then does nothing, and ``claim_versions``
+    is not changed.
     """
     if step.is_stamp:
         return

@@ -12,8 +12,8 @@ Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
 
 
 class Timestamp(sa.TypeDecorator):
-    """A time, to the microsecond. Values in Python have a time zone. Stored values are in UTC,
-    without a time zone.
+    """A type of columns with times, to the microsecond. In Python, the times have a time zone. In
+    the database, they are stored in UTC, without a time zone.
 
     :raises ValueError: a time without a zone is written, or is compared with the column
     """
@@ -29,8 +29,8 @@ class Timestamp(sa.TypeDecorator):
 
 
 class CompressedText(sa.TypeDecorator):
-    """A text that is compressed in the database. The type is used for reports, which contain many
-    repetitions."""
+    """A type of columns with texts that are compressed in the database. It is used for reports,
+    because their texts have many repetitions."""
 
     impl = Blob
     cache_ok = True

@@ -82,8 +82,8 @@ class Counters:
 def add(session, name, amount=1.0, **labels):
     """Add ``amount`` to a total, within a transaction of the caller.
 
-    If a transaction adds to several totals, it has to add to them in the order of their names.
-    Otherwise two transactions may deadlock.
+    A transaction that adds to several totals has to do this in the order of their names. Otherwise
+    two transactions may wait for each other's rows (deadlock).
     """
     key = {'name': name, 'labels': json.dumps(labels, sort_keys=True)}
     if _increase(session, key, amount):

@@ -33,7 +33,7 @@ lowered, a small difference counts as a wrong clock. Chosen as the default of No
 class Cycles:
     """The times and results of the last evaluation of each aggregate.
 
-    Workers ignore a time that is too far in the future, because a wrong clock wrote the time; see
+    A time that is too far in the future was written by a wrong clock, and is ignored; see
     :data:`CLOCKS_APART`.
     """
 
@@ -47,9 +47,9 @@ class Cycles:
         An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
         failure has postponed its next evaluation.
 
-        :param favour: (name of this worker, seconds). For aggregates that another worker evaluated
-            last, these seconds are added to ``interval``, so that the other worker can evaluate the
-            aggregate first
+        :param favour: (name of this worker, seconds). If another worker evaluated an aggregate
+            last, the aggregate is due these seconds later for this worker. So the other worker can
+            evaluate it first
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
@@ -93,9 +93,9 @@ class Cycles:
 
     @retried
     def expedite(self, aggregate):
-        """Make the next evaluation of an aggregate due at once. If a failure has postponed the next
-        evaluation, it stays postponed. Nothing is changed while an evaluation of the aggregate is
-        in progress."""
+        """Make the next evaluation of an aggregate due at once. Nothing is changed in two cases: a
+        failure has postponed the next evaluation, or an evaluation of the aggregate is in
+        progress."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)

@@ -73,10 +73,9 @@ def control_engine(conf):
     """Return an engine of the control database, configured by ``[kronos_database]``. The engine
     connects at its first use.
 
-    The option ``max_retries`` is ignored: only one attempt is made to open the first connection.
-    With the option's value, oslo.db may try for a minute and a half. That is too long for a
-    command, and for a service that has to stop on request. A service tries again some seconds
-    later.
+    Only one attempt is made to open the first connection; the option ``max_retries`` is ignored.
+    With this option, oslo.db may try for a minute and a half. A command must not wait so long, and
+    neither must a service that is asked to stop. A service tries again some seconds later anyway.
     """
     return patient_control_engine(conf, max_retries=0)
 
@@ -116,10 +115,10 @@ def _options(conf):
 def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """Return an oslo.db engine. An SQLite file is opened in WAL mode with a busy timeout.
 
-    If the engine has the execution option ``for_writing``, each transaction takes SQLite's write
-    lock when it begins. Otherwise a transaction takes the lock at its first write. SQLite then
-    refuses the lock at once, without the busy timeout, if another connection has written since the
-    transaction began.
+    With the execution option ``for_writing``, each transaction on SQLite takes the write lock when
+    it begins, and waits for the lock up to the busy timeout. Without this option, a transaction
+    takes the lock at its first write. If another connection has written since the transaction
+    began, SQLite then refuses the lock at once.
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
@@ -134,8 +133,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
 
 
 def _make_private(_dialect, _record, arguments, _keywords):
-    """Create the SQLite file, if it is missing, so that only its owner may read and write it.
-    SQLite gives its log file and its shared memory file the same mode."""
+    """Create the SQLite file if it is missing, with a mode by which only its owner may read and
+    write it. SQLite gives its log file and its shared memory file the same mode."""
     path = arguments[0]
     if path != ':memory:':
         with contextlib.suppress(OSError):  # the file exists, or SQLite reports the problem better

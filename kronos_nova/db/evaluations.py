@@ -143,8 +143,8 @@ class Evaluations:
 def _add_loads(session, report, loads, since, now):
     """Add an evaluation to the day's sums of loads (:class:`kronos_nova.db.sums.LoadSum`).
 
-    The loads of the evaluation count for the time since the previous evaluation, but for at most
-    :data:`COVERED`.
+    The loads are assumed to have lasted since the previous evaluation. A time longer than
+    :data:`COVERED` is not counted in full: only :data:`COVERED` is counted.
 
     :param since: time of the previous evaluation. If there was none, ``since`` is None, and nothing
         is added

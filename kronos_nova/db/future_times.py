@@ -23,11 +23,11 @@ the nodes of a database cluster have different clocks. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatedTable:
-    """A table whose rows are searched for times in the future.
+    """A table whose rows are searched for times in the future, which a wrong clock has written.
 
     done : columns with the times of past actions
-    until : {column with the end of a period: column with its start}. The column with the start is
-        one of ``done``
+    until : {column with the end of a period, such as a cooldown: column with its start}. The column
+        with the start is one of ``done``
     states : states of the rows that are searched; empty for all rows. States of ended plans and
         moves are left out, because there may be millions of these rows
     """

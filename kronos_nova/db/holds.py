@@ -103,8 +103,8 @@ class Holds:
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
         """Return {uuid of a consumer: (Hold, host)} for the consumers in placement that keep room
-        for holds. The host is the host of the consumer's allocations. A consumer is included even
-        if its allocations are not made yet or are already removed."""
+        for holds. The consumer's allocations are on this host. A consumer is included even if its
+        allocations are not made yet or are already removed."""
         return {uuid: (each, host) for each in self.with_consumers()
                 for uuid, host in each.consumers.items()}
 

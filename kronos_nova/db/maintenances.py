@@ -14,9 +14,9 @@ from kronos_nova.objects.maintenance import Maintenance
 
 
 class Maintenances:
-    """The table of rolling maintenances. At most one maintenance is open at a time. Two
-    maintenances at the same time would each move servers onto hosts that the other one wants to
-    empty."""
+    """The table of rolling maintenances. A rolling maintenance empties and services hosts one after
+    the other. At most one maintenance is open at a time, because two would move servers onto the
+    hosts that the other one wants to empty."""
 
     def __init__(self, database):
         self.database = database

@@ -156,11 +156,11 @@ def sync(engine, history):
 
 @contextlib.contextmanager
 def _alone(engine):
-    """Hold a lock during the block, so that no other process upgrades the same database at the same
-    time. Only MySQL and MariaDB need this lock. In other databases, the transaction of the upgrade
-    holds a lock itself.
+    """Hold a lock during the ``with`` block, so that no other process upgrades the same database at
+    the same time. Only MySQL and MariaDB need this lock. On other databases, the whole upgrade is
+    one transaction, which excludes other upgrades.
 
-    The lock has a connection of its own, so that it is released only after the upgrade is
+    The lock belongs to a connection of its own. It is therefore held until the upgrade is
     committed.
 
     :raises ConfigurationError: another process holds the lock, and has not released it within
@@ -243,9 +243,9 @@ def run(context):
     """Run the revisions of a history on a connection. The ``env.py`` of the history calls this
     function.
 
-    MySQL and MariaDB commit each statement that changes a table separately, so an interrupted
-    upgrade may have executed some of its statements. On these databases, the next upgrade skips the
-    statements that were already executed.
+    On MySQL and MariaDB, each statement that changes a table is committed on its own. An upgrade
+    that was interrupted may therefore have executed only some of its statements. The next upgrade
+    skips these statements.
 
     :param context: ``alembic.context``
     """

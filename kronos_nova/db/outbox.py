@@ -47,9 +47,9 @@ class Outbox:
         """Give numbers to at most BATCH notifications that have no number, in the order in which
         they were written.
 
-        Notifications are not numbered when they are written, for two reasons. A transaction that is
-        rolled back would leave a gap in the numbers. A transaction that begins first but commits
-        last would have a lower number than notifications that were already sent.
+        Notifications are not numbered when they are written, for two reasons. If the transaction
+        were rolled back, its number would be missing. And if a transaction took a long time, other
+        notifications with higher numbers would be sent before its own.
 
         :returns: number of notifications that were numbered
         """

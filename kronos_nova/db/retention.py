@@ -142,9 +142,9 @@ class Retention:
 
     def _retention_periods(self):
         """Yield (table, select, days) for each table whose old rows are deleted. ``days`` is the
-        retention of the table. ``select(time)`` returns the model of the table, and a query of the
-        primary keys of the rows that are older than this time. A table that refers to another table
-        comes before that table."""
+        number of days for which rows of the table are kept. ``select`` is a function of a time. It
+        returns the model of the table, and a query of the primary keys of the rows that are older
+        than this time. If one table refers to another, the referring table comes first."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 

@@ -39,7 +39,7 @@ Known = tuple[str | None, str | None]
 
 
 class ServerNames:
-    """The table of names and aggregates of servers, by uuid. The table has the values that were
+    """The table with the name and the aggregate of each server, by the server's uuid, as they were
     read last."""
 
     def __init__(self, database: Database):

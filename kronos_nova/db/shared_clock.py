@@ -79,9 +79,10 @@ class SharedClock:
     def check(self) -> None:
         """Compare the clock of the host with the clock of the database.
 
-        :raises ClockSkewed: the clocks differ by more than :data:`MOST_SKEW_SECONDS`. Callers log
-            an error again when its text changes. So the text stays the same until the difference
-            has changed by more than :data:`MOST_SKEW_SECONDS`
+        :raises ClockSkewed: the clocks differ by more than :data:`MOST_SKEW_SECONDS`. The text of
+            the error has the difference. It is not updated for every small change, because callers
+            log an error again when its text changes: it stays the same until the difference has
+            changed by more than :data:`MOST_SKEW_SECONDS`
         """
         skew = self.skew()
         if skew is None or abs(skew) <= MOST_SKEW_SECONDS:

@@ -17,8 +17,8 @@ from kronos_nova.objects import move as moves
 class Stopped:
     """The effect of the command ``stop``.
 
-    abandoned : number of moves that were given up before they began. The moves of approved plans
-        that had not started are included
+    abandoned : number of moves that were given up before they began, including the moves of
+        approved plans that had not started
     under_way : number of moves that are still in progress
     """
 

@@ -52,12 +52,12 @@ class LoadSum:
     """A sum of the load of hosts. ``month`` and ``aggregate`` have the same meaning as in
     :class:`MoveSum`.
 
-    observed_seconds : seconds for which evaluations had data, summed over aggregates
+    observed_seconds : seconds for which evaluations had data about the load, summed over aggregates
     hot_seconds : seconds for which a host has a score above 0.9 in a policy, summed over hosts
     contended_seconds : seconds for which a server is on a host that is full in a policy (score of
         1 or more), summed over servers
-    replayed_seconds : part of the observed seconds for which ``unmoved_hot_seconds`` and
-        ``unmoved_contended_seconds`` are known
+    replayed_seconds : number of the observed seconds for which the two ``unmoved`` fields could be
+        estimated
     unmoved_hot_seconds, unmoved_contended_seconds : estimates of the hot and contended seconds if
         Kronos had made no moves
     """
@@ -250,8 +250,9 @@ class Sums:
 
 
 def _columns(row, name, time):
-    """Return the columns by which a query groups rows, so that the query returns one sum for each
-    value of a key. The key ``month`` has two columns: the year and the number of the month.
+    """Return the columns by which a query has to group rows, so that it returns one sum for each
+    value of a key. For the key ``month``, these are two columns: the year and the number of the
+    month.
 
     :param row: model of the table
     :param name: the key, one of :data:`BY`

@@ -12,13 +12,14 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """The table of tasks, and the tasks of one process. A task is the record of a migration that a
-    conductor worker prepares.
+    """The table of tasks, as one process uses it. A task is the record of a migration that a
+    conductor worker prepares. If the worker dies, other processes find the task and end the
+    migration.
 
     :param worker: name of this process
     :param clock: returns the time
-    :param announcements: the control database with short timeouts, for :meth:`announce`, during
-        which a request of Nova waits; None to use ``database``
+    :param announcements: the control database with short timeouts, used by :meth:`announce`,
+        because a request of Nova waits during this call; None to use ``database``
     """
 
     def __init__(self, database, worker, clock, announcements=None):
@@ -102,8 +103,8 @@ class Tasks:
 
     @retried
     def in_progress(self) -> frozenset[str]:
-        """Return the uuids of the migrations that have a task. If Nova has no record of a task's
-        migration yet, the set has the key of the task instead."""
+        """Return the uuids of the migrations that have a task. While Nova has no record of the
+        migration, the key of its task is returned in place of the uuid."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))
 
@@ -115,7 +116,7 @@ class Tasks:
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
-        """Take a task away from its worker, so that the worker cannot continue the task.
+        """Take a task away from its worker. The worker can then not continue the migration.
 
         :returns: whether the task was taken away; False if the worker has continued the task since
             the task was read

@@ -109,9 +109,9 @@ class ResultNotifier:
 
 
 class NotificationSender:
-    """A sender of notifications that raises an error if the broker does not accept a notification.
-    The Notifier of oslo.messaging is not used: it raises no error, and gives a repeated
-    notification a new id."""
+    """A sender of notifications that raises an error if the broker does not accept a notification,
+    so that the notification can be sent again. The Notifier of oslo.messaging cannot be used for
+    this: it raises no error, and gives a repeated notification a new id."""
 
     def __init__(self, transports, topics, host):
         self._transport = transports.notification
@@ -137,9 +137,10 @@ class NotificationSender:
 
 
 class TaskEndpoint:
-    """The endpoint that receives tasks. The endpoint accepts messages of every minor version, and
-    ignores fields that it does not know. By default, oslo.messaging refuses a message whose minor
-    version is newer than that of the endpoint.
+    """The endpoint that receives tasks: messages which say that a move waits to be carried out. It
+    accepts messages of every minor version, and ignores fields that it does not know. So executors
+    of different releases can work together; by default, oslo.messaging refuses a newer minor
+    version.
 
     :param accept: called with the uuid of the move
     """
@@ -159,8 +160,8 @@ class TaskEndpoint:
 
 
 class StopEndpoint:
-    """The endpoint that receives stops of moves, and withdrawals of stops. A stop is an operator's
-    order to start no more moves of an aggregate. Stops are sent by message only while the control
+    """The endpoint that receives stops, and messages that end stops. A stop is an operator's order
+    to start no more moves of an aggregate. Stops are sent by message only while the control
     database does not answer.
 
     :param stops: PendingStops of this host
@@ -262,8 +263,8 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
     """Start to receive tasks of ``aggregates`` and stops, and return the started Listening. The
     broker delivers each task to one executor, and each stop to all executors.
 
-    :param host: name of this host. The name has to be the same after a restart, because the broker
-        keeps a queue of that name for ever
+    :param host: name of this host, from which the name of a queue is made. The broker keeps this
+        queue for ever, so the name has to be the same after a restart
     :param accept: called with a move's uuid, from several threads
     :param stops: PendingStops of this host
     """

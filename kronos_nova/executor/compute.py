@@ -68,7 +68,7 @@ class RequestedMigrations:
 
     * The uuid of the migration, if the journal has the uuid.
     * The number of the migration, if this process made the request. The number is higher than the
-      numbers of all migrations before the request that have begun.
+      numbers of all migrations that had begun before the request.
     * The source of the migration, while the migration is in progress.
     * The time at which Nova created the migration. This property is the last one, because the
       clocks of Nova and of the executor may differ.
@@ -81,8 +81,8 @@ class RequestedMigrations:
         """Remember the newest migration of the instance. Called before the migration of a move is
         requested from Nova, so that the new migration can be recognised by its higher number.
 
-        Records with the status ``pre-migrating`` are left out, because Nova uses such a record of
-        an earlier request again.
+        A record with the status ``pre-migrating`` is left out: it is from an earlier request, and
+        Nova uses it again for the new request.
         """
         self._newest[move.uuid] = max(
             (each.number for each in listed if each.status != migration_status.PRE_MIGRATING),
@@ -95,8 +95,9 @@ class RequestedMigrations:
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
         """Return the migration that was requested for the move; None if there is none. If several
-        migrations match, return the oldest. Nova runs one migration of an instance at a time, so
-        the other migrations were requested after the migration of the move had ended.
+        migrations match, return the oldest. Nova runs one migration of an instance at a time. So a
+        later one that matches was requested only after the migration of this move had ended, and is
+        not the one of this move.
 
         :param listed: all migrations of the instance that are of the move's kind
         """
@@ -167,7 +168,8 @@ class ComputeApi(Protocol):
         migration. Nova loses a request if the service that received it dies before it creates a
         migration.
 
-        :returns: True if the task_state is cleared; False if a service may still act on the request
+        :returns: True if the task_state is cleared; False if it is not cleared, because a service
+            may still act on the request
         """
 
     def abort(self, move: MoveRecord) -> bool:

@@ -55,8 +55,8 @@ class Deliverer:
 
     def deliver(self):
         """Send the waiting notifications, until none is left or the broker refuses one. If too many
-        notifications wait, drop the oldest ones first. Nothing is sent during a pause after a
-        refusal, or while another process has the lease.
+        notifications wait, drop the oldest ones first. Do nothing while another process has the
+        lease of this work, or for some time after the broker has refused a notification.
 
         :raises DBError: the control database cannot be reached
         """

@@ -31,8 +31,8 @@ class Dispatcher:
         ended.
 
         :raises DBError: the journal cannot be reached
-        :raises ConfigurationError: nova.conf has an invalid level or maintenance window. Plans were
-            closed, but no move was given up or sent out
+        :raises ConfigurationError: nova.conf has an invalid level or maintenance window. Ended
+            plans were closed before, but no move was given up or sent out
         """
         if not self.executor_ports.journal.aggregates_with_open_plans():
             return

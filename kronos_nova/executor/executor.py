@@ -92,9 +92,9 @@ class Executor:
 
     def idle(self):
         """Record a sign of life of this worker, and delete the records of processes that died long
-        ago. The caller calls this method while no plan is open. Do nothing if the last sign of life
-        is younger than a third of ``worker_timeout``: while no plan is open, only commands that
-        list workers read the signs.
+        ago. This method is called while no plan is open. Only commands that list workers read the
+        signs of life then, so few are enough: nothing is done if the last sign is younger than a
+        third of ``worker_timeout``.
 
         :raises DBError: the journal cannot be reached
         """

@@ -39,8 +39,8 @@ OUTAGES = (
 def is_outage(error: BaseException | None,
               classes: tuple[type[BaseException], ...] = OUTAGES) -> bool:
     """Return whether an error, or one of its causes, is an outage. An outage means that a service
-    did not answer, or refused Kronos' own credentials. The instance is never the cause of an
-    outage."""
+    did not answer, or refused Kronos' own credentials. The instance is not the cause, so it is not
+    put into quarantine."""
     bus = sys.modules.get(BUS)
     while error is not None:
         if isinstance(error, classes) or (bus and _is_outage_of(bus, error, classes)):

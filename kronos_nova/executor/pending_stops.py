@@ -34,10 +34,12 @@ damaged. A damaged file stops the moves of all aggregates."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PendingStop:
-    """A stop that an operator has set and that is not in the control database yet.
+    """A stop that an operator has set while the control database did not answer. It is written to
+    the database later.
 
     switch : Switch of kind PAUSE
-    let_finish : whether moves that were already requested from Nova are left to finish
+    let_finish : True if moves that were already requested from Nova may continue to their end;
+        False if they are aborted
     """
 
     switch: Switch

@@ -42,8 +42,8 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """Find the running plans whose moves are permitted to start now, and the plans whose moves
-        are never permitted to start.
+        """Divide the running plans into three sorts: plans whose moves are permitted to start now,
+        plans whose moves are never permitted to start any more, and plans whose moves have to wait.
 
         :returns: (uuids of the plans whose moves are permitted to start now, {uuid of a plan whose
             moves are never permitted to start: reason}); the moves of all other plans wait

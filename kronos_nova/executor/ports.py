@@ -19,7 +19,7 @@ class ExecutorPorts:
     utcnow : returns the time of the control database
     monotonic : returns seconds of this process's monotonic clock
     is_clock_right : returns whether this host's clock agrees with the clock of the control
-        database; this worker takes over moves of dead workers only if the clocks agree
+        database. Only if it does, this worker takes over moves of dead workers
     permits : decides which moves may be started
     aggregates : names of the aggregates whose moves this process carries out, including the pool of
         unassigned hosts

@@ -39,9 +39,9 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return the seconds that a move is expected to take. This is the prediction of the plan. If
-    the plan has no prediction, it is the median duration of the observed moves with the most
-    similar memory, scaled to the memory of this move.
+    """Return the seconds that a move is expected to take, as its plan predicts. For a move without
+    a prediction, return the median duration of the observed moves with the most similar memory,
+    scaled to the memory of this move.
 
     :param observed: returns [(memory in MiB, seconds)] of moves that completed; called only if the
         plan has no prediction

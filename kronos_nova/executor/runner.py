@@ -348,8 +348,8 @@ class Runner:
         """Ask Nova to force a migration to complete. If Nova accepts, record the time. Nova refuses
         before the copy of the guest's memory has begun, and is asked again later.
 
-        The time is recorded after the request, because a repeated request is harmless. If the time
-        was recorded first and the request was then lost, the request would not be repeated.
+        The time is recorded only after the request. If it were recorded first, and this process
+        died before the request, the request would never be made. A repeated request is harmless.
         """
         if self.compute.force_complete(move):
             now = self.utcnow()
@@ -357,18 +357,18 @@ class Runner:
             self._clock(move).forced_at = self._seconds()
 
     def _was_forced_in_vain(self, move):
-        """Return True if more than ``migration_timeout`` seconds have passed since the migration
-        was forced to complete. If Nova has refused every request to force it, the seconds are
-        counted from the first request."""
+        """Return True if forcing the migration to complete has not helped: more than
+        ``migration_timeout`` seconds have passed since then. If Nova has refused every request to
+        force it, the seconds are counted from the first request."""
         clock = self._clock(move)
         since = clock.forced_at or clock.began_at + self.options.migration_timeout
         return self._seconds() - since > self.options.migration_timeout
 
     def _abort(self, move, migration):
-        """Ask Nova to abort a migration. Repeat an accepted request after
-        :data:`ABORT_AGAIN_SECONDS`, but not while nova-compute prepares the migration. During the
-        preparation, nova-compute refuses a second request. After the preparation, nova-compute
-        carries out the first request."""
+        """Ask Nova to abort a migration. An accepted request is repeated after
+        :data:`ABORT_AGAIN_SECONDS`, because it may have been lost. While nova-compute prepares the
+        migration, the request is not repeated: nova-compute would refuse it, and carries out the
+        first one after the preparation."""
         asked_at = self._aborted_at.get(move.uuid)
         if asked_at is None or (self._seconds() - asked_at >= ABORT_AGAIN_SECONDS
                                 and migration.status != migration_status.PREPARING):
@@ -436,9 +436,9 @@ class Runner:
             reason=f'its {"cold " if is_cold else ""}migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return True if this worker or another one may have asked Nova to abort the migration of a
-        move. The requests of other workers are not known here. So the result is always True after
-        the time limit of the migration."""
+        """Return True if a worker may have asked Nova to abort the migration of a move. This worker
+        does not know the requests of other workers. A worker aborts a migration after its time
+        limit, so the result is always True after this time."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -472,9 +472,9 @@ class Runner:
 
     def _verify(self, move):
         """Check the result of a migration, and end the move. The move has succeeded if the instance
-        has left the source and is not in ERROR. The status of the migration does not matter. An
-        unplanned status or host of the instance does not matter either, because a user has then
-        changed the instance since.
+        has left the source and is not in ERROR. The status of the migration does not matter. It
+        does not matter either if the instance is on another host than planned, or has another
+        status: a user has then changed the instance since.
 
         :raises MigrationFailed: the move has not succeeded
         """
@@ -582,9 +582,10 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Return True if a try of a move has lasted so long that the executor gives up the try. The
-        limit includes the time that aborting or forcing the migration may take. Without this limit,
-        a move would never end if the nova-compute of its migration died or a message was lost."""
+        """Return True if a try of a move has lasted so long that the executor gives it up. The
+        limit includes the time that aborting the migration, or forcing it to complete, may take.
+        Without the limit, a move would never end if nova-compute died during its migration or a
+        message was lost."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
@@ -605,8 +606,8 @@ class Runner:
         """Return a _Stopwatch for a try that another worker began. The duration of the try so far
         is computed from the beginning of the try in the journal.
 
-        The computed duration may be longer than any worker permits. In this case a clock is wrong,
-        or no worker ran for a while. The try then gets its full time again.
+        The computed duration may be longer than any worker lets a try last. Then a clock is wrong,
+        or no worker has run for a while, and the try gets its full time again.
         """
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace

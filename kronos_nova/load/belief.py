@@ -66,8 +66,8 @@ class Servers:
     share : float64 (V,), fraction of its host that each instance uses; NaN if there is no sample or
         an impossible sample
     seen : bool (V,), True if the instance has a sample, even an impossible one
-    counted : bool (V,), True if the instance must have a sample, because it is active, is not in a
-        move, and is not too new for exporters and rates
+    counted : bool (V,), True if the instance must have a sample. This is so if it is active, is not
+        being moved, and is old enough that exporters report its rates
     repeated : bool (V,), True if the instance has several samples; None if no instance has several
     """
 
@@ -96,8 +96,9 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return '' if enough hosts have a believed score, so that plans can use the policy.
-        Otherwise return a text with the number of hosts that are not believed, and the reasons.
+        """Return '' if the scores of enough hosts are believed (used). Otherwise, plans cannot use
+        the policy. Return then a text with the number of hosts whose scores are not believed, and
+        the reasons.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,), true for available hosts
@@ -117,8 +118,8 @@ class Belief:
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 
     def _said(self, what: str) -> Iterator[str]:
-        """Yield a text for each of the first hosts that are not believed, with the reason. If there
-        are more such hosts, yield a text with their number.
+        """Yield a text for each of the first hosts whose measurements are not believed (used), with
+        the reason. If there are more such hosts, yield a text with their number.
 
         :param what: SCORE for hosts whose load is not believed, PROFILE for hosts whose instances'
             loads are not believed
@@ -140,8 +141,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
     :param servers: samples of the profile query
     :param names: names of the hosts
-    :param doubted: hosts whose score failed a check in the evaluation before. If the score of such
-        a host passes all checks now, the score is used from the next evaluation on
+    :param doubted: hosts whose score failed a check in the evaluation before. Even if their scores
+        pass all checks now, they are used only from the next evaluation on
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
@@ -209,8 +210,8 @@ def _reserved(policy: Policy) -> str:
 
 
 def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
-    """Yield the warning that no server has a series. Yield nothing if no server must have a
-    series."""
+    """Yield the warning that no server has a series, although some servers must have one. Yield
+    nothing otherwise."""
     count = int(servers.counted.sum())
     if policy.vm_profile_query is not None and count:
         consequence = ('none is moved' if policy.vm_profile_fallback == 'skip' else

@@ -59,8 +59,8 @@ class ScoringRules:
 
     min_coverage : fraction of the available hosts that must have a sample
     oldest : Unix seconds; samples before this time are ignored
-    newest : Unix seconds; a sample after this time shows that clocks differ, so that the age of the
-        sample is not known
+    newest : Unix seconds; a sample after this time shows that clocks differ. Its age is then not
+        known
     """
 
     min_coverage: float = 1.0
@@ -159,8 +159,8 @@ def range_remedy(value: float, allowed: Range) -> str:
 
 
 def too_full(values: np.ndarray, hosts: Sequence[str]) -> Iterator[str]:
-    """Yield the warning about hosts for which ``capacity_query`` returns far more than the value of
-    a full host.
+    """Yield a warning if ``capacity_query`` returns values for some hosts that are far above 1, the
+    value of a full host.
 
     :param values: float64 (H,), NaN if not measured
     """

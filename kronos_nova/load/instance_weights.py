@@ -42,7 +42,8 @@ class PlacedInstances:
     instances : sorted by uuid
     vm_host : intp (V,), host of each instance
     scores : float64 (H,), scores of the policy; NaN if not measured
-    host_scale : float64 (H,), 1 / size of each host, in the unit of instances' weights
+    host_scale : float64 (H,), 1 divided by the size of each host. The size is in the unit of
+        instances' weights (loads)
     units : float64 (H,), weight that a sample of 1 gives to an instance on each host
     """
 
@@ -60,8 +61,8 @@ class Weights:
     values : float64 (V,), weight of each instance; NaN if not known. An instance with NaN is not
         moved
     doubts : texts for an operator about impossible samples
-    duplicates : texts for an operator about instances with several samples, which may come from a
-        live migration
+    duplicates : texts for an operator about instances with several samples. Their cause may be a
+        live migration, during which two hosts report the instance
     """
 
     values: np.ndarray
@@ -149,12 +150,12 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
 
 
 def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterator[str]:
-    """Yield a warning with the number of instances that are not moved because their profiles have a
-    fault. The profile of an instance is its load, as the profile query of a policy reports it.
-    Yield nothing if there is no such instance.
+    """Yield a warning with the number of instances that are not moved because of a fault in their
+    samples. The samples are those of a policy's profile, the load of each instance. Yield nothing
+    if there is no such instance.
 
     :param which: bool (V,), true for the instances with the fault
-    :param what: text about the fault of the profiles
+    :param what: text about the fault
     """
     if which.any():
         first = placed.instances[int(np.flatnonzero(which)[0])].uuid
@@ -164,8 +165,8 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
-    """Return a text that reports a wrong unit: the profile (load per instance) is not in the unit
-    of the hosts' scores. Return '' if both seem to be in the same unit.
+    """Return a text about a wrong unit of the profile, the load of each instance; '' if the profile
+    seems to be in the same unit as the hosts' scores.
 
     For example, fractions of an instance's vCPUs look like fractions of the host. With such a
     profile, the instances of a host with score 0.5 may seem to use 1.4 of the host.
@@ -226,8 +227,9 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """Return the values of an instance's samples on its host. If there are no such samples, as for
-    an instance that has just been moved, return the values of its samples on other hosts."""
+    """Return the values of the samples that an instance has on its host. An instance that has just
+    been moved may have no sample there. For such an instance, return the values of its samples on
+    other hosts."""
     here = [value for value, on in samples if on == host]
     return here or [value for value, _host in samples]
 

@@ -64,9 +64,10 @@ class LoadStats:
 
     at : Unix seconds of the last sample
     vms : uuids of the instances, in any order
-    figures : float64 (V, 5). The columns are the seconds for which the instance is known, the mean,
-        the variance, the mean over about a quarter of an hour (the short-term mean), and the
-        covariance of the load with the short-term mean at the previous sample
+    figures : float64 (V, 5), five figures of each instance: the seconds for which it is known, and,
+        of its load, the mean, the variance, the short-term mean and a covariance. The short-term
+        mean is over about a quarter of an hour. The covariance is that of the load with the
+        short-term mean at the sample before
     """
 
     at: float = -np.inf
@@ -112,11 +113,12 @@ class LoadStats:
         return np.where(seconds > 0, mean + slope * (loads - mean), loads)
 
     def noise(self, vms: tuple[str, ...], far: float = 1.0) -> np.ndarray:
-        """Return float64 (V,): the part of the variance of each load that is not likely to last; 0
-        for an unknown instance.
+        """Return float64 (V,): how much of the variance of each load is noise, which is not likely
+        to last; 0 for an unknown instance.
 
-        A load is the sum of a part that lasts and a part that does not last. The variance of the
-        part that lasts is the covariance of the load with the future load.
+        A load is assumed to be the sum of two parts: one that lasts, and noise. The variance of the
+        part that lasts is the covariance of the load with the future load. The rest of the variance
+        is noise.
 
         :param far: distance into the future, as a multiple of about half an hour; 0 is now
         """
@@ -147,8 +149,8 @@ def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarr
     """Return the statistics updated with one sample of each instance. The statistics of new
     instances are initialised.
 
-    :param figures: float64 (n, 5), as in :class:`LoadStats`
-    :param loads: float64 (n,), the samples
+    :param figures: float64 (instances, 5), as in :class:`LoadStats`
+    :param loads: float64, the sample of each instance
     :param elapsed: seconds since the last sample
     """
     seconds, mean, variance, quarter_hour, covariance = figures.T

@@ -36,8 +36,9 @@ because rounding to three digits changes a deviation by less than a thousandth."
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
-    """Return the mean difference between the highest and the lowest of independent normal loads
-    with the same mean.
+    """Return the difference between the highest and the lowest load that is expected on average, if
+    loads differ only by chance. The loads are independent and normally distributed, with the same
+    mean.
 
     :param deviations: float64 (n,), the standard deviation of each load
     :param left_out: number of loads at each end that do not count
@@ -74,8 +75,8 @@ def _expected_span(deviations: np.ndarray, left_out: int) -> float:
 
 
 def _at_most(loads: np.ndarray, deviations: np.ndarray, most: int) -> np.ndarray:
-    """Return float64 (n,): for each of ``loads``, the probability that at most ``most`` hosts have
-    a higher load.
+    """Return float64: for each value in ``loads``, the probability that at most ``most`` hosts have
+    a load above this value.
 
     :param deviations: the standard deviation of each host's load
     """

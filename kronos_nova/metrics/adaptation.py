@@ -71,9 +71,9 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the changed text of a recipe in pieces. All calls of ``label_replace()`` with the
-    arguments :data:`RENAMED` are changed. The changed calls take the names of hosts from the label
-    that has these names in this Prometheus."""
+    """Yield the changed text of a recipe in pieces. In a recipe, calls of ``label_replace()`` with
+    the arguments :data:`RENAMED` give series the names of hosts. These calls are changed to use the
+    label that has the names of hosts in this Prometheus."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before
@@ -100,9 +100,9 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the Naming (source of host names) for an expression. The result is the Naming of the
-    exporter to which the first metric belongs; DEFAULT if no Naming of this exporter was found in
-    Prometheus."""
+    """Return the Naming for an expression: the source from which its series get the names of hosts.
+    It is the Naming of the exporter to which the first metric of the expression belongs; DEFAULT if
+    Prometheus shows no Naming for this exporter."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)
@@ -145,7 +145,7 @@ def _selected(metric: str, matchers: str | None, selector: str) -> str:
 
 
 def _with_label(names: str, label: str) -> str:
-    """Return the label names of a ``by (...)`` clause, in which ``label`` replaces ``domain`` and
-    ``resource``. Recipes identify servers by these two labels."""
+    """Return the label names of a ``by (...)`` clause for this cloud. Recipes identify servers by
+    the labels ``domain`` and ``resource``. Both are replaced by ``label``."""
     return ', '.join(label if name in ('domain', 'resource') else name
                      for name in re.split(r',\s*', names))

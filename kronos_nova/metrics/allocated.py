@@ -18,10 +18,10 @@ from kronos_nova.objects.snapshot import Snapshot
 class AllocatedSource:
     """A metrics source that returns allocated resources in place of measured load.
 
-    The share of an instance is the largest fraction of its host's capacity that the instance has
-    allocated, over all resource classes. A query for a profile (load of each instance) gets the
-    shares of the instances. Any other query gets, for each host, the sum of the shares of its
-    instances, at most 1.
+    The share of an instance is the fraction of its host's capacity that the instance has allocated.
+    The fraction is computed for each resource class, and the largest one is the share. A query for
+    a profile (load of each instance) gets the shares of the instances. Any other query gets a value
+    for each host: the sum of the shares of its instances, but at most 1.
 
     :param now: Unix seconds, the time of the samples
     """

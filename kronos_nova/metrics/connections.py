@@ -41,15 +41,17 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """Mark a connection that the pool has closed. A thread may still read an answer without a
-        length from its socket. So the socket is kept until :meth:`sweep`, to be shut down if the
-        time is over."""
+        """Note that the pool has given a connection up. The connection stays recorded until
+        :meth:`sweep`, because a thread may still be reading an answer from its socket: the pool
+        gives a connection up early if the answer has no length. So :meth:`shut` can still end this
+        read.
+        """
         with self._lock:
             self._dropped.add(handle)
 
     def sweep(self):
-        """Forget the connections that were dropped. The caller makes sure that the answers on these
-        connections have been read."""
+        """Forget the connections that were dropped. The caller has to make sure that no thread
+        still reads from them."""
         with self._lock:
             self._handles -= self._dropped
             while self._dropped:

@@ -10,7 +10,8 @@ class Endpoint:
     """The address of a Prometheus API, and its credentials.
 
     url : base URL, with a path prefix if there is one, without credentials
-    timeout : seconds for a whole answer, from looking up the name to the last byte
+    timeout : seconds that a request may take, from the lookup of the host's name to the last byte
+        of the answer
     max_bytes : maximum length of an answer after decompression
     bearer_token, bearer_token_file : the token, or the path of a file with the token; at most one
         is set. The file is read for every request

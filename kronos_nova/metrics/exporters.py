@@ -86,9 +86,9 @@ class Exporter:
     naming : the source of host names in the series; None if the series have no name of a host that
         Nova knows, or if no host name is needed
     hosts : {host: the labels of its series}
-    shared : {name of a host: addresses of the different machines that have this name}
-    by_case : true if no host is found, but names in the series differ from names of hosts only in
-        upper and lower case
+    shared : {name of a host that several machines have: addresses of these machines}
+    by_case : true if no host is found, but hosts would be found if upper and lower case did not
+        matter
     """
 
     kind: str
@@ -229,8 +229,9 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series of exporters' targets and of servers, which are queried once. In this class, a
-    *mark* is a pair (label, value) that may select the series of one cloud."""
+    """The series that show the targets of exporters and the servers. They are queried once, when
+    the object is made. A *mark* is a pair (label, value) that may select the series of one
+    cloud."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances

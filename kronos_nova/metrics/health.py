@@ -44,8 +44,8 @@ class Expected:
         series, because source and destination both report the instance until shortly after the
         migration. None if no name may have several series, because the names are those of hosts
     :ivar oldest: earliest permitted time of a sample, in Unix seconds. An older sample counts as
-        missing. Prometheus gives each sample of an instant query the time of the query. An older
-        time therefore means that the answer comes from a cache, or that a clock is wrong
+        missing. Prometheus gives each sample of an instant query the time of the query. If a sample
+        is older, the answer comes from a cache, or a clock is wrong
     :ivar newest: latest permitted time of a sample, in Unix seconds. A later time means that a
         clock is wrong, so that the age of the sample is not known
     """
@@ -105,8 +105,9 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 def _is_doubled(diagnosis, expected):
     """Return True if more names have several series than is permitted; False otherwise.
 
-    No host may have several series. Every instance in a live migration may have several series. Of
-    the other instances, the fraction 1 / FEW may have several series, and at least one instance.
+    No host may have several series. Instances in a live migration may have several series. Of all
+    other instances, one may have several series, or more in a large answer: the fraction 1 / FEW of
+    them.
     """
     if expected.moving is None:
         return bool(diagnosis.repeated)
@@ -128,8 +129,8 @@ def _out_of_range(samples, expected):
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Return a text that recommends the option min_coverage. The option helps only if names of
-    hosts are missing, and at least one host has a sample; otherwise, return ''."""
+    """Return a text that recommends the option min_coverage; '' if the option would not help. It
+    helps only if some hosts have samples and others have none."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

@@ -85,9 +85,9 @@ def _first_part(value):
 class Rewrite:
     """A rewrite of label values, with the same result as ``label_replace``.
 
-    :ivar group: function that returns the part of a value that the first group of ``pattern``
-        matches; None if ``pattern`` does not match. The function is used in place of a regular
-        expression, whose time could be quadratic in the length of the value
+    :ivar group: function of a value of a label. It returns the part of the value that the first
+        group of ``pattern`` matches; None if ``pattern`` does not match. A regular expression is
+        not used, because the time of its search could grow with the square of the value's length
     """
 
     pattern: str
@@ -186,7 +186,8 @@ def _labels_of(samples, host_label) -> list[str]:
 
 def candidates(samples: Sequence[Sample], first: str, hosts: Iterable[str]
                ) -> Iterator[tuple[str, Rewrite]]:
-    """Yield pairs (label, Rewrite) that may give the names of hosts, the simplest first.
+    """Yield pairs (label, Rewrite), the simplest first. The Rewrite of the label's values may give
+    the names of hosts.
 
     :param first: the label to begin with
     """

@@ -34,8 +34,8 @@ class PrometheusClient:
     """A client of a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
 
     :param max_retries: maximum number of retries of a request without an answer
-    :param smoothing: ``(window, step)`` in seconds. A load is the average of the values at each
-        step within the window. None = loads are not averaged
+    :param smoothing: ``(window, step)`` in seconds. Instead of the present value of a load, the
+        average over the window is read, with one value for each step. None = loads are not averaged
     :param patience: seconds that all requests together may take, from the first request on
     :param sleep: function that waits between attempts
     """
@@ -119,8 +119,8 @@ class PrometheusClient:
 
     def _smoothed(self, query):
         """Return the PromQL of a query. A query for loads is wrapped in an average over the
-        smoothing window. Other queries are not wrapped. An average of a capacity would hide that a
-        host was enlarged, and forecasts and histories are means already."""
+        smoothing window. Other queries are returned unchanged: an average of a capacity would hide
+        that a host was enlarged, and forecasts and histories are averages already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing

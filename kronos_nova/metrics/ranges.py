@@ -79,8 +79,8 @@ def ranges(promql: str) -> Iterator[RangeSelector]:
 
 
 def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
-    """Yield a sentence for each range of a query in which the metric has too few samples. Ranges
-    for which the metric has no samples at all are left out.
+    """Yield a sentence for each range of a query that is too short: the metric has fewer samples in
+    the range than its function needs. Ranges of metrics without any sample are left out.
 
     :param instant: function that sends an instant query; a range whose query is not answered counts
         as long enough
@@ -115,9 +115,11 @@ def _intervals(instant, promql):
 
 
 def _interval(instant, each):
-    """Return the seconds between the samples of a range. Return None if the range has enough
-    samples for its function. Also return None if the range has fewer than :data:`ENOUGH` samples
-    even with the largest factor in :data:`LONGER`."""
+    """Return the seconds between the samples of a range, if the range is too short. Return None if
+    the range has enough samples for its function. Return None as well if the seconds cannot be
+    determined: a range that is longer by the largest factor in :data:`LONGER` still has fewer than
+    :data:`ENOUGH` samples.
+    """
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:

@@ -152,8 +152,8 @@ class Transport:
                 f'the answer is compressed with "{encoding}", which the request did not permit')
 
     def _read(self, response):
-        """Return the body of a response. At most the permitted length and one chunk are kept in
-        memory."""
+        """Return the body of a response. It is read in chunks, and the read ends with an error once
+        the body is longer than permitted."""
         body = bytearray()
         while chunk := response.raw.read1(_CHUNK, decode_content=True):
             body += chunk

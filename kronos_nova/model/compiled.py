@@ -87,8 +87,8 @@ class Model:
 
     def serial(self, vm: int) -> tuple[int, ...]:
         """Return the positions of the server groups of an instance. While the instance is moved, no
-        other member of these groups may be moved. Otherwise Nova could put two members on one host:
-        Nova does not count a group member that is migrating.
+        other member of these groups may be moved. Nova does not count a group member that is
+        migrating, so two such moves could together violate the policy of the group.
         """
         return tuple(self.memberships.groups_of(vm).tolist())
 

@@ -176,11 +176,12 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
     """Return float64 (...): the score at position ``beyond``, in descending order, after some hosts
     get new scores. Position 0 is the highest score.
 
-    Let x be the new scores, and r the scores of all other hosts, both in descending order. The
-    ``beyond`` + 1 highest scores are the first j scores of x and the first ``beyond`` + 1 - j
-    scores of r, for some j. The lowest of these scores is the minimum of x[j - 1] and
-    r[``beyond`` - j], where x[-1] and r[-1] count as infinite. The result is the maximum of this
-    minimum over all j.
+    Let ``x`` be the new scores, and ``r`` the scores of all other hosts, both in descending order.
+    The wanted score is the lowest of the ``beyond + 1`` highest scores of both lists. For some
+    number ``j``, these are the first ``j`` scores of ``x`` and the first ``beyond + 1 - j`` scores
+    of ``r``. The lower one of their last scores, ``x[j - 1]`` and ``r[beyond - j]``, is computed
+    for each ``j``; a score that does not exist counts as infinite. The result is the highest of
+    these values.
 
     :param ends: the hosts with the highest scores, in descending order
     :param touched: (hosts, whether these hosts count in the imbalance) of each change

@@ -9,9 +9,9 @@ def most_added(problem: Problem) -> np.ndarray:
     """Return float64 (H, P): a limit of the score that each host can get from movable instances,
     however they are moved.
 
-    Each resource class gives a limit: the highest load of any set of movable instances that fits
-    into the free amount of the class on the host. The amount that movable instances of the host use
-    now counts as free. The lowest of these limits is returned.
+    Each resource class gives a limit: the highest load of movable instances that fit into the free
+    amount of the class on the host, as if instances could be divided. The amount that movable
+    instances of the host use now counts as free. The lowest of these limits is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

@@ -97,8 +97,7 @@ class Problem:
         is 0 where the load is not known. By default none
     leaving : bool (V,), true for instances that are migrating, whose load counts at their
         destination; by default none
-    doubtful : bool (V,), true for instances whose next move is likely to fail again; by default
-        none
+    doubtful : bool (V,), true for instances whose next move is likely to fail; by default none
     variances : float64 (V, P), variance of each instance's load around ``weights``; None if not
         known
     cells : NUMA cells of hosts and NUMA topologies of instances; None if none is known

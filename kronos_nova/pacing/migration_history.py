@@ -29,9 +29,9 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return, for each move, the mean number of moves that shared its bandwidth during the move,
-    including the move itself. The moves off the same source and the moves to the same destination
-    are counted separately, and the larger number is returned.
+    """Return, for each move, the mean number of moves that used the same network link at the same
+    time, including the move itself. A move uses two links: the link of its source and that of its
+    destination. The number for the busier link is returned.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -163,10 +163,10 @@ class Guest:
 
 
 class MigrationHistory:
-    """A model that predicts the durations of moves. The constructor fits the model to past moves.
+    """A predictor of the durations of moves. The constructor learns from past moves.
 
-    fixed : fitted seconds before and after copying
-    bandwidth : fitted MiB per second
+    fixed : learnt seconds of a move before and after copying
+    bandwidth : learnt MiB per second
     """
 
     def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
@@ -210,9 +210,9 @@ class MigrationHistory:
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
     def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
-        """Return {uuid of an instance: (fraction of its memory that the first round copies, write
-        rate in MiB per second)}. Instances for which the hypervisor did not report the copied
-        memory are left out."""
+        """Return {uuid of an instance: (fraction of its memory that the first round of copying
+        copies, write rate in MiB per second)}. Instances for which the hypervisor did not report
+        the copied memory are left out."""
         found = collections.defaultdict(list)
         for past in tries:
             lasted = past.seconds or past.lasted
@@ -226,9 +226,9 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Return {key: natural logarithm of a factor}, learnt from past moves. Predicted durations
-        are multiplied by the factors. There is one key for each memory size, each pair of hosts and
-        each instance.
+        """Learn from past moves by which factors durations differ from the prediction. Return {key:
+        natural logarithm of the factor}. There is a key for each memory size, each pair of hosts
+        and each instance. A predicted duration is multiplied by the factors of its move.
 
         :param timed: moves with their durations in seconds
         """
@@ -261,7 +261,8 @@ def _keys(uuid: str, memory_mb: float, source: str,
 
 
 def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
-    """Return the pair (seconds before and after copying, MiB per second) that fits all moves best.
+    """Return (seconds before and after copying, MiB per second): the two values by which the
+    durations of all moves are predicted best.
 
     :param timed: moves with their durations in seconds
     """

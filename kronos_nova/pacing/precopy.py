@@ -26,8 +26,8 @@ for such a guest are too short. Fixed: more rounds than any migration makes."""
 class MigrationForecast:
     """The expected course of one live migration.
 
-    seconds : duration from the request to the end. If the migration does not converge, the duration
-        assumes that all memory is copied twice: once while the guest runs, and once while the guest
+    seconds : duration from the request to the end. For a migration that does not converge, it is
+        assumed that all memory is copied twice: once while the guest runs, and once while the guest
         is stopped
     downtime : seconds for which the guest is stopped
     rounds : number of rounds of copying before the guest is stopped
@@ -64,10 +64,12 @@ class Copy:
     def forecast(self, bandwidth: float) -> MigrationForecast:
         """Return the expected course of the migration.
 
-        Let ``M`` be the memory in use, ``b`` the bandwidth, ``D`` the allowed downtime, and ``r``
-        the write rate divided by the bandwidth. The number of rounds is the smallest ``n`` for
-        which ``M * r**n <= b * D``. If ``r`` is not 1, the time of these rounds and of the last
-        copy is ``M / b * (1 - r**(n + 1)) / (1 - r)``.
+        Memory is copied in rounds. Each round copies the memory that the guest has written in the
+        round before. Let ``M`` be the memory in use, ``b`` the bandwidth, ``D`` the allowed
+        downtime, and ``r`` the write rate divided by the bandwidth. The number of rounds is the
+        smallest ``n`` for which the rest can be copied within the downtime: ``M * r**n <= b * D``.
+        If ``r`` is not 1, the rounds and the copy of the rest take ``M / b * (1 - r**(n + 1)) / (1
+        - r)`` seconds.
 
         :param bandwidth: MiB per second, more than 0
         """
@@ -88,8 +90,8 @@ class Copy:
 
 
 def _rounds(whole: float, ratio: float, downtime: float) -> int | None:
-    """Return the number of rounds before the guest is stopped; None if the migration does not
-    converge.
+    """Return the number of rounds of copying before the guest is stopped; None if the migration
+    does not converge.
 
     :param whole: seconds for copying all memory once
     :param ratio: write rate divided by bandwidth

@@ -73,7 +73,7 @@ class Links:
 class Timeline:
     """The times at which moves begin and end.
 
-    begins, ends : float64 (n,), seconds from now
+    begins, ends : float64, for each move the seconds from now to its beginning and to its end
     """
 
     begins: np.ndarray
@@ -91,8 +91,9 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     used instead if its schedule is shorter.
 
     If no move relieves a hot host, the schedule is chosen by the deadlines of the moves. The delay
-    of a move is the time from its deadline to its end. The schedule whose largest delay is smallest
-    is chosen. Of equal schedules, the shortest is chosen.
+    of a move is the time from its deadline to its end. For each schedule, the largest delay of a
+    move counts, and the schedule with the smallest one is chosen. Of equal schedules, the shortest
+    is chosen.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -113,9 +114,10 @@ def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
     """Return a lower bound of the duration of any schedule, in seconds.
 
-    The bound is the largest of three times: the work of the busiest host or link; the work of all
-    moves divided by the number of slots in the cloud; and the duration of the longest chain of
-    moves that wait for each other.
+    The bound is the largest of three times: the time that the busiest host or link needs for its
+    moves; the time of all moves one after the other, divided by the number of moves that may run at
+    the same time in the cloud; and the duration of the longest chain of moves that wait for each
+    other.
     """
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
@@ -123,9 +125,9 @@ def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
 
 
 class _Floor:
-    """A simulation of n moves that share the slots and links of hosts. The simulation also gives
-    lower bounds (:meth:`work`) of the time that the moves take. Each array has one element for each
-    move, or one element for each host."""
+    """A simulation of n moves that share the slots and links of hosts. A slot is the right of one
+    move to run on a host. The method :meth:`work` gives a lower bound of the time that the moves
+    take. Each array has one element for each move, or one element for each host."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
@@ -167,11 +169,11 @@ class _Floor:
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """Return (hosts,): for each host, the sum of ``what`` over the moves of the host. If
-        ``what`` is None, return the number of moves of each host.
+        """Return an array with a value for each host: the sum of ``what`` over the moves of the
+        host. If ``what`` is None, return the number of moves of each host.
 
         :param side: 0 for moves off the host, 1 for moves to the host
-        :param what: (n,), a value for each move
+        :param what: array with a value for each move
         """
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
@@ -242,8 +244,8 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the total seconds of copying of each of the moves ``going``, as if the
-        present number of moves used the links for the whole time.
+        """Return float64: how many seconds each of the moves ``going`` copies in total, if the
+        links have as many moves as now for the whole time.
 
         :param going: positions of the moves that copy
         :param under_way: bool (n,), True for the moves that copy
@@ -254,9 +256,9 @@ class _Floor:
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
         """Return float64: the urgency of each move that may begin, in seconds. The urgency is the
-        larger of two times: the remaining work on the busier one of the move's two hosts, and the
-        duration of the longest chain of moves that begins with this move. In a chain, each move
-        waits for the move before.
+        larger of two times. The first is the time that the busier one of the move's two hosts still
+        needs for its moves. The second is the duration of the longest chain of moves that begins
+        with this move. In a chain, each move waits for the end of the move before it.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun
@@ -267,10 +269,10 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the fraction by which each move that may begin would overload a link; 0
-        if the links have enough bandwidth. Of the links of a move's two hosts, the more overloaded
-        one counts. The bandwidth that a move uses is assumed to be its mean rate without other
-        moves.
+        """Return float64, one value for each move that may begin: the fraction by which the move
+        would overload the link of its source or of its destination, whichever is larger; 0 if both
+        links have enough bandwidth. Each move is assumed to use as much bandwidth as it would use
+        on average without other moves.
 
         :param may: positions of the moves that may begin
         :param under_way: bool (n,), True for the moves in progress
@@ -284,8 +286,8 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the seconds of the longest chain of moves that begins with each move. In
-    a chain, each move waits for the move before.
+    """Return float64, one value for each job: the seconds of the longest chain of moves that begins
+    with this move. In a chain, each move waits for the end of the move before it.
 
     :param alone: seconds of each move while no other moves are in progress
     """

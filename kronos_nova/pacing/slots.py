@@ -20,8 +20,8 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """The numbers of moves in progress, compared with the limits on concurrent moves. An instance
-    has at most one move at a time."""
+    """A counter of moves in progress, which knows the limits on concurrent moves. While a limit
+    permits one more move, a slot is free. An instance has at most one move at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):
         self.caps = caps
@@ -36,8 +36,8 @@ class ConcurrencySlots:
         return len(self.instances) >= self.caps.total
 
     def enter(self, move: Move) -> bool:
-        """Count a move as in progress if slots are free for the move. Return True if the move was
-        counted. Return False if all slots are in use, or another move of the instance is in
+        """Count a move as in progress, if all limits permit one more move. Return True if the move
+        was counted. Return False if a limit is reached, or another move of the instance is in
         progress."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.sources.get(

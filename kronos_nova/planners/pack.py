@@ -159,8 +159,9 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 class Emptying:
     """One search that empties hosts until no further host can be emptied.
 
-    keeps_balance : what happens when an attempt to empty a host fails. If true, swaps of other
-        instances that were made in the attempt are kept; if false, they are undone
+    keeps_balance : what happens when an attempt to empty a host fails. If true, the swaps of other
+        instances that were made in the attempt are kept; if false, all changes of the attempt are
+        undone
     rated : number of pairs of bundles rated so far; a bundle is several instances of one size
     """
 

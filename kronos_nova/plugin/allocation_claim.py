@@ -45,8 +45,8 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """Return those allocations of the instance that are on sharing providers and that
-        ``destination`` can use as well. The instance keeps these allocations when it moves."""
+        """Return the allocations of the instance that it keeps when it moves: they are on sharing
+        providers that ``destination`` can use as well."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 
@@ -60,8 +60,8 @@ class AllocationClaim:
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
         """Return ``spec`` without the resources that sharing providers supply for ``destination``.
-        If a request names a host, the scheduler searches only the host's own providers. It would
-        refuse a request for resources of sharing providers.
+        A request that names a host is answered from the host's own providers only, so the scheduler
+        would refuse the host if these resources were requested.
 
         :param found: allocation candidates of the instance on ``destination``
         """
@@ -104,8 +104,9 @@ class AllocationClaim:
         """Claim on the ComputeNode ``node`` the amounts that the instance has on its source. Nova
         does the same for a forced move.
 
-        :raises NoValidHost: the instance has an allocation on a child provider of the source, or no
-            allocation on the source; then only the scheduler can choose providers
+        :raises NoValidHost: the amounts cannot be copied, because the instance has an allocation on
+            a child provider of the source, or none on the source. Only the scheduler can choose
+            providers in this case
         """
         destination = node.uuid
         local = off(self._before, self.shared_with(destination))

@@ -28,8 +28,8 @@ affect the requested resources."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asking:
-    """The columns of Nova's records from which the resources that one instance requests are
-    computed.
+    """Columns of Nova's records of one instance. From these columns, the resources that the
+    instance requests are computed.
 
     row : uuid, host, node, project_id, user_id, vm_state, task_state, created_at, updated_at,
         image_ref; flavor and pci_requests as JSON text

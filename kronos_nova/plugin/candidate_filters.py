@@ -36,10 +36,10 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
     """Return the ``candidates`` that all filters accept, in the same order.
 
-    If the filters accept no candidate, all candidates are returned, because the scheduler that
-    chose the host may run with fewer filters. nova-compute makes the last check. All candidates are
-    also returned, without a check, if there is only one or if the server needs neither NUMA cells
-    nor PCI devices.
+    If the filters accept no candidate, all candidates are returned: the scheduler has chosen the
+    host, perhaps with fewer filters than this process has, and nova-compute makes the last check.
+    If there is only one candidate, or if the server needs neither NUMA cells nor PCI devices, all
+    candidates are returned without a check.
 
     :param spec: the RequestSpec
     :param node: callable that returns the ComputeNode of the host

@@ -90,9 +90,9 @@ def in_later_room(spec, before: Before):
 
 
 def without_room(spec):
-    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. So the scheduler's
-    answer depends on filters and traits, and hardly on free room. A request for dedicated CPUs is
-    not reduced."""
+    """Return a copy of ``spec`` that requests one VCPU, no memory and no disk. With such a request,
+    the scheduler's answer shows whether filters and traits permit a host, almost regardless of its
+    free room. A request for dedicated CPUs is not reduced."""
     return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
 
 
@@ -145,9 +145,10 @@ def with_flavor_of(instance, spec):
 
 
 def _find(client, request, root):
-    """Return the candidates for a request in the provider tree of ``root``. If a request names a
-    tree, placement leaves sharing providers out. So if the tree alone has no candidate, sharing
-    providers are requested by their uuids, in every possible combination."""
+    """Return the candidates for a request in the provider tree of ``root``. Placement leaves
+    sharing providers out of the answer to a request that names a tree. If the tree alone has no
+    candidate, sharing providers are therefore requested by their uuids, in every possible
+    combination."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})

@@ -61,9 +61,10 @@ def is_way_back(migration, instance, host, node):
     """Return True if Nova counts, on this node, the resources that a migrating instance had before
     the migration. Return False if Nova counts the resources of the instance after the migration.
 
-    On the source, Nova counts the resources before the migration. On the destination, Nova counts
-    the resources after the migration. For a resize within the node, Nova counts the resources of
-    the flavor that the instance does not have now.
+    A migration may change the resources of an instance. On the source, Nova counts the resources
+    before the migration; on the destination, those after the migration. During a resize within the
+    node, Nova counts the instance with its present flavor, and in addition the resources of its
+    other flavor.
     """
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)

@@ -44,7 +44,7 @@ class ReportsOutages:
 
     def _is_placement_away(self, error):
         """Return True if ``error`` is an error of Nova and placement does not answer now. The error
-        alone does not always show an outage: if the scheduler cannot reach placement, it reports
+        alone is not enough to recognise an outage: a scheduler that cannot reach placement reports
         that no host is valid."""
         if not isinstance(error, nova_exception.NovaException):
             return False

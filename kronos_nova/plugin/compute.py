@@ -111,8 +111,8 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
     def prep_resize(self, context, image, instance, flavor, request_spec, filter_properties, node,
                     clean_shutdown, migration, host_list):
         """Prepare this host for a cold migration or resize by Nova's method, unless the request is
-        outdated. A request may wait in a queue for a long time, and nova-conductor may end the
-        migration in the meantime."""
+        outdated. A request is outdated if it has waited in a queue for so long that nova-conductor
+        has ended the migration."""
         if migration is not None and marks.has_ended(context, migration):
             LOG.warning('Dropped an outdated request for migration %s, which has ended.',
                         migration.uuid, instance=instance)
@@ -122,8 +122,8 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
                             clean_shutdown, migration, host_list)
 
     def _set_free(self, context, instance, migration):
-        """Clear the task_state of an instance that still waits for the dropped request of a
-        migration, and give the allocations of the migration back to the instance. Nothing is
+        """Release an instance after the request for its migration was dropped: clear its
+        task_state, and give the allocations of the migration back to the instance. Nothing is
         changed if another cold migration or resize of the instance is in progress."""
         instance.refresh()
         mark = marks.mark_of(migration)

@@ -143,9 +143,9 @@ class KronosConductorManager(manager.ConductorManager):
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
     """Nova's compute tasks with changed live and cold migrations. The option ``atomic_moves``
-    selects the migrations that are changed. Such a live migration changes its allocations in one
-    transaction. Outdated requests for such migrations are dropped. The rollback of a cold migration
-    leaves no allocations behind."""
+    selects the migrations that are changed. A changed live migration moves its allocations in one
+    transaction. The rollback of a changed cold migration leaves no allocations behind. Outdated
+    requests for changed migrations are dropped."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):
@@ -296,7 +296,8 @@ def _prepared_instances():
     """Return the uuids of the instances whose migrations a conductor worker prepares.
 
     If ``[kronos_allocations] reconcile_interval`` is 0, the tasks of dead workers are never
-    removed. The result is then empty, because a task does not show that its worker is alive.
+    removed. A task is then no proof that its worker still prepares the migration, and the result is
+    empty.
     """
     if not CONF.kronos_allocations.reconcile_interval:
         return frozenset()

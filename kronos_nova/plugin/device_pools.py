@@ -63,9 +63,9 @@ class Aliases:
 
 
 def pools_of(host, text, held, servers, aliases):
-    """Return the Pools of a host, one for each alias and NUMA cell. If the host has no devices of
-    an alias, the alias has an empty Pool. Return None, and log a warning, if Nova's record cannot
-    be read.
+    """Return the Pools of a host: the PCI devices of each alias in each NUMA cell. An alias of
+    which the host has no devices has one empty Pool. Return None, and log a warning, if Nova's
+    record cannot be read.
 
     :param text: ``compute_nodes.pci_stats``, which has the free devices
     :param held: devices that instances on the host have, as in the result of

@@ -61,8 +61,9 @@ def _is_usable():
 
 
 def _refuse_mistyped(conf):
-    """Log option values that oslo.config refuses, and set these options to their defaults. Without
-    the defaults Nova would fail: it reads all options when it starts, and some with every request.
+    """Log the options of Kronos whose values oslo.config refuses, and set these options to their
+    defaults. Otherwise such a value would make Nova fail, because Nova reads all options when it
+    starts, and some with every request.
 
     :returns: True if there are refused values, otherwise False
     """

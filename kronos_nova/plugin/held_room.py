@@ -39,9 +39,9 @@ class HeldRoom:
 
     def leaves_room(self, host: 'host_manager.HostState',
                     spec: 'objects.RequestSpec') -> bool:
-        """Return whether a host keeps its reserved room if the server of ``spec`` is started there.
-        If a hold reserves room for servers of this flavor and project, the server uses the room of
-        one of the hold's servers."""
+        """Return whether a host still has its reserved room after the server of ``spec`` is started
+        there. If a hold reserves room for servers of this flavor and project, the server may use
+        that room: the hold then needs room for one server less."""
         kept = self._by_host.get(host.host, ())
         if not kept:
             return True

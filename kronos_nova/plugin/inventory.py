@@ -75,7 +75,7 @@ class InProcessInventory:
 
     :param reading_pace: pauses of a reading, which limit the load on databases and placement
     :param patience: seconds that cells have to answer
-    :param short_patience: seconds that cells have to answer after a reading in which a cell did not
+    :param short_patience: as ``patience``, but used after a reading in which some cell did not
         answer
     :param domain_keys: metadata keys of aggregates that name the failure domain of their hosts
     """

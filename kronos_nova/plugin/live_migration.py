@@ -136,8 +136,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         """Restore the allocations on the source. An error of placement is logged and left to the
         reconciler, because Nova has to report the error that caused the rollback.
 
-        If the request to the source may have arrived, the allocations are not changed, because a
-        guest that is moving needs its allocations at the destination.
+        The allocations are not changed if the request to the source may have arrived: the guest may
+        then be moving, and needs its allocations at the destination.
         """
         if self._registration.is_handed_over:
             LOG.warning('Host %s did not confirm the request for live migration %s, and may have '
@@ -151,7 +151,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             reverts.log_unreturned(self.migration, self.instance, error)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
-        """Call Nova's check of a destination. If the check fails, note the reason.
+        """Check a destination by Nova's method. If the check fails, note the reason, for the error
+        of :meth:`_find_destination`.
 
         :raises MigrationPreCheckError: the check failed with an error that Nova does not expect.
             The original error would end Nova's search for a destination. After

@@ -64,8 +64,8 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Convert errors of the ``with`` block, in the records of one instance, to InventoryError. So
-    the caller can leave out this instance and continue with other instances.
+    """Convert errors in the records of one instance, raised in the ``with`` block, to
+    InventoryError. The caller leaves this instance out and continues with other instances.
 
     :raises InventoryError: the records of the instance cannot be read
     """
@@ -243,9 +243,9 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """End a migration; see NovaRecords for the result. If no cell that answers has the
-        migration, the result depends on the other cells. It is True if all cells answer. It is
-        False if a cell does not answer, because this cell may have the migration."""
+        """End a migration; see NovaRecords for the result. If the migration is not found, the
+        result is True if all cells have answered. It is False if a cell has not answered, because
+        this cell may have the migration."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
@@ -378,7 +378,7 @@ def _end(migration):
 
 
 def _left_its_mark(context, migration):
-    """Return whether a failed migration left on its instance the task_state of its request. This
+    """Return whether the task_state of an instance was left behind by a failed migration. This
     happens if the process that ended the migration died before it cleared the task_state. Return
     False if the instance changed after the migration, because the task_state is then from a later
     request."""

@@ -232,8 +232,8 @@ def not_hidden():
 
 class InstanceReader:
     """A reader of the instances of a cell. Each flavor is parsed once. The properties of an
-    instance's image are read again only when the instance has changed. Facts that decide how an
-    instance can be moved come from :mod:`kronos_nova.plugin.server_facts`.
+    instance's image are read again only when the instance has changed. Other facts that decide how
+    an instance can be moved are read by :mod:`kronos_nova.plugin.server_facts`.
 
     :param reading_pace: pauses between groups of hosts
     """

@@ -67,9 +67,10 @@ class Reconciling:
         """Record a heartbeat of this worker. Reconcile recent migrations if this is due and no
         other worker reconciles.
 
-        If this worker was silent for more than :data:`SILENCE_SECONDS`, the other workers were
-        probably delayed as well, and would count as dead. The next run then starts only after
-        ``task_timeout``, so that the other workers can record a heartbeat first.
+        A worker without a recent heartbeat counts as dead. If this worker was delayed for more than
+        :data:`SILENCE_SECONDS`, the other workers were probably delayed as well, and would wrongly
+        count as dead. The next run then starts only after ``task_timeout``, when they have recorded
+        a heartbeat again.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
             same time again
@@ -94,9 +95,9 @@ class Reconciling:
     def _go_on(self, now):
         """Reconcile instances until the time of this tick is used up.
 
-        Once all instances are reconciled, the time at which this run began is saved. The next run
-        examines changes since the saved time. The time is not saved if an instance has to be
-        examined again.
+        One run may take several ticks. Once all instances are reconciled, the time at which the run
+        began is saved, and the next run examines changes since this time. If an instance has to be
+        examined again, the time is not saved.
         """
         work, self._work = self._work, None
         for _outcome in work:

@@ -16,8 +16,9 @@ LOG = logging.getLogger(__name__)
 
 
 class Announcement:
-    """A context manager that records the migration of an instance as a task of this worker while
-    the ``with`` block runs. Other workers then know that this worker handles the request.
+    """A context manager that records, while its ``with`` block runs, that this worker prepares the
+    migration of an instance. The record is called a task. Other workers see from the task that they
+    must not end the migration.
 
     If the control database does not answer when the block begins, the migration continues without a
     record. If this worker then dies, the reconcilers end the migration later.

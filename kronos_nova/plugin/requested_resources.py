@@ -58,10 +58,9 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return the amounts that the allocation of an instance should have, as a tuple of
-    {resource class: amount}. In most cases, the tuple has one item. If the instance has pinned
-    processors, the tuple has two possible amounts: with PCPU, and with VCPU for a host that does
-    not report PCPU."""
+    """Return the possible amounts of an instance's allocation, as a tuple of {resource class:
+    amount}. In most cases, the tuple has one item. For an instance with pinned processors, it has
+    two: one with PCPU, and one with VCPU for a host that does not report PCPU."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:

@@ -116,12 +116,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Remove the untracked claims of an instance before Nova counts or releases the usage of
-        the instance. Untracked claims are those that Nova's tracker does not know.
+        """Remove the untracked claims of an instance, just before Nova counts or releases the usage
+        of the instance. Untracked claims are those that Nova's tracker does not know.
 
-        The usage of these claims is subtracted, so that nothing is counted twice. If Nova is about
-        to subtract the usage of the instance, one of these claims becomes a tracked claim, and Nova
-        subtracts its usage.
+        The usage of these claims is subtracted first. Otherwise, the usage that Nova adds for the
+        instance would be counted twice. There is another case: Nova is about to subtract the usage
+        of the instance. Then one of the claims is kept as a tracked claim, and Nova subtracts its
+        usage.
 
         :param leaves: whether the instance leaves this host
         """
@@ -166,8 +167,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _resume(self, nodename):
-        """Keep the previous untracked claims after an audit that did not complete. Untracked claims
-        are those that Nova's tracker does not know."""
+        """Keep the untracked claims that were known before an audit, after this audit has failed.
+        Untracked claims are those that Nova's tracker does not know."""
         claims = self.ledger.node_claims(nodename)
         if claims.is_audited:
             self._settle(claims, list(claims.waiting.values()))
@@ -207,7 +208,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return claim
 
     def _forgotten(self, claims):
-        """Return the claims for which the audit found neither an instance nor a migration.
+        """Return the claims for which Nova's audit of this host found neither an instance nor a
+        migration.
 
         A claim that was stored and is no longer in the store is left out, because an operator has
         removed it. A claim with a negative id was never in the store, so it is returned.
@@ -321,9 +323,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Compute the usage of a node from its claims. Migrations and details of instances are not
         read.
 
-        Three conditions have to be met. The stored claims are complete. The claims are those of the
-        instances that are on the node now. The claims add up to the usage that the node last
-        reported. If the usage has changed since, Nova's first periodic audit corrects it.
+        Three conditions have to be met: the stored claims are complete; the claims are those of the
+        instances that are on the node now; and the claims add up to the usage that the node last
+        reported. Should the usage have changed since this report, Nova's first periodic audit
+        corrects it.
 
         :returns: True if the claims were used; False if Nova's own audit has to run
         """
@@ -358,8 +361,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Return True if Nova needs the migrations of the node for its report to placement. Nova
         needs them if PCI devices are in placement and the node has a claim for a move.
 
-        The report repairs the allocations of PCI devices. If a resize waits to be confirmed, only
-        the migration says which devices belong to the instance and which to the migration.
+        The report corrects the allocations of PCI devices in placement. If a resize waits to be
+        confirmed, some devices belong to the instance and some to the migration. Only the record of
+        the migration tells them apart.
         """
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 

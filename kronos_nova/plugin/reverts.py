@@ -25,16 +25,16 @@ MARK = 'kronos_reverts'
 
 
 def mark(stats):
-    """Record in the stats of a node that its nova-compute reverts moves by
-    :class:`RevertsAtomically`. A conductor reads this record. Nothing is recorded if
-    ``atomic_moves`` is off."""
+    """Record in the stats of a node that its nova-compute restores allocations by
+    :class:`RevertsAtomically` after a failed move. Conductors read this record. Nothing is recorded
+    if ``atomic_moves`` is off."""
     if CONF.kronos.atomic_moves != 'off':
         stats[MARK] = '1'
 
 
 def are_atomic_on(node):
-    """Return whether the nova-compute of a ComputeNode reverts moves by :class:`RevertsAtomically`.
-    False means that this nova-compute reverts moves as Nova does."""
+    """Return whether the nova-compute of a ComputeNode restores allocations by
+    :class:`RevertsAtomically` after a failed move; False if it restores them as Nova does."""
     return MARK in (node.stats or {})
 
 
@@ -89,9 +89,10 @@ def _parties(context, instance, migration):
 
 
 def forget_destination(instance):
-    """Remove the resources that an instance was to have on the destination of a cold migration or
-    resize that has failed. If they stay, Nova's resource tracker on the source sets the next
-    migration of the instance to ``error`` while that is being prepared.
+    """Delete the record of the resources that an instance was to have on the destination of a
+    failed cold migration or resize. If the record stayed, the next migration of the instance would
+    fail: while it is being prepared, Nova's resource tracker on the source would set it to
+    ``error``.
 
     Source: ``ResourceTracker._update_usage_from_migrations`` in ``nova.compute.resource_tracker``.
     """

@@ -212,9 +212,9 @@ class KronosFilter(filters.BaseHostFilter):
 
 
 def _leaves_room(host_state, spec_obj):
-    """Return True if a host still has its reserved room after the server is started there. The
-    result is True after an error as well, because a fault here must not keep servers from being
-    started."""
+    """Return True if a host still has its reserved room after the server is started there. If an
+    error occurs, the result is True as well, because an error of Kronos must not keep servers from
+    being started."""
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:
@@ -252,8 +252,8 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """Return hosts that do not count as hosts of other members of the server's group, even if Nova
-    lists these hosts for the group:
+    """Return the hosts to ignore in the list of hosts of a server's group. Nova lists them, but
+    none of the other members counts there:
 
     * the hosts where the server itself is the only known member of the group; Nova counts the
       server among the members
@@ -271,8 +271,8 @@ class KronosWeigher(weights.BaseHostWeigher):
     """A weigher of nova-scheduler that prefers hosts whose measured load is low. If Kronos packs
     load on few hosts, the weigher prefers hosts whose load is high.
 
-    The weight of a host is lowered if the server would violate preferences of operators on the
-    host. The amount is the sum of the costs of these preferences.
+    If the server would violate preferences of operators on a host, the weight of the host is
+    lowered by the sum of the costs of these preferences.
     """
 
     def weight_multiplier(self, host_state):

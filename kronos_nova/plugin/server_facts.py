@@ -124,8 +124,8 @@ def _has_fixed_device(requests):
 
 
 def _requested(uuid, requests):
-    """Return the PCI devices that an instance needs. If Nova's record cannot be read, the instance
-    is treated as one without PCI devices."""
+    """Return the PCI devices that an instance needs. If Nova's record cannot be read, return no
+    devices."""
     try:
         return devices.requested(requests)
     except (TypeError, boundary.OutOfBounds) as error:

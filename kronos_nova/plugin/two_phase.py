@@ -92,8 +92,8 @@ class TwoPhaseClaims:
 
     @synchronized
     def abort(self, context, claim_id):
-        """Release the resources of a claim whose move will not be made. If Nova itself counts the
-        resources by now, nothing is released.
+        """Release the resources of a claim whose move will not be made. Nothing is released if Nova
+        itself already counts the resources.
 
         :returns: True if this call released resources; False if no prepared claim has this id
         """
@@ -118,7 +118,7 @@ Nova sets the values of the destination once the port has an allocation on the d
 
 def _without_source(request):
     """Return a copy of a port's InstancePCIRequest without the keys :data:`OF_SOURCE`. These keys
-    describe the device on the source, so that devices of other hosts would not match the request.
+    describe the device on the source, and no device of another host would match them.
     """
     copy = request.obj_clone()
     copy.spec = [{key: value for key, value in spec.items() if key not in OF_SOURCE}

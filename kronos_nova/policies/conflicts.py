@@ -53,8 +53,8 @@ def _alone(each: Selection, found: Selections, levels: Sequence[str]) -> Iterato
 
 def _no_host(found: Selections,
              snapshot: Snapshot) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield (names of rules, sentence) for each set of rules that together leave no host to some
-    servers."""
+    """Yield (names of rules, sentence) for each set of rules that together forbid every host to
+    some servers."""
     rules_of = collections.defaultdict(list)
     static = [each for each in found if each.rule.relation in (MUST, MUST_NOT)]
     for number, each in enumerate(static):

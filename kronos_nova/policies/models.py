@@ -103,7 +103,8 @@ class Policy(pydantic.BaseModel):
 
     A score is the load of a host, as a fraction of the host from 0 to 1. A profile is the load that
     a server adds to its host, by default as a fraction of the host. With ``host_capacity_query``,
-    the profile has the unit of that query, so an instance is a smaller part of a larger host.
+    the profile is in the unit of that query's answer, such as CPUs. The same server is then a
+    smaller fraction of a larger host.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)

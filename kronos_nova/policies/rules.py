@@ -114,10 +114,11 @@ class ServerSelector(_Strict):
 
     @property
     def is_of_owners(self) -> bool:
-        """True if the owners of servers decide which servers the rule selects; else False. The
-        owners decide if the rule lists neither projects nor uuids, and selects by values that
-        owners set: tags, metadata, names of servers or names of server groups. Such a rule must not
-        prevent the emptying of a host, and must not affect the servers of another project."""
+        """True if the owners of servers can decide whether the rule selects their servers; else
+        False. This is so if the rule lists neither projects nor uuids, but selects by values that
+        owners set: tags, metadata, names of servers or names of server groups. A rule with such a
+        selection must not keep a host from being emptied, and must not affect the servers of
+        another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(
             self.metadata or self.tag or self.name or any(named_groups))

@@ -33,8 +33,8 @@ class Selection:
 
     servers : uuids of the servers
     hosts : names of the hosts that the rule names; empty if the rule names no hosts
-    parts : sets of uuids of servers, to each of which the rule applies separately. Empty unless the
-        rule keeps servers together, apart or on few hosts
+    parts : sets of servers, by uuid. A rule that keeps servers together, apart or on few hosts
+        applies to each set separately. Empty for other rules
     """
 
     rule: OperatorRule
@@ -80,11 +80,12 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return the rules in ``placing`` that select each instance, as two lists (numbers, sets).
-        The rules that select the instance ``uuids[i]`` are ``sets[numbers[i]]``.
+        """Return the rules in ``placing`` that select each instance. To save memory, the result is
+        two lists (numbers, sets), and equal sets of rules are stored once. The rules that select
+        the instance ``uuids[i]`` are ``sets[numbers[i]]``.
 
-        A set is a tuple of positions in ``placing``. Each set occurs once in ``sets``, and the
-        first set is empty. The last result is cached.
+        A set is a tuple of positions in ``placing``. The first set is empty. The last result is
+        cached.
         """
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
@@ -115,8 +116,8 @@ class Selections:
         return self._places[level]
 
     def violated(self) -> dict[str, Uuids]:
-        """Return {name of a violated rule: uuids of the servers that have to move so that the rule
-        holds}."""
+        """Return {name of a violated rule: uuids of its servers that have to move}. Once these
+        servers have moved, the rule holds."""
         found = {each.rule.name: frozenset(self._misplaced(each)) for each in self._all}
         return {name: wrong for name, wrong in found.items() if wrong}
 
@@ -164,9 +165,9 @@ def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, 
 
 
 class _Index:
-    """Indexes of the servers and hosts of a snapshot. Each index has one kind of values by which
-    rules select servers or hosts, such as names of aggregates. An index is built when the first
-    rule needs it."""
+    """Indexes of the servers and hosts of a snapshot. Rules select servers and hosts by several
+    kinds of values, such as names of aggregates. There is an index for each kind. It is built when
+    the first rule needs it."""
 
     def __init__(self, snapshot: Snapshot):
         self._snapshot = snapshot

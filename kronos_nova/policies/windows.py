@@ -86,14 +86,15 @@ class Window:
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the times in UTC, within the next year, at which the local clock is set forward or
-        back while the window is open. The window then ends later or earlier by the local clock, in
-        most cases by an hour."""
+        """Yield the times, within the next year, at which the local clock is set forward or back
+        while the window is open. By the local clock, the window then ends later or earlier than
+        usual, in most cases by an hour. The times are in UTC."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the times in UTC, within the next year, at which the local clock is set forward and
-        skips the opening time of the window. On such a day, the window opens later by the clock."""
+        """Yield the times, within the next year, at which the local clock is set forward and skips
+        the opening time of the window. By the local clock, the window then opens later than usual.
+        The times are in UTC."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
             opens = self._starts(before - _SECOND).get_next(datetime.datetime)
@@ -129,8 +130,8 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return the longest time by which the local clock may be set forward or back within a day
-        of ``now``; 0 if the clock has the same offset from UTC a day before and a day after
+        """Return the longest time by which the local clock may be set forward or back near ``now``.
+        The result is 0 if the clock's offset from UTC is the same shortly before and shortly after
         ``now``."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
@@ -138,8 +139,9 @@ class Window:
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now: float) -> datetime.datetime:
-        """Return the local time as a datetime without a time zone. When a clock is set back, an
-        hour occurs twice. With a time zone, croniter would open a window in both."""
+        """Return the local time as a datetime without a time zone. The reason is the day on which
+        the clock is set back: one hour occurs twice, and with a time zone, croniter would open a
+        window in both hours."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 

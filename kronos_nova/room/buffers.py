@@ -48,14 +48,14 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
             packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
     """Return the cloud in which the room of buffers counts as used, and the states of the buffers.
 
-    Moves that balance load cannot use the room that buffers keep. So a buffer keeps an equal
-    fraction of the room of many hosts. Load can then still be moved to each of these hosts. If load
-    is packed, a buffer keeps room on the hosts with most free room instead, because packing empties
-    these hosts.
+    Moves that balance load cannot use the room that buffers keep. So a buffer takes its room from
+    many hosts, an equal fraction of each. Each of these hosts then still has free room for such
+    moves. If load is packed, a buffer keeps room on the hosts with most free room instead, because
+    packing empties these hosts.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: True if Nova fills the NUMA cells of a host one after the other
-    :param packs_load: True if load is packed on few hosts
+    :param packs_load: True if the policies pack load on few hosts
     :returns: (snapshot in which the room of the buffers counts as used, states of the buffers in
         the given order)
     """
@@ -120,8 +120,8 @@ def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) ->
     """Return {host: number of servers whose room is kept there}.
 
     The servers are placed one after the other. Each server is placed on the host that would then
-    keep the smallest fraction of its total room. Of equal hosts, the host with the least free room
-    is used, because such a host can take little load anyway.
+    keep the smallest fraction of its total room. Of equal hosts, the one with the least free room
+    is used, because balancing can move little load to it anyway.
 
     :param by_host: {host: number of servers for which it has room}
     :param empty: {host: number of servers that would fit if the host were empty}

@@ -25,8 +25,9 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
     no such moves are found. The moves copy as little memory as possible. The moves can be made in
     the order of the result.
 
-    The moves do not help servers that no host can take, and servers that Nova does not restart. So
-    the caller has to check whether all servers of the lost hosts could restart after the moves.
+    Some servers of the lost hosts are ignored: servers that no host can take, and servers that Nova
+    does not restart. So the caller has to check whether all servers of the lost hosts could restart
+    after the moves.
 
     :param snapshot: a cloud with the lost hosts, and the hosts whose servers may move to make room
     :param pinned: uuids of servers that do not move

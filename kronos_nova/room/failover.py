@@ -87,8 +87,8 @@ class LossVerdict:
 class Failover:
     """A checker of whether the servers of lost hosts can restart elsewhere.
 
-    Two kinds of rules of the model are ignored, because Nova's scheduler does not have these rules:
-    rules that keep room in reserve, and rules that may be broken to empty a host.
+    Two kinds of rules are ignored, because Nova's scheduler does not apply them when it chooses the
+    hosts: rules that keep room in reserve, and rules that may be broken to empty a host.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
@@ -136,16 +136,16 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return True if a move of the server can affect only some verdicts; False if it may affect
-        other verdicts as well. The move can always affect the verdicts on three kinds of losses:
+        """Return True if a move of the server can affect only the verdicts on these losses:
 
         * the loss of the source of the move
         * the loss of the destination of the move
         * losses whose servers restart on the destination
 
-        Other verdicts may be affected if hosts share providers, or if a rule for a host depends on
-        other hosts. Other verdicts may also be affected if a server group keeps the server together
-        with other servers, or in another failure domain than other servers.
+        Return False if the move may affect the verdicts on other losses as well. This is so if
+        hosts share providers, or if a rule for a host depends on other hosts. It is also so if a
+        server group keeps the server together with other servers, or in another failure domain than
+        other servers.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
@@ -176,8 +176,8 @@ class Failover:
                 else self._proved(lost, vms, hosts, permitted, min(seconds, SECONDS)))
 
     def _refused(self, vms: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} of the instances that Nova does not evacuate, no matter how
-        much room there is."""
+        """Return {instance: reason} for the instances that Nova cannot evacuate to any host, even
+        if there is room."""
         statuses = ((vm, self._instances[self.problem.vms[vm]].status) for vm in vms.tolist())
         return {vm: f'Nova evacuates no server that is {status}' for vm, status in statuses
                 if status not in EVACUATED}
@@ -191,8 +191,9 @@ class Failover:
         return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
 
     def _question(self, lost: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (instances of lost hosts, hosts that may take instances, bool (v, h): True if the
-        rules permit the instance on the host)."""
+        """Return three arrays: the instances of the lost hosts; the hosts that may take these
+        instances; and bool (instances, hosts), True if the rules permit the instance on the
+        host."""
         vms = np.concatenate([self._on_host[host] for host in lost])
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[~np.isin(hosts, lost)]
@@ -237,9 +238,9 @@ class Failover:
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
         """Return the rules that keep affinity groups together, as AllowedHosts.
 
-        If a group has members on the remaining hosts, a rule restricts its lost members to the host
-        or failure domain with most of the remaining members. A group whose members are all lost has
-        no rule.
+        A group may have members on the hosts that remain. A rule then restricts the members on lost
+        hosts to the host or failure domain with most of the remaining members. For a group without
+        remaining members, there is no rule.
         """
         found = []
         every = np.arange(len(self.problem.hosts))
@@ -267,8 +268,8 @@ class Failover:
 
     def _permitted(self, vms: np.ndarray, hosts: np.ndarray,
                    together: Iterable[Rule]) -> np.ndarray:
-        """Return bool (v, h): true if the rules permit the instance on the host. Rules about room,
-        and rules that keep groups apart, are ignored."""
+        """Return bool (instances, hosts): true if the rules permit the instance on the host. Rules
+        about room, and rules that keep groups apart, are ignored."""
         permitted = np.ones((len(vms), len(hosts)), dtype=bool)
         for rule in (*self._others, *together):
             if not isinstance(rule, Room):
@@ -313,17 +314,18 @@ class Failover:
         return self.state.cells.copy() if counts and self.state.cells is not None else None
 
     def _fit_cells(self, use: CellUse, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): True if the NUMA cells of the host have room for each of the instances
-        ``vms``, if no other instance is added."""
+        """Return bool, one value for each of ``hosts``: True if the NUMA cells of the host have
+        room for any one of the instances ``vms`` alone."""
         fits = use.fits(np.unique(use.cells.kind[vms]))
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the sets of instances that have to go to the same host, the largest set first. Each
-        set is intp, the positions of its instances in ``vms``. The members of an affinity group
-        form a set. Every other instance is a set of its own.
+        """Divide the instances into sets, so that the instances of each set have to go to the same
+        host. Yield the sets, the largest one first. The members of an affinity group form a set.
+        Every other instance is a set of its own. A set is an intp array: the positions of its
+        instances in ``vms``.
 
-        :param scale: float64 (C,), amount of each resource class that counts as size 1
+        :param scale: float64 (resource classes,), amount of each class that counts as size 1
         """
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
@@ -381,8 +383,9 @@ class Failover:
         """Return {instance: reason} if it can be proven that some instances find no host; an empty
         dict otherwise.
 
-        If some instances would find no host even alone, the result has these instances. Otherwise,
-        the result has all instances if they together need more of a resource class than is free.
+        There are two proofs. If some instances would find no host even if they were alone, the
+        result has these instances. Otherwise, if all instances together need more of a resource
+        class than is free, the result has all instances.
         """
         if self.problem.provider is not None:
             return {}
@@ -489,7 +492,8 @@ class _GroupRooms:
         self._room: dict[int, np.ndarray] = {}
 
     def allow(self, vms: np.ndarray) -> np.ndarray:
-        """Return bool (h,): True if the host may take all of the instances ``vms`` together."""
+        """Return bool, one value for each host: True if the host may take all of the instances
+        ``vms`` together."""
         allowed = np.ones(len(self._hosts), dtype=bool)
         for group, count in self._groups(vms):
             allowed &= self._room[group] >= count

@@ -71,9 +71,9 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
-    """Return {uuid of a server that uses the room of a hold: host}. If more servers are on a host
-    than the hold has room for there, the surplus servers are left out. A server that has left the
-    host or was deleted still counts, because its room is not kept again."""
+    """Return {uuid of a server that uses the room of a hold: host}. A hold keeps room for a number
+    of servers on each host; if more servers are there, the surplus is left out. A server that has
+    left the host or was deleted is still included, because its room is not kept again."""
     used, left = dict(hold.used), hold.left()
     for each in sorted(snapshot.instances, key=lambda each: each.uuid):
         flavor = each.flavor.name if each.flavor else ''
@@ -102,10 +102,10 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of servers that do not count as users of a hold's room, because they existed
-    before the room was kept. The result has the servers recorded in the hold so far. The result
-    also has all servers of the hold's flavor and project that are on ``hosts`` now and do not use
-    the room."""
+    """Return the uuids of servers that existed before the room of a hold was kept on ``hosts``.
+    Such servers do not count as users of the room. These are the servers that are already recorded
+    in the hold for this reason, and all servers of the hold's flavor and project that are on
+    ``hosts`` now and do not use the room."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

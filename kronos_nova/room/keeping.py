@@ -21,8 +21,9 @@ def keeper_of(shape: Shape, is_filtered: bool) -> tuple[str, str]:
     """Return the mechanism (keeper) that can keep room for servers of a shape, or the reason why no
     mechanism can.
 
-    Allocations keep all amounts, such as VGPUs and custom classes, but no NUMA cells. KronosFilter
-    keeps NUMA cells, but only the amounts that nova-scheduler counts.
+    There are two mechanisms. Allocations in placement can keep amounts of all resource classes,
+    such as VGPUs and custom classes, but no NUMA cells. KronosFilter can keep NUMA cells, but of
+    amounts only those that nova-scheduler counts: VCPUs, memory and disk.
 
     :param is_filtered: True if KronosFilter is enabled in every nova-scheduler
     :returns: (keeper, ''), or ('', problem and remedy)

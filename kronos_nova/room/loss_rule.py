@@ -36,8 +36,8 @@ class LossRule:
     :param hosts: number of hosts that may be lost together; 0 if no loss of hosts is checked
     :param domains: number of failure domains of one level that may be lost together; 0 if no loss
         of domains is checked
-    :param memory: results of earlier checks. An earlier check may have found hosts for the servers
-        of a loss. If these hosts are still possible, no other hosts are searched
+    :param memory: results of earlier checks: the hosts on which the servers of a loss could
+        restart. While these hosts are still possible, no others are searched
     :param left: returns the seconds that are left; if none are left, no further loss counts as
         covered
     """
@@ -105,9 +105,10 @@ class LossRule:
         return found
 
     def _unchanged(self, moves: Iterable[PlannedMove]) -> dict[Loss, JudgedLoss]:
-        """Return the covered losses that certainly stay covered after moves. These are losses for
-        which no move begins or ends on a lost host, and no move ends on a host on which lost
-        servers restart. The result is empty if a move may affect further losses."""
+        """Return the covered losses that certainly stay covered after moves, so that they need not
+        be checked again. For such a loss, no move begins or ends on a lost host, and no move ends
+        on a host on which a server of the lost hosts would restart. Some moves can affect any loss.
+        If there is such a move, the result is empty."""
         judge, reached = self._judge, {move.destination for move in moves}
         if judge is None or not all(judge.is_local(move.instance_uuid) for move in moves):
             return {}
@@ -130,8 +131,7 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
     plan.
 
     A loss is covered if all servers of the lost hosts could restart elsewhere. Moves that empty
-    disabled hosts are never left out. If these moves alone make a loss uncovered, the loss
-    becomes uncovered.
+    disabled hosts are never left out, even if they make a loss uncovered.
 
     :param moves: moves of a plan, in its order
     :returns: {order of a move that is left out: text about the loss that the move would make

@@ -38,8 +38,8 @@ class JudgedLoss:
     """A loss and the result of its check.
 
     verdict : result of the check; None if the loss was not checked in time
-    in_order : True if all servers also restart when Nova chooses their hosts one after the other;
-        None if this was not checked
+    in_order : True if all servers also restart when Nova's scheduler chooses a host for one server
+        after the other, without regard to later servers; None if this was not checked
     """
 
     loss: Loss
@@ -53,9 +53,9 @@ class LossMemory:
     lost hosts. If an earlier placement is still possible, no new placement is searched.
 
     placements : {lost hosts: {uuid of a server: host on which it restarts}}
+    rounds : number of rounds of checks so far; each call of :func:`judged` begins a round
     judged : {lost hosts: number of the round in which the loss was last checked}
     ordered : {lost hosts: number of the round in which restarts in Nova's order were last checked}
-    rounds : number of rounds so far; each call of :func:`judged` begins a round
     """
 
     placements: dict[tuple[str, ...], Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -121,9 +121,10 @@ def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
 
 def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
             left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Check for each covered loss whether all servers restart even when Nova chooses their hosts
-    one after the other. The losses are checked one after the other until the time is over. Return
-    the results of :func:`judged`, with ``in_order`` set for the checked losses.
+    """Check for each covered loss whether all servers restart even when Nova's scheduler chooses a
+    host for one server after the other, without regard to later servers. The losses are checked one
+    after the other until the time is over. Return the results of :func:`judged`, with ``in_order``
+    set for the checked losses.
 
     :param losses: result of :func:`judged`
     :param memory: results of earlier rounds, to which the results of this round are added

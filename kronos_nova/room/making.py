@@ -126,8 +126,8 @@ def moves_of(problem: Problem, steps: Iterable[Step],
     """Return the moves of existing servers in a plan. Steps of imaginary servers, which only take
     room, are left out.
 
-    :param only_thought_of: uuids of existing servers whose moves are left out as well, because
-        these moves are not made
+    :param only_thought_of: uuids of existing servers whose moves are only assumed and not made;
+        these moves are left out as well
     """
     steps = tuple(steps)
     real = [number for number, step in enumerate(steps)

@@ -41,17 +41,17 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
     """Place instances one after the other, as Nova's scheduler would. Return {position: host}; None
     if it is not certain that every instance finds a host.
 
-    The instances are placed twice, with and without Nova's weight of operations in progress. This
-    weight avoids hosts that Nova has just chosen. Both placements have to succeed, with one
-    exception. If each instance has more possible hosts than there are instances before it in the
-    order, each instance finds a host in any case. Then only the placement without the weight has to
-    succeed.
+    Nova's scheduler may have a weigher for operations in progress, which avoids hosts that it has
+    just chosen. So the instances are placed twice: as with this weigher, and as without it. Both
+    placements have to succeed. There is one exception: if each instance has more possible hosts
+    than there are instances before it in the order, some host always has room for it. Then only the
+    placement without the weigher has to succeed.
 
     :param order: positions of the instances, in the order in which they are placed
-    :param demands: float64 (v, C), needs of the instances
-    :param free: float64 (h, C), free amounts of the hosts
-    :param may: called with a position and {position: host} of the placed instances; returns bool
-        (h,), True if all rules except room permit the host
+    :param demands: float64 (instances, resource classes), needs of the instances
+    :param free: float64 (hosts, resource classes), free amounts of the hosts
+    :param may: called with a position and {position: host} of the placed instances; returns bool,
+        one value for each host: True if all rules except those about room permit the host
     """
     alone = [int(np.count_nonzero(_fits(demands[vm], free) & may(vm, {}))) for vm in order]
     ways = [_chosen(order, demands, free, classes, may, avoid) for avoid in (False, True)]

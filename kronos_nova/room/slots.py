@@ -36,8 +36,8 @@ class Slots:
 
     by_host : {name of a host that may take servers of the shape: number for which it has room}
     total : total number of servers that fit, on the hosts and on their sharing providers
-    unusable : {resource class: amount that stays free after ``total`` servers are added, summed
-        over the hosts of ``by_host`` and their sharing providers}
+    unusable : {resource class: amount that stays free after ``total`` servers are added}, summed
+        over the hosts of ``by_host`` and their sharing providers
     short : what limits ``total``. :data:`CELLS` if NUMA cells are the limit on most hosts.
         Otherwise a resource class: the one that runs out on a sharing provider, or else the one
         that runs out on most hosts. '' if no host may take servers of the shape
@@ -188,13 +188,13 @@ class SlotCounter:
 
 def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:
     """Return the number of servers that fit on all hosts together. Several hosts may share a
-    provider of one resource class. Such hosts together take no more servers than the provider has
-    room for.
+    provider of one resource class. These hosts together take no more servers than the shared
+    provider has room for.
 
-    :param counts: float64 (h,), number of servers that fit by the hosts' own room
-    :param rows: intp (h,), the provider of the resource class for each host
-    :param fit: float64 (h,), the number of servers for which this provider has room
-    :param own: bool (h,), True if this provider is the host itself
+    :param counts: float64, for each host the number of servers that fit by its own room
+    :param rows: intp, for each host the provider of the resource class
+    :param fit: float64, for each host the number of servers for which this provider has room
+    :param own: bool, for each host True if this provider is the host itself
     """
     total = float(counts[own].sum())
     for row in np.unique(rows[~own]):
@@ -205,11 +205,11 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
 
 def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
     """Return for each shape the number of slots (how many more servers fit) that are left after the
-    worst loss. The worst loss is the loss after which the fewest slots are left. Slots are counted
-    after the servers of the lost hosts have restarted elsewhere. If servers of any loss cannot
-    restart, the number is None for all shapes.
+    worst loss, the one that leaves the fewest slots. It is assumed that the servers of the lost
+    hosts have first restarted elsewhere. If the servers of some loss cannot all restart, the number
+    is None for all shapes.
 
-    :param verdicts: verdicts on each set of hosts that may fail
+    :param verdicts: one verdict for each loss
     """
     numbers = range(len(counter.shapes))
     if any(verdict.verdict != FITS for verdict in verdicts):

@@ -25,8 +25,8 @@ class Trend:
 
     days : number of days, from the last day with a known number of slots (how many more servers
         fit)
-    error : uncertainty of ``days``, in days, computed from :data:`SURE` times the standard error of
-        the trend's slope
+    error : uncertainty of ``days``, in days. It follows from the uncertainty of the trend's slope,
+        which is :data:`SURE` times its standard error
     """
 
     days: float
@@ -34,9 +34,9 @@ class Trend:
 
 
 def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
-    """Return the trend of slots (the number of further servers that fit), from a straight line
-    through the daily means. Return None if fewer than :data:`LEAST_DAYS` days are known, or if it
-    is not certain that the number decreases.
+    """Return the trend of slots, the number of further servers that fit. The trend is a straight
+    line through the daily means of this number. Return None if fewer than :data:`LEAST_DAYS` days
+    are known, or if it is not certain that the number decreases.
 
     :param points: (time in days, slots)
     """

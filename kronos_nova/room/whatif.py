@@ -35,7 +35,8 @@ tried. Chosen as the smallest number of five digits."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Hypothetical changes of a cloud. The changes are made in the order of the fields.
+    """Hypothetical changes of a cloud, to answer what would happen then. The changes are made in
+    the order of the fields.
 
     ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
     add : texts such as ``2:like=compute1``: two new empty hosts like compute1

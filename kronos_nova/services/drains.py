@@ -123,7 +123,7 @@ def view(found: drains.Drain) -> contract.Drain:
 
 
 def _later(deadline, now):
-    """Return a deadline converted to UTC; None if ``deadline`` is None.
+    """Convert the deadline of a drain to UTC, and return it; None if ``deadline`` is None.
 
     :raises RequestRefused: the deadline has passed
     """

@@ -41,7 +41,8 @@ def show(context: Context, request: OneHost) -> contract.Host:
 
 def _found(context):
     """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score.
-    Aggregates for which Kronos does not plan are left out. So the inner dict may be empty."""
+    Aggregates for which Kronos does not plan are left out. A host that only belongs to such
+    aggregates has an empty dict."""
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
     for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():

@@ -49,8 +49,9 @@ class InProcessClient:
 
 
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
-    """Raise an error for a request that the API would refuse. msgspec validates a struct only when
-    it decodes the struct, but requests in this process are made directly.
+    """Raise an error for a request that the API would refuse. The API decodes requests by msgspec,
+    which checks the fields. Requests in this process are made without decoding, so their fields
+    have not been checked yet.
 
     :raises Refused: a field is out of the bounds of the contract
     """

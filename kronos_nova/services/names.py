@@ -50,9 +50,9 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return why the last evaluation found that Nova cannot migrate a server live. The result is an
-    Immovable, which also says whether Nova can migrate the server cold. Return None if the last
-    evaluation has no Immovable of the server."""
+    """Return the Immovable of a server in the last evaluation: the reason why Nova cannot migrate
+    the server live, and whether Nova can migrate it cold. Return None if the last evaluation has
+    none."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

@@ -106,9 +106,8 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """Compare the load after the first completed move with the load before this move, and return
-    the comparison. Both ranges of time have the same number of days. The day of the move is in
-    neither range."""
+    """Compare the load on the days before the first completed move with the load on as many days
+    after it, and return the comparison. The day of the move itself is left out."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -150,7 +149,7 @@ def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
 
     :param loads: list with one LoadSum, the sum over these days; empty if there is none
     :param days: (first day, last day)
-    :param covered: name of the field with the seconds for which both figures are known
+    :param covered: name of the field of LoadSum with the seconds for which both figures are known
     :param hot: name of the field with the hot seconds
     :param contended: name of the field with the contended seconds
     """

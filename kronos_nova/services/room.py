@@ -80,8 +80,8 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return the number of servers of each shape that would fit if moves made room. Each number is
-    computed as if all new servers had this shape.
+    """Return the number of new servers of each shape that would fit if moves made room. The number
+    for a shape is computed as if all new servers had this shape.
 
     :param wanted: shapes; a shape is the resources of one server
     :returns: {position of a shape in ``wanted``: number of servers}; empty if the request permits
@@ -200,8 +200,8 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
 
 
 def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
-    """Return the engine's options. If ``aggregate`` is not None, the options name only this
-    aggregate as the one for which Kronos plans."""
+    """Return the options of planning. If ``aggregate`` is not None, they are changed so that only
+    this aggregate is planned."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     options = engine_options.from_conf(context.conf)
     if aggregate is None:
@@ -391,10 +391,10 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if moves would use up the room in which the servers of a lost host have to
-    restart. Hosts whose servers could not all restart elsewhere even without the moves are ignored.
-    The rule is set by ``failover_hosts`` and ``failover_domains``, so the loss of a failure domain
-    may count as well.
+    """Raise an error if, because of moves, some host's servers could no longer all restart
+    elsewhere if the host failed. Hosts for which this is not possible even without the moves are
+    ignored. The options ``failover_hosts`` and ``failover_domains`` set which failures are
+    considered: of hosts, or also of failure domains.
 
     :raises RequestRefused: after the moves, the servers of a lost host or failure domain could not
         all restart elsewhere
@@ -487,8 +487,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Remove the allocations of a hold that has ended. The uuids of their consumers stay recorded
-    in the hold, so that the next evaluation can check that no allocation is left."""
+    """Remove from placement the allocations of a hold that has ended. The uuids of their consumers
+    stay recorded in the hold, because the next evaluation checks that no allocation is left."""
     if not found.consumers:
         return
     try:

@@ -77,8 +77,8 @@ def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
 
 
 def _planned(context, uuid):
-    """Return (planned move of a server, uuid of its plan). Only plans that are open are searched.
-    The result is (None, None) if no open plan moves the server."""
+    """Return (planned move of a server, uuid of its plan), from the plans that wait or run; (None,
+    None) if no such plan moves the server."""
     for plan in context.journal().open_plans():
         if plan.report and uuid in plan.report:
             for move in plans.AggregateReport.from_json(plan.report).moves:

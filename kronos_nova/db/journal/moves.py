@@ -115,8 +115,8 @@ class Moves:
     def begin(self, move, now, refusal, **values):
         """Bring a move of this worker to MIGRATING, if the move may be started now.
 
-        The function holds the lock under which levels and pauses are changed. So once a level or a
-        pause has changed, no move starts under the old value.
+        Levels and pauses are changed under a lock. This function holds the same lock. So once a
+        level or a pause has changed, no move starts under the old value.
 
         :param refusal: function that decides whether the move may be started now. Its arguments are
             the session and the move's RunningPlan. The function returns the reason why the move may
@@ -192,8 +192,8 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """Return {instance uuid: [errors]} of the moves for drains that have failed for good since
-        a time. Moves that Nova refused before they began are left out."""
+        """Return {instance uuid: [errors]} of the moves off drained hosts that have failed since a
+        time and are not tried again. Moves that Nova refused before they began are left out."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
@@ -207,7 +207,7 @@ class Moves:
 
     @retried
     def refused_since(self, since):
-        """Return {instance uuid: {destination: error}} of the moves that Nova refused to begin
+        """Return {instance uuid: {destination: error}} of the moves that Nova has refused to begin,
         since a time. A move that will be tried again is left out."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
@@ -221,8 +221,8 @@ class Moves:
 
     @retried
     def newest_timeouts(self, instance_uuids):
-        """Return the MoveRecords of the moves that failed because their migrations took too long.
-        Only the newest failed move of each of the given instances is considered."""
+        """Return the MoveRecords of moves that failed because their migrations took too long. Of
+        each of the given instances, only the newest failed move is considered."""
         move = models.MoveRow
         newest = {}
         with self.database.reader() as session:
@@ -345,9 +345,9 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each move, the mean number of moves that used the same network link during the
-    move, including the move itself. A move uses two links: the link of its source and the link of
-    its destination. The number for the busier link is returned.
+    """Return, for each move, the mean number of moves that used the same network link at the same
+    time, including the move itself. A move uses two links: the link of its source and that of its
+    destination. The number for the busier link is returned.
 
     :param rows: rows of moves that have ended
     :returns: list with a number for each row

@@ -39,9 +39,9 @@ class Plans:
         """Record a plan. If ``state`` is EXECUTING, the plan's moves are recorded as well, so that
         they can be dispatched.
 
-        A plan at level ``observe`` gets no row of its own if its moves are the same as those of the
-        aggregate's last plan. Instead, the row of the last plan records that the plan was seen once
-        more.
+        An aggregate at level ``observe`` often gets the same plan again. If the moves are the same
+        as those of the aggregate's last plan, no new row is written. Instead, the row of the last
+        plan records that it was seen once more.
 
         :param report: AggregateReport
         :param start_interval: seconds between the due times of two consecutive moves
@@ -143,8 +143,9 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
-        """Start an approved plan. If ``chosen`` is empty, end the plan as void instead. The age of
-        the moves is counted from ``now``, because the moves were just checked.
+        """Start an approved plan. If ``chosen`` is empty, end the plan as VOID instead. A move that
+        becomes too old is not started; the age of the moves is counted from ``now``, because they
+        were just checked.
 
         :param chosen: the Moves that still help; other moves of the plan are left out
         :param left_out: {order of a move: reason why the move is left out}
@@ -379,7 +380,8 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
 
 
 def void_unreadable(session, uuid, now) -> None:
-    """End a plan whose state is unknown. Its state becomes VOID."""
+    """Set the state of a plan to VOID. The caller has found that the plan's present state is not
+    one that this version of Kronos knows."""
     _write_state(session, models.PlanRow.uuid == uuid, plans.VOID, {
         'finished_at': now, 'ended_because': 'its state could not be read'})
 

@@ -33,14 +33,14 @@ class Queue:
     def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):
         """Dispatch planned moves that are due, as many as the limits of concurrent moves allow.
 
-        A lock serializes dispatchers. So two dispatchers never dispatch the same move, and never
-        exceed a limit together. A dispatched move counts towards the limits even before a worker
-        accepts it.
+        Only one dispatcher at a time can do this, because it needs a lock. So no move is dispatched
+        twice, and several dispatchers together do not exceed a limit. A dispatched move counts
+        towards the limits even before a worker accepts it.
 
         :param caps: limits of concurrent moves
-        :param utcnow: function that returns the time of the dispatch. The function is called after
-            the moves in progress are read. So no move is recorded as dispatched before the end of
-            an earlier move for which it waited
+        :param utcnow: function that returns the present time, which is recorded as the time of the
+            dispatch. It is called after the moves in progress are read. A move that waited for the
+            end of another move is therefore never recorded as dispatched before this end
         :param plan_uuids: uuids of plans, to dispatch only their moves; None for all plans
         :param stale_after: seconds after which a move is too old to be started; None for no limit.
             The first move of a group (moves that improve the balance only together) is dispatched
@@ -89,8 +89,8 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Bring dispatched moves that no worker has accepted back to PLANNED. It is assumed that
-        the messages that offered these moves to workers were lost.
+        """Set dispatched moves that no worker has accepted back to the state PLANNED, so that they
+        are dispatched again. The messages that offered these moves to workers were probably lost.
 
         :param dispatched_before: only moves that were dispatched before this time
         :returns: MoveRecords, now PLANNED
@@ -237,8 +237,8 @@ class Queue:
         :param aggregates: names of the aggregates whose moves are considered; None for all
             aggregates
         :returns: {worker: time of its last sign of life}; the time is None if no sign of life is
-            recorded. The key None stands for moves in progress without an owner, which workers
-            leave when they end normally; it is included if there are such moves
+            recorded. A worker that ends normally gives up its moves in progress, which then have no
+            owner. If there are such moves, the result also has the key None
         """
         move, row = models.MoveRow, models.WorkerRow
         query = sa.select(move.owner, row.heartbeat_at).outerjoin(
@@ -250,8 +250,8 @@ class Queue:
 
     @retried
     def adopt(self, now, silent, aggregates=None):
-        """Take over the moves in progress of workers that have died. Workers that have given a sign
-        of life since ``silent`` was read keep their moves.
+        """Take over the moves in progress of workers that have died. A worker in ``silent`` keeps
+        its moves if it has given another sign of life in the meantime.
 
         :param silent: {worker: time of its last sign of life} of the workers that count as dead,
             with the times that :meth:`owners` returned

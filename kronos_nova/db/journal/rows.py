@@ -87,11 +87,11 @@ def abandon(session, query, now, worker, why):
 
 
 def note(session, uuids, step, now, worker, detail='', has_failed=False):
-    """Record that some moves have changed their state. The change is recorded in three places: as
-    events of the moves, in the totals for monitoring, and as notifications.
+    """Record that some moves have changed their state. The change is written to the history of each
+    move and to the totals for monitoring, and notifications about it are queued.
 
     :param step: (old state, new state)
-    :param has_failed: whether the cause of the change is that an attempt at the moves failed
+    :param has_failed: True if the state changed because an attempt at the move failed
     """
     old, new = step
     session.execute(sa.insert(models.MoveEventRow), [

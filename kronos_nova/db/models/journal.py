@@ -12,8 +12,8 @@ class PlanRow(Base):
     """A plan for one aggregate.
 
     ``purpose`` is ``balance``, ``repair``, ``drain`` or ``make_room``. ``detail`` is the reason why
-    an approved plan is not started yet. ``combined_now`` is the combined imbalance that would
-    remain after the moves of a waiting plan, computed with the loads of the last evaluation.
+    an approved plan is not started yet. ``combined_now`` is for a plan that waits for approval: the
+    combined imbalance that its moves would reach with the loads of the last evaluation.
 
     ``fingerprint`` is equal for plans that move the same instances between the same hosts. A plan
     at level ``observe`` whose fingerprint equals that of the last plan gets no row of its own.

@@ -33,7 +33,7 @@ class HostLoadsRow(Base):
 
 
 class AggregateLoadStatsRow(Base):
-    """Statistics of the loads of the instances of an aggregate; see
+    """Statistics of the instances' loads in an aggregate; see
     :mod:`kronos_nova.load.load_statistics`. ``body`` is JSON."""
 
     __tablename__ = 'habits'

@@ -10,7 +10,7 @@ from kronos_nova.db.models.base import Base
 
 class RepairRow(Base):
     """A repair of wrong allocations in placement. ``before`` and ``after`` are the allocations of
-    the repaired consumers, as JSON bodies of POST /allocations."""
+    the repaired consumers before and after the repair, as JSON bodies of POST /allocations."""
 
     __tablename__ = 'repairs'
 

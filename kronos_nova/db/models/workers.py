@@ -10,10 +10,10 @@ class WorkerRow(Base):
     """A process and its last sign of life.
 
     A living process writes a new ``heartbeat_at`` every few seconds. Other processes only check
-    whether ``heartbeat_at`` changes, and do not compare the time with a clock. ``role`` is
-    ``executor`` for a process that carries out moves, and ``engine`` for a process that only plans.
-    Workers of nova-scheduler have roles of their own. ``clock_skew`` is the number of seconds by
-    which the clock of the process's host is ahead of the database's clock.
+    whether ``heartbeat_at`` changes. They do not compare it with the time, because clocks of hosts
+    may differ. ``role`` is ``executor`` for a process that carries out moves, and ``engine`` for a
+    process that only plans. Workers of nova-scheduler have roles of their own. ``clock_skew`` is
+    the number of seconds by which the clock of the process's host is ahead of the database's clock.
     """
 
     __tablename__ = 'workers'

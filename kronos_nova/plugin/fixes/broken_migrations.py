@@ -201,8 +201,9 @@ class SettlesBrokenMigrations:
 
     def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
                                          migrate_data=None, source_bdms=None):
-        """Complete the migration by Nova's method. If the guest died during the transfer, roll back
-        instead, because Nova's method deletes the guest's files on this host."""
+        """Complete the migration by Nova's method, which deletes the guest's files on this host. If
+        the guest died during the transfer, roll the migration back instead, so that the files are
+        kept."""
         attempt = self._attempt
         if attempt and self._has_died(attempt):
             self._rollback_live_migration(ctxt, instance, dest, migrate_data,
@@ -233,10 +234,10 @@ class SettlesBrokenMigrations:
         attempt.is_completed = True
 
     def _record_arrival(self, attempt):
-        """Record that a guest has arrived at the destination. First set the destination as the host
-        of the instance, unless Nova has already done so. Repeat this step while a service does not
-        answer. Then record that the live migration is completed, and delete the allocations of the
-        migration."""
+        """Record that a guest has arrived at the destination. The first step sets the destination
+        as the host of the instance, unless Nova has already done so. It is repeated while a service
+        does not answer. The other steps record that the live migration is completed, and delete the
+        allocations of the migration."""
         tries = outages.retrying(tenacity.stop_after_delay(PATIENCE_SECONDS))
         tries(self._record_host, attempt)
         self._set_migration_status(attempt.migration, migration_status.COMPLETED)
@@ -255,8 +256,8 @@ class SettlesBrokenMigrations:
         instance.save()
 
     def _delete_allocation_after_move(self, context, instance, migration):
-        """Delete the allocations of the migration by Nova's method. Once the guest has arrived, a
-        failure to delete them is only logged, so that Nova does not set the instance to ERROR."""
+        """Delete the allocations of the migration by Nova's method. Once the guest has arrived, an
+        error of this method is only logged. Otherwise Nova would set the instance to ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
@@ -272,8 +273,8 @@ class SettlesBrokenMigrations:
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
         """Resume the guest if it is paused. If the guest has ended, set the state of the instance
-        to stopped. Then roll back by Nova's method. Without the steps before, Nova's method would
-        save the state from before the migration, even if the guest has ended."""
+        to stopped. Then roll back by Nova's method. Nova's method alone would save the state that
+        the instance had before the migration, even if the guest has ended."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)

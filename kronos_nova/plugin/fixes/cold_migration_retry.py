@@ -112,8 +112,8 @@ class MigrationStep:
     """A request of a cold migration or resize that this thread carries out.
 
     is_guest_touched : true once the guest may have been powered off, on this or another host
-    outage : the error of the first call that failed in spite of its repetitions; None if there is
-        no such call
+    outage : the error of the first call that was repeated and still failed; None if there is no
+        such call
     """
 
     context: object
@@ -195,8 +195,9 @@ class PatientReportClient(PatientClient):
     """Nova's client of placement that repeats some requests within a MigrationStep."""
 
     def get_allocations_for_consumer(self, context, consumer):
-        """Return the allocations of a consumer as Nova's method does. Within a MigrationStep, raise
-        an error if placement does not answer; Nova's method would return no allocations."""
+        """Return the allocations of a consumer as Nova's method does. There is one difference: if
+        placement does not answer within a MigrationStep, an error is raised. Nova's method would
+        return an empty result, as if the consumer had no allocations."""
         if _current() is None:
             return self._client.get_allocations_for_consumer(context, consumer)
         return self.get_allocs_for_consumer(context, consumer)['allocations']
@@ -229,9 +230,9 @@ class PatientConductor(PatientClient):
         return _patiently(act)
 
     def _read_if_saved(self, context, instance):
-        """Read an instance from the conductor. Return the answer if the instance already has the
-        task_state that was to be saved; otherwise None. The task_state is already saved if the
-        conductor carried out an earlier call, and only the answer to this call was lost."""
+        """Find out whether the conductor has carried out a call whose answer was lost. For this,
+        read the instance from the conductor. If the instance has the task_state that the call was
+        to save, return the conductor's answer; otherwise, return None."""
         updates, _result = self._client.object_action(context, instance, 'refresh', (), {})
         is_saved = updates.get('task_state', instance.task_state) == instance.task_state
         return (updates, None) if is_saved else None
@@ -294,8 +295,8 @@ class MovesPatiently:
             _thread.step = None
 
     def _end_unbegun(self, step, migration):
-        """End a migration whose request failed before Nova's method began. Nova itself would let
-        the migration seem to be in progress for ever."""
+        """End a migration whose request failed before Nova's method began. Without this, the record
+        of the migration would stay in progress for ever."""
         if step.is_guest_touched:
             self._set_instance_obj_error_state(step.instance)
         else:
@@ -314,9 +315,10 @@ class MovesPatiently:
         return super()._get_power_off_values(instance, clean_shutdown)
 
     def _send_prep_resize_notifications(self, context, instance, phase, flavor):
-        """Send Nova's notification. If this is the notification about the end of ``prep_resize``,
-        set ``is_guest_touched`` of the step: the source has received its request, and may power the
-        guest off. After an outage, the source has not received its request, and nothing is set."""
+        """Send Nova's notification. At the end of ``prep_resize``, the source has received its
+        request and may power the guest off. So the notification about this end also sets
+        ``is_guest_touched`` of the step. After an outage, the source has not received its request,
+        and nothing is set."""
         step = _current()
         if step and phase == fields.NotificationPhase.END and step.outage is None:
             step.is_guest_touched = True
@@ -334,9 +336,9 @@ class MovesPatiently:
     @contextlib.contextmanager
     def _error_out_instance_on_exception(self, context, instance,
                                          instance_state=vm_states.ACTIVE):
-        """Set the state of the instance by Nova's method if the ``with`` block raises an error.
-        After an outage, an instance whose guest has not been powered off gets the state
-        ``instance_state``, and not ERROR."""
+        """Set the state of the instance if the ``with`` block raises an error, by Nova's method. If
+        the error is an outage, and the guest has not been powered off, the instance gets the state
+        ``instance_state`` instead of ERROR."""
         with super()._error_out_instance_on_exception(
                 context, instance, instance_state=instance_state):
             try:
@@ -354,8 +356,8 @@ class MovesPatiently:
 
     def _delete_allocation_after_move(self, context, instance, migration):
         """Delete the allocations of the migration by Nova's method. If an outage has ended the
-        migration, a failure to delete the allocations is only logged. The fault of the instance
-        then still names the outage."""
+        migration, an error of this method is only logged, and the fault of the instance still names
+        the outage."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:

@@ -102,8 +102,8 @@ class ConfirmsPatiently:
 
     def _delete_allocation_after_move(self, context, instance, migration):
         """Delete the allocations of the migration by Nova's method. Once the migration is
-        confirmed, a failure to delete them is only logged, so that Nova does not set the instance
-        to ERROR."""
+        confirmed, an error of this method is only logged. Otherwise Nova would set the instance to
+        ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
@@ -121,8 +121,8 @@ class ConfirmsPatiently:
 
 
 def _probe(context, migration):
-    """Raise an error if a conductor or placement does not answer. Called before Nova's method,
-    which would lose the request to confirm if no conductor answered its first query."""
+    """Raise an error if a conductor or placement does not answer. Called before Nova's method: if
+    no conductor answered the first query of Nova's method, the request to confirm would be lost."""
     objects.Migration.get_by_id(context, migration.id)
     placement.client().consumer(migration.uuid)
 

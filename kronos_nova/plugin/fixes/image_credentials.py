@@ -24,10 +24,11 @@ EXPECTED = {
 class FetchesImages:
     """A mixin for the compute manager that fetches images with Nova's own credentials.
 
-    A destination with local disks fetches base images and kernels from Glance, with the token of
-    the request for the move. The moves of a plan have no token, because a token could expire before
-    the move ends. For services other than Glance, Nova uses its own credentials
-    (``[service_user]``) if a request has no token. This class makes Nova do so for Glance as well.
+    A destination with local disks fetches base images and kernels from Glance. For this, Nova uses
+    the token of the request for the move. Moves of Kronos have no token, because it could expire
+    before the move ends. If a request has no token, Nova uses its own credentials
+    (``[service_user]``) for other services, but not for Glance. This class makes Nova use them for
+    Glance as well.
     """
 
     def pre_live_migration(self, context, *args, **kwargs):

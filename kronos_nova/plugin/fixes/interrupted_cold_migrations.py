@@ -113,8 +113,9 @@ class EndsInterruptedColdMigrations:
     # Steps of migrations that leave this host
 
     def _end_interrupted_cold(self, context, instance):
-        """End the migrations of an instance from this host that the destination has prepared. Those
-        that it has not prepared are ended when their request reaches this host."""
+        """End the migrations that were to move an instance off this host, if the destination has
+        already prepared them. A migration that the destination has not prepared yet is ended later,
+        when the destination's request reaches this host."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'status': [migration_status.PRE_MIGRATING, migration_status.MIGRATING]}):
@@ -174,8 +175,9 @@ class EndsInterruptedColdMigrations:
         """Handle an instance whose guest was to be started on this host. Nova's own method would do
         nothing, or would start the guest before its network and volumes are ready.
 
-        If the instance has no checkpoint, the request to start its guest may still be in the queue.
-        This is so unless the request has already changed the task_state.
+        A checkpoint is a file with the request to start the guest. An instance without a checkpoint
+        is left unchanged if its request may still be in the queue, because this host has not
+        received it yet.
         """
         try:
             kept = self._cold_checkpoints.load(context, instance.uuid)
@@ -199,8 +201,8 @@ class EndsInterruptedColdMigrations:
             threading.Timer(REQUEST_SECONDS, self._end_prepared).start()
 
     def _end_prepared(self):
-        """End the migrations that still wait for the source. The source has not received a request,
-        because nova-compute on this host was stopped before it sent the request."""
+        """End the migrations to this host that wait for the source in vain: nova-compute on this
+        host was stopped before it sent its request to the source."""
         context = nova_context.get_admin_context()
         while self._prepared:
             uuid = self._prepared.pop()
@@ -300,7 +302,8 @@ def _prepared_on(host):
 
 def _is_converted(disk_info):
     """Return whether the libvirt driver converts a raw disk of the guest to qcow2 when it starts
-    the guest. To convert a converted disk again would destroy it.
+    the guest. Such a start must not be repeated, because converting a disk a second time would
+    destroy it.
 
     :param disk_info: the disks of the guest, as JSON; other drivers may give no JSON
     """

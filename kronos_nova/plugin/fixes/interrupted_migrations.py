@@ -83,8 +83,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         * The migration has a checkpoint, a file with the data that are needed to end a live
           migration. This nova-compute then ends the migration, after its start.
 
-        In both cases Nova's method would clear the task_state too early. If the guest is already at
-        the destination, Nova's method would also set the instance to ERROR.
+        In both cases, Nova's method would clear the task_state too early: while a migration still
+        runs. If the guest is already at the destination, Nova's method would also set the instance
+        to ERROR.
         """
         if not _is_on():
             super()._reset_live_migration(context, instance)

@@ -38,9 +38,9 @@ Chosen as twice the default of ``rpc_response_timeout``."""
 
 
 class Unanswered(Exception):
-    """The error that nova-compute at the destination did not complete the live migration. Either
-    nova-compute does not answer, or nova-compute gets no answer from another service. The last
-    steps of the migration are then not done at the destination."""
+    """Raised if nova-compute at the destination did not complete the live migration. Either it does
+    not answer, or it gets no answer from another service. The guest then runs at the destination,
+    but the last steps of its migration are not done there."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
