@@ -200,9 +200,10 @@ class ProposalOutlook:
 
 def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
             marks: Marks, weights: np.ndarray) -> ProposalOutlook:
-    """Return the ProposalOutlook of a plan: the state that the plan would reach from ``start``.
+    """Return the ProposalOutlook of a plan that waits for approval: the state that it would reach
+    if it began in the state ``start``.
 
-    :param report: the report with the plan
+    :param report: the report with the waiting plan
     :param case: the aggregate's planning problem
     :param capped: the model of ``start`` with the additional rule that no move may load a host
         above the overload ceiling

@@ -67,9 +67,9 @@ def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
 class ResultWriter:
     """The writer of one evaluation's results.
 
-    learnt : {aggregate: {policy: LoadStats}}, which planning fills
-    outlooks : {aggregate: ProposalOutlook} of the plans that wait for approval, which planning
-        fills
+    learnt : {aggregate: {policy: LoadStats}}. Planning adds the statistics of each aggregate that
+        it plans
+    outlooks : {aggregate: ProposalOutlook} of the plans that wait for approval. Planning adds them
     """
 
     cycle_ports: CyclePorts

@@ -189,14 +189,14 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 class Gain:
     """The gain of the moves that lead from one state to another.
 
-    The gain is the sum of two decreases: the decrease of the combined imbalance, and the decrease
-    of the expected number of full hosts.
+    The gain is the sum of two amounts: the decrease of the combined imbalance, and the decrease of
+    the expected number of full hosts.
 
-    With restraint, the excess counts as well. The excess is the load of hosts outside the target
-    range of loads (:mod:`kronos_nova.planners.level`). The first of several plans may lower the
-    excess, although it does not lower the combined imbalance yet. So the first summand is the
-    larger of two decreases: that of the combined imbalance, and that of the excess. If the excess
-    increases, the gain is minus infinity, because later plans would undo the moves.
+    With restraint, the excess counts as well: the load of hosts outside the target range of loads
+    (:mod:`kronos_nova.planners.level`). If several plans are needed, the first one may lower only
+    the excess, and not yet the combined imbalance. So the decrease of the excess replaces that of
+    the combined imbalance if it is larger. If the excess increases, the gain is minus infinity,
+    because later plans would undo the moves.
     """
 
     def __init__(self, before: State):

@@ -95,8 +95,8 @@ def impatient_control_engine(conf, seconds=1):
     cannot wait long and can continue without the database. This function opens no connection.
 
     :param seconds: maximum seconds to wait for a connection, and for an answer. With PostgreSQL,
-        the maximum applies only to the connection. The default is for calls that delay a request of
-        Nova
+        the maximum applies only to the connection. The default is short, because a request of Nova
+        waits for many of these queries
     """
     url = control_url(conf)
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}

@@ -59,8 +59,9 @@ class Naming:
     """The source of host names in series: a label of the series, or a label of ``node_uname_info``.
 
     label, pattern, replacement : arguments of ``label_replace()``
-    is_join : true if ``label`` is a label of ``node_uname_info``, joined by the address; false if
-        ``label`` is a label of the series
+    is_join : true if ``label`` is a label of ``node_uname_info``. The series then get the label by
+        a join, in which the address of the machine has to match. False if the series themselves
+        have the label
     """
 
     label: str

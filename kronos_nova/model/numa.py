@@ -257,9 +257,9 @@ class CellUse:
 
     def add(self, vm: int, host: int, sign: int) -> None:
         """Add an instance to the use of a host's cells, or remove the instance. An added instance
-        uses the cells that Nova would choose. On its host before any move, an instance uses the
-        same cells as at that time, provided that they are free. An instance that does not fit uses
-        no cells.
+        gets the cells that Nova would choose. There is one exception: on the host on which it was
+        before any move, it gets its former cells if they are free. An instance that does not fit
+        gets no cells.
 
         :param sign: 1 to add the instance, -1 to remove it
         """

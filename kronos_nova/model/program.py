@@ -118,8 +118,8 @@ class Program:
         :param assignment: the instances and hosts
         :param move: cost of a move in MiB, in addition to the memory that the move copies; None for
             the mean memory of the instances
-        :param rounds: number of rounds of moves; with 1, the moves of a solution may have no
-            possible order
+        :param rounds: number of rounds (stages of moves); with 1, the moves of a solution may have
+            no possible order
         :param slot: an instance that is equal to the new servers for which the moves make room;
             None if the moves have another purpose. If given, no other instance is placed in a NUMA
             cell where it would take room from a new server. This restriction halves the size of the

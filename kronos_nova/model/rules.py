@@ -86,7 +86,7 @@ class AllowedHosts(Rule):
     hosts are of one kind.
 
     kind : intp (V,), row of ``allowed`` for each instance
-    allowed : bool (K, H), true for the hosts that are permitted to each kind
+    allowed : bool (kinds, H), true for the hosts that are permitted to each kind
     """
 
     why: Why
@@ -193,11 +193,11 @@ class Room(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ArrivalLimit(Rule):
-    """A limit of a host's load after instances arrive, for a policy in which the loads of instances
-    are not known.
+    """A limit of the load that arriving instances may cause on a host, for a policy in which the
+    loads of instances are not known.
 
-    Each arriving instance counts with the most load that it may cause, and each leaving instance
-    with 0.
+    Because the loads are not known, the worst is assumed: an arriving instance adds the most load
+    that it may cause, and a leaving instance takes no load away.
 
     scores : float64 (H,), scores before any move; NaN if not measured
     weights : float64 (V,), the most load that each instance may cause
@@ -404,12 +404,12 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """A rule by which moves must leave room free on the available hosts in use: at least ``needed``
-    in every resource class. If less room is free before a move, the move must not reduce the free
-    room further.
+    """A rule by which moves must leave room free: at least ``needed`` in every resource class,
+    summed over the available hosts that have instances. If less room is free already before a move,
+    the move must not reduce it further.
 
-    Only three kinds of moves change the free room: moves that empty a host, moves to an empty host,
-    and moves from a host that is not available.
+    Empty hosts do not count. So only three kinds of moves change this sum: moves that empty a host,
+    moves to an empty host, and moves from a host that is not available.
 
     needed : float64 (C,), room that has to stay free
     """

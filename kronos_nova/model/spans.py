@@ -10,7 +10,7 @@ def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
     If fewer than two hosts count, both scores are equal.
 
-    :param scores: float64 (..., P, n), n at least 1
+    :param scores: float64 (..., P, hosts), for at least one host
     :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the
         scores
     """
@@ -26,7 +26,7 @@ def imbalances(scores: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
     """Return float64 (..., P): the highest score that counts minus the lowest score that counts; 0
     if fewer than two hosts count.
 
-    :param scores: float64 (..., P, n)
+    :param scores: float64 (..., P, hosts)
     :param left_out: intp (P,), number of hosts that each policy leaves out at each end of the
         scores; None if all hosts count
     """

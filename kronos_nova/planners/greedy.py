@@ -71,13 +71,13 @@ class _Round:
         return self.search.found()
 
     def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
-        """Return {host: upper bound of the gain}, for the most loaded hosts or for the least loaded
-        hosts. The upper bound is the most by which one move off the host, or to the host, can lower
-        the combined imbalance.
+        """Return {host: upper bound of the gain} for the most loaded hosts or for the least loaded
+        hosts. No move off such a host, or to it, lowers the combined imbalance by more than this
+        bound.
 
         :param ends: for each policy, some hosts at one end of the scores, the outermost host first
-        :param counting: for each policy, the hosts of ``ends`` that decide on the imbalance: only a
-            move that leaves or enters one of these hosts lowers the imbalance
+        :param counting: for each policy, those hosts of ``ends`` on which the imbalance depends. A
+            move that neither leaves nor enters one of these hosts does not lower the imbalance
         """
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):

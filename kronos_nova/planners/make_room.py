@@ -111,7 +111,8 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return (moves, whether the integer program found any end state). The moves lead to the
+        """Return (moves, whether the integer program found any end state). A stage of the program
+        is a set of moves that may use the room that earlier stages free. The moves lead to the
         cheapest end state that can be reached by moves one after the other, and are in a possible
         order. ``moves`` is None if no end state can be reached.
 
@@ -134,10 +135,11 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Find the cheapest end state in which every new server has a host. Return (moves, parts);
-        None if no such end state is found. The moves lead to the end state, and begin with the
-        moves of existing servers. ``parts`` is {instance: NUMA cells of its destination that the
-        integer program chose}.
+        """Find the cheapest end state in which every new server has a host, by an integer program.
+        Its moves are in stages: the moves of a stage may use the room that earlier stages free.
+        Return (moves, parts); None if no such end state is found. The moves lead to the end state,
+        and begin with the moves of existing servers. ``parts`` is {instance: NUMA cells of its
+        destination that the integer program chose}.
 
         :param rounds: number of stages of moves in the integer program
         """

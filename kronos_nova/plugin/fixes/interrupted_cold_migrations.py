@@ -175,9 +175,9 @@ class EndsInterruptedColdMigrations:
         """Handle an instance whose guest was to be started on this host. Nova's own method would do
         nothing, or would start the guest before its network and volumes are ready.
 
-        A checkpoint is a file with the request to start the guest. An instance without a checkpoint
-        is left unchanged if its request may still be in the queue, because this host has not
-        received it yet.
+        A checkpoint is a file with the request to start the guest. If an instance has no checkpoint
+        and the request has not changed its task_state yet, the request may still be in the queue.
+        Such an instance is left unchanged.
         """
         try:
             kept = self._cold_checkpoints.load(context, instance.uuid)
@@ -217,7 +217,8 @@ class EndsInterruptedColdMigrations:
         if migration.status != migration_status.PRE_MIGRATING or (
                 instance.task_state not in (None, marks.mark_of(migration))):
             return
-        # The source may begin at this moment; whoever changes the task_state first goes on.
+        # The source may begin at this moment. Only the process that first changes the task_state
+        # continues.
         if instance.task_state is None or marks.clear(instance, marks.mark_of(migration)):
             self._end_cold(context, instance, migration)
 

@@ -38,9 +38,9 @@ Chosen as twice the default of ``rpc_response_timeout``."""
 
 
 class Unanswered(Exception):
-    """Raised if nova-compute at the destination did not complete the live migration. Either it does
-    not answer, or it gets no answer from another service. The guest then runs at the destination,
-    but the last steps of its migration are not done there."""
+    """The error raised if nova-compute at the destination did not complete the live migration.
+    Either it does not answer, or it gets no answer from another service. The guest then runs at the
+    destination, but the last steps of its migration are not done there."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
