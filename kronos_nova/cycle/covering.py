@@ -102,7 +102,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
 
 
 def _first_losses(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:
-    """Yield the first :data:`TRIED` of the losses whose hosts are all in the aggregate and in
+    """Yield the first :data:`TRIED` losses of those whose hosts are all in the aggregate and in
     service."""
     there = {host.name for host in inside.hosts if host.service.is_available}
     yield from [loss for loss in open_losses if there.issuperset(loss.hosts)][:TRIED]

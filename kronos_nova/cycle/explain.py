@@ -323,8 +323,8 @@ moves two servers back by hand causes a warning. Not measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
-    """Yield a warning for each policy whose threshold is below the imbalance that noise alone
-    causes. Such a threshold has no effect, because no instance is moved for noise."""
+    """Yield a warning for each policy whose threshold is too low to be reached: noise (load that
+    fluctuates by chance) alone causes a larger imbalance. No instance is moved because of noise."""
     for policy in policies:
         if noise.get(policy.name, 0.0) > policy.threshold:
             yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
@@ -385,8 +385,8 @@ def _hours(seconds: float) -> str:
 
 
 def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
-    """Yield a note if a plan has fewer moves than its budget because further moves would begin too
-    late, when the measured load is out of date."""
+    """Yield a note if a plan has fewer moves than its budget permits. The reason is that further
+    moves would begin so late that the measured load would be out of date."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '

@@ -62,10 +62,10 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 class MetricsReader:
     """A reader of a metrics source that keeps each answer, so that no query is sent twice.
 
-    :param instances: instances of the snapshot; a series is not used if several instances have the
-        name in its label
+    :param instances: instances of the snapshot. If several of them have the same name, a series
+        with this name in its label is not used
     :param names_elsewhere: called with (attribute of instances, names); returns those of the names
-        that instances outside of the snapshot have
+        that also occur in instances which the snapshot does not contain
     :param accepts_partial: True to use answers for which the source has a warning, such as that a
         part is missing; False to refuse such answers
     :param hosts: names of all hosts of the snapshot
@@ -207,7 +207,8 @@ class Load:
     scores : float64 (H, P), the answers to ``imbalance_query``; NaN = not measured
     capacity : float64 (H, P), the answers to ``capacity_query``; NaN = not measured, or no query
     host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
-    measured : bool (H,), True if all three figures above are known for the host and all policies
+    measured : bool (H,), True if ``scores``, ``capacity`` (for policies that query it) and
+        ``host_scale`` of the host are known for all policies
     weights : float64 (V, P), load of each instance; NaN = not known; None before :func:`weigh`
     units : float64 (H, P), weight that an instance with a sample of 1 has on each host; None before
         :func:`weigh`

@@ -114,10 +114,10 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan that makes room for a request. If a loss of hosts is covered now, and
-        would not be covered after the moves of the plan, return the plan without moves, and with
-        the reason in ``missing``. A loss is covered if all servers of the lost hosts could restart
-        elsewhere. The plan of a forced request is always returned with its moves."""
+        """Check the plan that makes room for a request, and return it. A loss of hosts is covered
+        if all servers of the lost hosts could restart elsewhere. If the moves of the plan would
+        make a covered loss uncovered, the returned plan has no moves, and has the reason in
+        ``missing``. The plan of a forced request is returned unchanged."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))

@@ -40,9 +40,9 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
 def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
     """Return a SlotReport for each flavor, with two numbers of slots (how many more servers fit).
-    The first is the number now. The second is the smallest number that is left after the loss of
-    any one host of the aggregate. The second number is None if it is not known that the servers of
-    every host could restart elsewhere.
+    The first is the number now. The second is the number after the loss of one host of the
+    aggregate: the host whose loss leaves the fewest slots. It is None unless it is known that the
+    servers of every host could restart elsewhere.
 
     :param judged: the checked losses of the aggregate's hosts
     :param left: returns the seconds that are left; if none are left, slots after losses are not

@@ -192,8 +192,8 @@ class _Rows:
             fix=_end_maintenance)
 
     def _lost_moves(self, session):
-        """Yield the rows of moves that are in progress but that no worker carries out or will take
-        over.
+        """Yield the rows of moves that are in progress, but will never end: no worker carries them
+        out, and no worker will take them over.
 
         The worker that owned the move no longer runs. Other workers take over only moves of open
         plans in the aggregates that Kronos balances. Nova may still be migrating the instance.

@@ -22,7 +22,7 @@ class HighAvailability(Protocol):
         """Return whether the service would evacuate a host if the host failed now."""
 
     def watch(self, host: str, is_watched: bool) -> None:
-        """Set whether the service evacuates a host when the host fails. A repeated call changes
+        """Set whether the service evacuates a host if the host fails. A repeated call changes
         nothing."""
 
 

@@ -51,8 +51,8 @@ class BeliefRules:
 
     least_known : fraction (0 to 1) of a host's servers that must have a series in the answer to the
         profile query
-    tolerance : fraction of a host's capacity by which the summed load of the host's servers may
-        exceed the host's score times :data:`EXCESS`
+    tolerance : fraction of a host's capacity. The loads of the host's servers may add up to the
+        host's score times :data:`EXCESS`, plus this fraction
     """
 
     least_known: float = 0.8

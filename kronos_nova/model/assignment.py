@@ -161,8 +161,8 @@ class Assignment:
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """Return intp (v, n): the index of the present failure domain of each instance, for each of
-        the n groups whose members have to be in different failure domains. The value is -1 if the
+        """Return intp (v, groups): the index of the failure domain in which each instance is now,
+        for each group whose members have to be in different failure domains. The value is -1 if the
         instance is not in the group, or does not have to leave its host."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)

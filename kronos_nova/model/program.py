@@ -307,9 +307,9 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Add constraints by which no kind of instances both arrives at a host and leaves the same
-        host. Without these constraints, a solution could move an instance between two NUMA cells of
-        its host, which is not possible.
+        """Add constraints for each kind of instances and each host: if an instance of the kind
+        leaves the host, none may arrive there. Otherwise a solution could move an instance between
+        two NUMA cells of its host, which is not possible.
 
         :param use: use of NUMA cells without the instances of the assignment
         """
@@ -453,8 +453,8 @@ class Program:
 
     def keep_wishes(self, should: bool) -> None:
         """Set the objective to the costs of operators' preferences and of copying memory. If an
-        operator's rule forbids the present host of an instance, moving this instance lowers the
-        objective by more than all preferences and copies cost.
+        operator's rule forbids the present host of an instance, a move of this instance lowers the
+        objective so much that the costs of all preferences and copies together do not outweigh it.
 
         :param should: True if preferences count; False if preferences are ignored
         """
@@ -498,8 +498,8 @@ class Program:
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
                       in_part: bool = False) -> None:
-        """Lower the objective by ``reward`` if the load that leaves a host is at least its excess
-        load in every policy.
+        """Lower the objective by ``reward`` if a host is relieved: in every policy, at least as
+        much load leaves the host as ``excess`` has.
 
         :param host: position of the host in the hosts of the assignment
         :param excess: float64 (P,), excess load; policies with 0 or less do not count

@@ -88,9 +88,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Put an instance without a host on a host that lacks room for the instance. Some instances
-        of this host go to a second host, and instances of the second host may come back. Return
-        True if such a swap was made; False if no such swap was found."""
+        """Make room for an instance that has no host, and put the instance there. To make room,
+        some instances of a host go to a second host, and instances of the second host may come in
+        return. Return True if such a swap was made; False if no such swap was found."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()

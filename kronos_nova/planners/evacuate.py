@@ -162,9 +162,9 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     """Return a sequence of moves that leaves fewer instances on the draining hosts than ``way``
     does. Return ``way`` if no such sequence is found.
 
-    Each step solves an integer program for some of the possible destinations. The program chooses
-    which instances move to these hosts, and which instances of these hosts make room. All other
-    instances keep their destinations in this step.
+    The search has several steps. Each step takes some of the possible destinations, and solves an
+    integer program for them: it chooses which instances move to these hosts, and which instances of
+    these hosts move away to make room. All other instances keep their destinations in this step.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -284,10 +284,10 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return two lists: the moves in a possible order, and the moves that cannot be made.
 
-    Two orders are tried. The first order begins with the moves off the first draining host,
-    followed by the moves that make room and the other moves. If some moves cannot be made in this
-    order, the second order is tried: it begins with the moves that make room. The order in which
-    more moves can be made is returned.
+    Up to two orders are tried. The first one begins with the moves off the first draining host,
+    then the moves that make room, then all other moves. If some moves cannot be made in this order,
+    a second one is tried, which begins with the moves that make room. The order in which more moves
+    can be made is returned.
     """
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}

@@ -434,9 +434,9 @@ class Leveling:
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Compute ``beyond`` from the present scores, and subtract ``beyond`` from the scores.
-        Policies leave some hosts out of their imbalances, so the part of these hosts' scores
-        outside the bands does not count."""
+        """Subtract from the scores the part that does not count, and save this part as ``beyond``.
+        Policies may leave hosts with extreme scores out of their imbalances. Of the scores of these
+        hosts, the part outside the bands does not count."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]

@@ -121,8 +121,9 @@ class SoftenedMax:
 
     price : float32 (T,), weight of the logarithm of each term in the value
     kind : intp (h,), kind of each host, from 0 to k - 1; hosts of equal size are of one kind
-    arriving, leaving : float32 (k, v + h, T), factors by which each item changes the contribution
-        of a host of each kind to each term, when the item arrives at the host or leaves the host
+    arriving, leaving : float32 (k, items, T), factors by which the contribution of a host to each
+        term changes when an item arrives at the host or leaves it. There is a factor for each kind
+        of host and each item (an instance, or a dummy item that stands for no instance)
     """
 
     def __init__(self, space: SearchSpace, temperature: float):

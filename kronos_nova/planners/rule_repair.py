@@ -102,9 +102,9 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
     """Return the better of two plans: the plan after which fewer rules are violated.
 
-    If equally many rules are violated, ``others`` is returned on two conditions: the cost of
-    ``others`` is lower, and no imbalance after ``others`` is above both its threshold and its
-    present value. Otherwise, ``moves`` is returned.
+    If the number of violated rules is equal, ``others`` is returned on two conditions: it has the
+    lower cost, and it raises no imbalance to a value above its threshold. Otherwise, ``moves`` is
+    returned.
 
     :param should: whether costs are compared; if False, ``moves`` is returned if equally many rules
         are violated

@@ -36,8 +36,9 @@ class Aliases:
 
     :param configured: the result of :func:`configured`
 
-    specs : {alias: set of its specifications as JSON}; the set has several items if the definition
-        of the alias has changed since servers requested the alias
+    specs : {alias: set of its specifications as JSON}. The set has several items if the alias was
+        redefined after servers had requested it: the requests of these servers have the old
+        specification
     """
 
     def __init__(self, configured, servers=()):

@@ -345,9 +345,9 @@ def _end_stale(context, before):
 
 
 def _is_left_over(context, migration):
-    """Return True if the instance of a migration was deleted, or is neither on the source nor on
-    the destination. An instance on one of these hosts may still be in transfer, even without a
-    task_state, because an operator may have reset its state."""
+    """Return True if a migration is certainly not in progress any more: its instance was deleted,
+    or is neither on the source nor on the destination. The task_state is no proof: an instance
+    without one may still be in transfer, because an operator may have reset its state."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
                                                 expected_attrs=[])

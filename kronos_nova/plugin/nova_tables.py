@@ -543,9 +543,9 @@ def server_groups(context, instances=None):
 
 
 def _groups_with(session, instances):
-    """Return the ids of the groups that have one of ``instances`` as a member. If the cloud has no
-    more group members than there are ``instances``, all members are read, because queries that name
-    ``instances`` take longer."""
+    """Return the ids of the groups that have one of ``instances`` as a member. If there are more
+    ``instances`` than group members in the cloud, all members are read instead: this is faster than
+    a query that names all ``instances``."""
     member = api_models.InstanceGroupMember
     if session.query(member).count() <= len(instances):
         return {number for number, uuid in session.query(member.group_id, member.instance_uuid)

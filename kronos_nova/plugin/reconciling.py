@@ -109,10 +109,10 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Return the number of seconds that a run looks back. A run looks back to the beginning of
-        the last run of any worker, plus the seconds of the option ``grace`` and of
-        :data:`OVERLAP_SECONDS`. The maximum is ``reconcile_window``, which is also used if there
-        was no run."""
+        """Return the age, in seconds, up to which migrations are examined in this run of the
+        reconciler. This is the time since the last run of any worker began, plus the seconds of the
+        option ``grace`` and of :data:`OVERLAP_SECONDS`, but at most ``reconcile_window``. If there
+        was no run before, ``reconcile_window`` is returned."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

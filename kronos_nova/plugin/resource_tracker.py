@@ -236,9 +236,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self.ledger.is_expired(claim, self.expiry)
 
     def _is_awaited(self, context, claim):
-        """Return whether the instance of a claim may still need the claim. An instance needs no
-        claim if it is deleted, or if it is on another host and no move to this host is prepared.
-        The result is True if Nova does not know the instance."""
+        """Return whether the instance of a claim may still need the claim. It needs no claim if it
+        is deleted, or if it is on another host and no move to this host is prepared. If Nova does
+        not know the instance, the result is True."""
         try:
             instance = objects.Instance.get_by_uuid(
                 context.elevated(read_deleted='yes'), claim.instance_uuid, expected_attrs=[])
@@ -305,8 +305,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def _start_from_claims(self, context, resources):
         """Compute the usage of a node from its claims, if that is possible.
 
-        After any error Nova's own audit runs instead, as it does without Kronos. If the claims were
-        not the cause of the error, the audit raises the error again.
+        After any error, Nova's own audit of the node runs instead, as it does without Kronos. If
+        the error has nothing to do with the claims, the audit will raise it again.
 
         :returns: True if the node is ready; False if Nova's own audit has to run
         """

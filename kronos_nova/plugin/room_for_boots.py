@@ -19,8 +19,9 @@ LOG = logging.getLogger(__name__)
 
 
 def give_way(database, allocations, request_spec, count) -> bool:
-    """Remove the allocations that keep room for ``count`` servers like those of ``request_spec``.
-    An error here is logged and does not affect Nova's request.
+    """Remove the allocations that keep room for ``count`` servers like those of ``request_spec``,
+    so that Nova can now start these servers in the room. An error here is logged and does not
+    affect Nova's request.
 
     :param database: the control database, whose statements fail early rather than delay Nova's
         request

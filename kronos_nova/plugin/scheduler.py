@@ -54,8 +54,8 @@ EXPECTED = {
 class LastRead:
     """The data that the manager read last, for the filter and the weigher.
 
-    scores : {host: weighted sum of its scores, negated in the mode ``pack``}; hosts with lower
-        values are preferred
+    scores : {host: weighted sum of its scores}; in the mode ``pack``, the sum is negated. Hosts
+        with lower values are preferred
     emptied : names of the hosts that are being emptied
     rules : RequestRules of operators
     held : HeldRoom, the room that is reserved for future servers

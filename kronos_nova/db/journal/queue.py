@@ -359,8 +359,8 @@ def _is_begun(others):
 
 
 def _can_finish(session, row, now, stale_after):
-    """Return whether a move that is due can start without leaving its group incomplete. A group
-    is a set of moves that improve the balance only together.
+    """Return whether a move that is due may start. A group is a set of moves that improve the
+    balance only together, so no move starts if its group could probably not be completed.
 
     The result is True in these cases:
 

@@ -110,9 +110,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         """Set the status of the instance's unfinished live migrations from this host to ``error``,
         because no process continues these migrations.
 
-        :param attempt: the migration that this nova-compute ends itself; its status is not set. If
-            ``attempt`` is None, the status of migrations whose guest is being copied is not set,
-            because Nova's method ends these migrations
+        :param attempt: the migration that this nova-compute ends itself, whose status is not set.
+            If ``attempt`` is None, Nova's method ends the migrations whose guest is being copied,
+            and their status is not set
         """
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
@@ -178,10 +178,10 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return True if a live migration of the instance has the status ``accepted``, so that a
-    conductor may be preparing the migration. If this conductor has died, another conductor worker
-    clears the task_state. If the option ``atomic_moves`` is off, no other worker does this, and
-    the result is always False."""
+    """Return True if a live migration of the instance has the status ``accepted``: a conductor may
+    then be preparing the migration. If this conductor dies, another conductor worker clears the
+    task_state, provided that the option ``atomic_moves`` is on. If the option is off, the result is
+    always False, so that the task_state is cleared here."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

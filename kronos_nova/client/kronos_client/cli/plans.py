@@ -174,9 +174,9 @@ class Reject(_OfPlan):
 
 def _projects(moves):
     """Return a list of dicts with the effects of a plan on each project. ``moved`` is the number of
-    the project's servers that move. ``relieved`` is the number of moves of other projects' servers
-    that relieve a host of the project's servers. The projects with the most moved servers come
-    first."""
+    the project's servers that move. ``relieved`` is the number of moves by which servers of other
+    projects leave a host on which the project has servers, and relieve this host. The projects with
+    the most moved servers come first."""
     moved = collections.Counter(move.project_id for move in moves if move.project_id)
     relieved = collections.Counter(itertools.chain.from_iterable(
         {*move.benefits} - {move.project_id} for move in moves))

@@ -48,9 +48,9 @@ class Explain(command.ShowOne):
 
 
 def _missing(found, at):
-    """Yield sentences that replace empty columns, because a table leaves out empty columns: a
-    sentence if there is no move of the server to show, and a sentence if nothing explains why the
-    server stays."""
+    """Yield sentences about results that are missing: one if there is no move of the server to
+    show, and one if nothing explains why the server stays. The sentences are needed because a table
+    leaves out empty columns."""
     if not found.moves:
         yield ('No move of the server had begun by that time.' if at
                else 'No move of the server is recorded.')
