@@ -268,8 +268,8 @@ def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) ->
 def log(report: plans.AggregateReport, is_news: bool = True) -> None:
     """Log a report. Each line is cut and sanitized, because it may have names that tenants choose.
 
-    :param is_news: True if the outcome differs from the outcome of the evaluation before, so that
-        the first line is logged at level INFO
+    :param is_news: True if the outcome differs from that of the evaluation before. The first line
+        is then logged at level INFO
     """
     summary, *details = describe(report)
     LOG.log(logging.INFO if is_news else logging.DEBUG, '%s',

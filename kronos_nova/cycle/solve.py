@@ -58,7 +58,7 @@ class DuePhases:
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why only emptying hosts is due; '' if other phases may be due
     is_own_heat : True if imbalances exceed their thresholds only because of hosts whose high load
-        is not caused by their servers, so that moves would not help
+        is not caused by their servers. Moves would then not help
     """
 
     evacuate: bool

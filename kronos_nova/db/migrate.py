@@ -43,7 +43,7 @@ def _alembic_revision(connection):
 
 @dataclasses.dataclass(frozen=True)
 class RevisionHistory:
-    """The revisions of the schema of one kind of database.
+    """All revisions of the tables in one kind of database, such as the control database.
 
     :param renewal: sentence that explains to an operator how to replace the database with an empty
         one
@@ -120,8 +120,8 @@ def sync(engine, history):
     """Upgrade a database to the revision that this code needs. Nothing is changed if the database
     already has this revision.
 
-    An upgrade has a step for each revision. On SQLite and PostgreSQL all steps are one transaction,
-    so that an upgrade that fails changes nothing.
+    An upgrade has a step for each revision. On SQLite and PostgreSQL, all steps are one
+    transaction: an upgrade that fails changes nothing.
 
     :returns: (revision before, None for an empty database; revision after)
     :raises DatabaseVersionError: the database is newer than this code, or has a revision that was

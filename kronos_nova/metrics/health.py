@@ -47,7 +47,7 @@ class Expected:
         missing. Prometheus gives each sample of an instant query the time of the query. If a sample
         is older, the answer comes from a cache, or a clock is wrong
     :ivar newest: latest permitted time of a sample, in Unix seconds. A later time means that a
-        clock is wrong, so that the age of the sample is not known
+        clock is wrong. The age of the sample is then not known
     """
 
     label: str

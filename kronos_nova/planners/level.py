@@ -627,9 +627,9 @@ class Leveling:
         return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
 
     def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the two moves of the best swap of an instance of a
-        host with an instance of another host; None if no such swap brings scores closer to their
-        target ranges."""
+        """Find the best swap of an instance on ``host`` with an instance on another host. Return
+        its two moves as [(instance, destination)]; None if no such swap brings scores closer to
+        their target ranges."""
         if not 0 < len(self.residents[host]) < len(self.place):
             return None
         here = np.array(self.residents[host], dtype=np.intp)

@@ -268,8 +268,8 @@ class Swaps:
         of the item
     changes : float32 (n, a, b), rating of each swap; the lowest is the best. The rating is the
         change of the value, a smooth approximation of the combined imbalance, plus the prices of
-        the moves of the swap. If plans may have many moves, the change of the value is halved for a
-        swap that adds two moves, so that swaps are compared by their change per move
+        the moves of the swap. If plans may have many moves, swaps are compared by their change per
+        move: the change of the value is halved for a swap that adds two moves
     drawn : float32 (n, 2, h), weights by which hosts are drawn. If plans may have only few moves,
         index 0 of the second axis is for hosts that receive an instance, and index 1 for hosts that
         send an instance. Otherwise, index 0 is for all hosts, and the weights at index 1 are 0
@@ -456,8 +456,8 @@ class Swaps:
 
     def _weigh(self, are_few: bool) -> None:
         """Add to ``changes`` the prices of the moves, and NEVER for swaps for which a host has no
-        room. If plans may have many moves, first halve the change of the value by each swap that
-        adds two moves, so that swaps are compared by their change per move."""
+        room. If plans may have many moves, swaps are compared by their change per move: first, the
+        change of the value is halved for each swap that adds two moves."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]

@@ -290,8 +290,9 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
-    """Return the rating of moves: (cost after the moves in units of the tolerance, number of moves,
-    memory of the moved instances in MiB). A smaller rating is better."""
+    """Return the rating of moves as a tuple: the cost of the state after the moves, rounded to a
+    multiple of the tolerance; the number of moves; and the MiB of memory of the moved instances. A
+    smaller rating is better."""
     memory = sum(int(state.problem.memory_mb[vm]) for vm, _host in moves)
     return round(state.after(moves).objective() / TOLERANCE), len(moves), memory
 

@@ -62,13 +62,14 @@ class Announcement:
 
 
 class Registration(Announcement):
-    """An Announcement of a live migration that also records its progress. The ``with`` block begins
-    before Nova creates the Migration and ends after Nova's last write to the Migration.
+    """An Announcement of a live migration that also records how far the migration has come. The
+    ``with`` block begins before Nova creates the Migration and ends after Nova's last write to the
+    Migration.
 
-    If the migration fails and Nova cannot save the failure, the record of the migration is kept, as
-    if this worker had died. The reconciler of nova-conductor then ends the migration. If an outage
-    (a service did not answer) caused this failure before the source compute had the request, the
-    outage is recorded for the executor.
+    If the migration fails and Nova cannot save the failure, the record is kept, as if this worker
+    had died. The reconciler, a periodic task of nova-conductor, then finds the record and ends the
+    migration. If an outage (a service did not answer) caused this failure before the source compute
+    had the request, the outage is recorded for the executor.
 
     :param note_outage: callable that records for the executor that an outage ended the migration
     :ivar is_handed_over: whether the source compute may have the request

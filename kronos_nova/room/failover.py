@@ -69,7 +69,7 @@ end without a result. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossVerdict:
-    """The result of a check of whether the servers of lost hosts restart elsewhere.
+    """The result of checking whether all servers of lost hosts restart on other hosts.
 
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`

@@ -30,7 +30,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     """Begin to drain hosts, or only check whether they can be drained.
 
     :raises NotInScope: a host is in no aggregate for which Kronos plans
-    :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
+    :raises HostDown: nova-compute of a host is down; no server can be migrated off such a host
     :raises DrainPending: a host is being drained, or waits to be released
     :raises DrainRefused: no server can leave its host; or an aggregate would have no host left that
         takes servers; or some servers could no longer restart elsewhere after the loss of another

@@ -231,8 +231,8 @@ class Queue:
 
     @retried
     def owners(self, aggregates=None):
-        """Return the time of the last sign of life of every other worker that owns a move in
-        progress.
+        """Find the other workers that own a move in progress, and return when each gave its last
+        sign of life.
 
         :param aggregates: names of the aggregates whose moves are considered; None for all
             aggregates
