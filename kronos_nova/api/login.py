@@ -49,11 +49,11 @@ attack from many addresses takes more memory, about 200 bytes for each counter; 
 attack removes other counters sooner. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Factors by which the option ``login_tries`` is multiplied to get two further limits of wrong
-passwords. The option itself is the limit of wrong passwords of one user at one address.
-``AT_ADDRESS`` gives the limit of all users together at one address. ``OF_USER`` gives the limit of
-one user at all addresses together. Raised, an attacker can try more passwords; lowered, users
-behind one proxy lock each other out, and an attacker can lock out a user sooner. Not measured."""
+"""Factors that give two further limits of wrong passwords. The option ``login_tries`` is the limit
+for one user at one address. The option times ``AT_ADDRESS`` is the limit for all users together at
+one address. The option times ``OF_USER`` is the limit for one user at all addresses together.
+Raised, an attacker can try more passwords; lowered, users behind one proxy lock each other out, and
+an attacker can lock out a user sooner. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Pattern of the blanks at the end of the name of a user or a domain."""

@@ -170,19 +170,20 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share (0 to 1) of a new plan's gain up to which a plan that waits for approval may be worse than
-the new plan. A waiting plan that is worse by more than this share is replaced by the new plan. The
-gain is the amount by which the new plan lowers the combined imbalance. The waiting plan is worse by
-the difference of the combined imbalances at the ends of the two plans. Raised, plans that are much
-worse than a new plan continue to wait for approval; lowered, small changes of load replace waiting
-plans. Chosen so that a waiting plan is replaced when an empty host returns to service, and is kept
-when the imbalance changes by about a threshold; not measured."""
+"""Limit, as a share (0 to 1) of a new plan's gain, up to which a plan that waits for approval is
+kept. The gain is the amount by which the new plan lowers the combined imbalance. At its end, the
+waiting plan leaves a larger combined imbalance than the new plan. If the difference is more than
+this share of the gain, the new plan replaces the waiting plan. Raised, plans that are much worse
+than a new plan continue to wait for approval; lowered, small changes of load replace waiting plans.
+Chosen so that a waiting plan is replaced when an empty host returns to service, and is kept when
+the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
-"""Smallest share of the promised decrease of the imbalance that an approved plan must still bring
-when it starts. The loads may have changed since the plan was made. Plans with a move for another
-purpose than spreading load start without this check. Raised, fewer approved plans are started;
-lowered, plans that copy memory for little gain are started. Not measured."""
+"""Share (0 to 1) of its gain that an approved plan must still have when it starts. The gain is the
+amount by which the plan lowers the combined imbalance. The gain may have become smaller, because
+loads have changed since the plan was made. Plans with a move for another purpose than spreading
+load start without this check. Raised, fewer approved plans are started; lowered, plans that copy
+memory for little gain are started. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ longer; lowered, more hosts of large clouds are left for the next evaluations. C
 2.4 seconds that 1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
 """Maximum seconds that one evaluation may use to check losses of hosts. The check finds out for
-each host whether its servers would restart elsewhere. Each evaluation adds a share of its duration
-to a time budget. A check may use the whole time budget, which never exceeds this maximum. Raised, a
+each host whether its servers would restart elsewhere. A check uses a time budget, to which each
+evaluation adds a share of its duration. The time budget never exceeds this maximum. Raised, a
 single evaluation may take longer; lowered, more evaluations of large clouds check only a part of
 the hosts. Chosen as four times :data:`FIRST_SECONDS`, the time for the first check."""
 LEAST_SECONDS = 0.05
@@ -46,21 +46,21 @@ hosts. Raised, small clouds are checked more often, and their evaluations take l
 small clouds are checked less often. Chosen because the check of 40 hosts with 1,200 servers takes
 this time."""
 SAVED = 1.25
-"""Factor by which the duration of the last check of losses of hosts is multiplied. The next check
-begins when the time budget reaches the product, and each evaluation adds time to the budget. A
-check finds out for each host whether its servers would restart elsewhere. A factor above 1 leaves
-time for an additional check: whether the servers also fit elsewhere when Nova chooses their hosts
-one after the other. Raised, checks are rarer, and the additional check is made for more hosts;
-lowered, checks are more frequent, and the additional check is made for fewer hosts. Not
-measured."""
+"""Factor that decides when the next check of losses of hosts begins. The check finds out for each
+host whether its servers would restart elsewhere. Each evaluation adds time to a time budget. The
+next check begins when the budget is as long as the last check took, times this factor. A factor
+above 1 leaves time for an additional check: whether the servers also fit elsewhere when Nova
+chooses their hosts one after the other. Raised, checks are rarer, and the additional check is made
+for more hosts; lowered, checks are more frequent, and the additional check is made for fewer hosts.
+Not measured."""
 COLD = 3.0
-"""Estimated ratio (no unit) of two durations: that of the first check after a start of Kronos, and
-that of the second check. The check finds out for each host whether its servers would restart
-elsewhere. The second check is faster, because it reuses results of the first check. The second
-check begins when the time budget suffices for its estimated duration. Raised, the second check
-begins sooner, but may end before all hosts are checked; lowered, the second check begins later.
-Measured for 1,000 hosts: the first
-check takes 2.4 seconds, a later check 0.75 seconds (``python -m bench failover``)."""
+"""Estimated ratio of the duration of the first check of losses of hosts to the duration of the
+second check, after a start of Kronos. The check finds out for each host whether its servers would
+restart elsewhere. The second check is faster, because it reuses results of the first check. The
+second check begins when its time budget suffices for its estimated duration. Raised, the second
+check begins sooner, but may end before all hosts are checked; lowered, the second check begins
+later. Measured for 1,000 hosts: the first check takes 2.4 seconds, a later check 0.75 seconds
+(``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;

@@ -39,13 +39,13 @@ because a few unusual hosts were refused. Chosen because a filter that refuses a
 CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
-"""Largest number of permitted hosts with which an instance counts as restricted to few hosts. Rules
-permit such an instance on some hosts and forbid it on others. Nova's scheduler is asked about each
-of its permitted hosts. For all other instances, the scheduler is asked until :data:`ENOUGH` hosts
-are refused. The instance then stays on its host for some time. Raised, an instance that no host
-takes costs more requests to the scheduler; lowered, an instance that fits on few hosts stays on its
-host before the right destination was tried. Chosen as the number of hosts in a rack that have a
-certain device; not measured."""
+"""Largest number of permitted hosts of an instance with which Nova's scheduler is asked about all
+of them. The permitted hosts are those on which rules allow the instance; other hosts are forbidden.
+If more hosts are permitted, the scheduler is asked only until it has refused :data:`ENOUGH` hosts.
+The instance then stays on its host for some time. Raised, an instance that no host takes costs more
+requests to the scheduler; lowered, an instance that fits on few hosts stays on its host before the
+right destination was tried. Chosen as the number of hosts in a rack that have a certain device; not
+measured."""
 
 PLANNING_SHARE = 0.6
 """Share of the remaining planning time that one search for a plan may use. The planning time is

@@ -27,17 +27,17 @@ from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
 """Lowest imbalance that a plan aims at, as a share (0 to 1) of the policy's threshold. A plan aims
-below the threshold, so that the imbalance does not soon rise above the threshold by random changes
-of load. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory without a
-lasting effect. Chosen by ``bench days``."""
+below the threshold, because random changes of load would otherwise soon raise the imbalance above
+the threshold again. Raised, the threshold is exceeded again sooner; lowered, plans copy more memory
+without a lasting effect. Chosen by ``bench days``."""
 
 LEAST_GAIN = 0.2
-"""Distance of an imbalance from the least possible imbalance, as a share (0 to 1) of the policy's
-threshold. Moves are needed if the distance is larger than this. The constant is used only where no
-plan reaches the threshold. If the noise is larger than the constant, the noise is used instead, but
-at most half of the threshold. Raised, an aggregate whose load could be more even is not changed;
-lowered, moves are made for smaller gains. Checked by ``bench buffers``: a week has 329 moves with
-0.2, as many as with 0.5."""
+"""Share (0 to 1) of a policy's threshold by which the imbalance may exceed the least possible
+imbalance before moves are made. The limit applies only where no plan can reach the threshold. Noise
+is the imbalance that is expected only because loads fluctuate. If the noise is larger than the
+limit, the noise is the limit, but at most half of the threshold. Raised, an aggregate whose load
+could be more even is not changed; lowered, moves are made for smaller gains. Checked by ``bench
+buffers``: a week has 329 moves with 0.2, as many as with 0.5."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -45,26 +45,26 @@ longer; lowered, moves that start too late have to be removed from more plans. C
 plans, which are mostly enough. More plans are needed only where many moves wait for each other on
 one host."""
 SURE = 0.98
-"""Factor (0 to 1) by which the estimated number of moves that can start in time is multiplied. The
-estimate is made from the plan before. The product is the maximum number of moves of the third and
-each later plan for an aggregate. The factor is below 1 because the moves of the next plan may take
-longer. Raised, further plans more often have moves that start too late; lowered, available time is
-left unused. Not measured."""
+"""Factor (0 to 1) on the estimated number of moves that can start in time. The product is the
+maximum number of moves of the third and each later plan that an evaluation makes for an aggregate.
+The estimate is made from the previous plan. The factor is below 1 because the moves of the next
+plan may take longer. Raised, further plans more often have moves that start too late; lowered,
+available time is left unused. Not measured."""
 LARGER = 1.04
-"""Least ratio of two numbers of moves for which another plan is made. The first is the maximum
-number of moves of the next plan. The second is the number of moves of the best plan so far whose
-moves all start in time. Raised, more moves that could start in time are left out; lowered, plans
-are searched for few additional moves. Not measured."""
+"""Smallest ratio of two numbers of moves at which one more plan is made for an aggregate. The ratio
+compares the moves that the next plan may have with the moves of the best plan so far. Only plans
+whose moves all start in time are considered as the best plan. Raised, more moves that could start
+in time are left out; lowered, plans are searched for few additional moves. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted in order to estimate how many
 moves can start in time. Raised, the estimate takes longer; lowered, the estimate is less exact. Not
 measured."""
 AMPLE = 2.0
-"""Factor by which the estimated number of moves that can start in time is multiplied. The product
-is the maximum number of moves of the first plan that an evaluation makes for an aggregate. The
-factor is above 1 because moves may take less time than estimated. Raised, the first plan more often
-has moves that start too late, and another plan has to be made; lowered, plans of short moves leave
-available time unused. Not measured."""
+"""Factor on the estimated number of moves that can start in time. The product is the maximum number
+of moves of the first plan that an evaluation makes for an aggregate. The factor is above 1 because
+moves may take less time than estimated. Raised, the first plan more often has moves that start too
+late, and another plan has to be made; lowered, plans of short moves leave available time unused.
+Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in

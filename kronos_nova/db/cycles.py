@@ -11,11 +11,11 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of times that the pause between evaluations of an aggregate is doubled before an
-evaluation that an operator has requested. The pause is doubled once for each evaluation that has
-failed since the last success. Raised, the operator may get a result later after an outage; lowered,
-an evaluation that always fails is repeated more often, which uses processor time. Chosen because
-four doublings make 160 s of a pause of 10 s."""
+"""Maximum number of doublings of the pause before an evaluation that an operator has requested. The
+pause is doubled once for each evaluation of the aggregate that has failed since the last success.
+Raised, the operator may get a result later after an outage; lowered, an evaluation that always
+fails is repeated more often, which uses processor time. Chosen because four doublings make 160 s of
+a pause of 10 s."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the

@@ -52,9 +52,9 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Weight, from 0 to 1, of a host's allocated resources in the choice of destinations when a host is
-emptied. The measured loads of the operator's policies have the remaining weight. Raised, measured
-loads matter less; lowered, hosts with equal measured loads are filled unevenly. Not measured."""
+"""Weight, from 0 to 1, of the allocated resources of hosts when a drain chooses destinations. The
+rest of the weight is that of the measured loads in the operator's policies. Raised, measured loads
+matter less; lowered, hosts with equal measured loads are filled unevenly. Not measured."""
 
 ANY_IMBALANCE = 1e6
 """Imbalance, as a fraction of a host, that is the threshold of every policy while hosts are

@@ -20,9 +20,9 @@ FAILED = 'migration.failed'
 ABANDONED = 'migration.abandoned'
 
 MAX_NAME = 200
-"""Maximum number of characters of the name of an aggregate within the name of a message queue. A
-longer name is cut, and ends with a digest of the whole name. Fixed by AMQP: the name of a queue may
-have 255 bytes, and has other parts in addition to the name of the aggregate."""
+"""Maximum number of characters of an aggregate's name that are used in the name of a message queue.
+A longer name is cut, and ends with a digest of the whole name. Fixed by AMQP: the name of a queue
+may have 255 bytes, and has other parts in addition to the name of the aggregate."""
 
 
 

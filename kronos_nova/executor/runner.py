@@ -31,10 +31,10 @@ Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which an accepted request to abort a live migration is sent again, because the
-message to nova-compute may have been lost. The number has a second use. If an operator aborts a
-move for which Nova has no migration yet, the request for the migration counts as lost these seconds
-after the move began. Raised, the migration may run for longer after a lost message; lowered,
-nova-compute has to handle more repeated requests. Not measured."""
+message to nova-compute may have been lost. The number has a second use: an operator may abort a
+move before Nova has a migration for the move. These seconds after the beginning of the move, Kronos
+then assumes that the request for the migration was lost. Raised, the migration may run for longer
+after a lost message; lowered, nova-compute has to handle more repeated requests. Not measured."""
 
 CONFIRM_AGAIN_SECONDS = 300
 """Seconds after which a request to confirm a cold migration is sent again, because the message to

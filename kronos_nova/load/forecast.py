@@ -38,11 +38,11 @@ DAYS = 2 * ORIGINS + 1
 complete hour, whose load counts as the present load; the 24 hours of :data:`ORIGINS` before it; and
 the 24 hours before these. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Number of hours between the current hour and the earliest load that forecasts from the previous
-week read. A forecast reads the load of one week before the hour at which the forecast is made.
-Forecasts are made at the last complete hour, and at each of the 24 hours before (:data:`ORIGINS`),
-to compare them with the actual loads. The earliest of these hours is 25 hours ago. So the number is
-25 plus the 168 hours of a week. Fixed by :data:`ORIGINS` and the length of a week."""
+"""Number of hours from the earliest load that a forecast needs to the current hour. A forecast uses
+the load of one week before the hour at which it is made. Forecasts are made at the last complete
+hour, and at each of the 24 hours before (:data:`ORIGINS`), to compare these with the actual loads.
+The earliest of these hours is 25 hours ago, and a week has 168 hours; the number is the sum. Fixed
+by :data:`ORIGINS` and the length of a week."""
 LEAST_KNOWN = 3
 """Minimum number of past hours for which the error of a simple forecast has to be known before the
 forecast is used. A simple forecast is a rule such as "as yesterday". Its error is the difference
@@ -66,10 +66,10 @@ do not matter. The value has two uses:
 Raised, good and moderate simple forecasts get nearly the same weight; lowered, a simple forecast
 that was exact for some hours outweighs all others. Not measured."""
 WORTH = 0.9
-"""Ratio below which a forecast is used: the error of the forecast, divided by the error without a
-forecast. Without a forecast, loads are assumed not to change. Raised, forecasts are used that may
-be better only by chance; lowered, useful forecasts are not used. Not measured separately;
-``bench days --known`` measures the effect of forecasts."""
+"""Ratio of two errors below which a forecast is used. The first is the error of the forecast; the
+second is the error of the assumption that loads do not change. Raised, forecasts are used that may
+be better only by chance; lowered, useful forecasts are not used. Not measured separately; ``bench
+days --known`` measures the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest accepted ratio between the summed loads of a past hour and the present summed loads. The
 larger sum is divided by the smaller sum. If the ratio is exceeded in the same direction in every

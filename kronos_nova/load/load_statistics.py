@@ -30,17 +30,18 @@ this age has fallen to 1/e, about a third. Raised, a new load is noticed later; 
 counts as a new load. Chosen among 5, 10, 15 and 30 minutes. The value is the best one for a
 generated week and for days of PlanetLab together."""
 AT_FIRST = 0.5
-"""Share [0, 1] of a deviation that is expected to last, for an instance without samples. The
-deviation is the difference between the present load and the mean load of the instance. Later the
-share is learnt from samples. With 1, new instances are expected to keep their present load; with 0,
-new instances are expected to return to their mean load soon. Raised, plans react more to the
+"""Share (0 to 1) of a change of load that is expected to last, for an instance without samples. The
+change is the difference between the present load and the mean load of the instance. With 1, new
+instances are expected to keep their present load; with 0, new instances are expected to return to
+their mean load soon. Later the share is learnt from samples. Raised, plans react more to the
 present load of new instances; lowered, plans react less. Chosen halfway between 0 and 1; not
 measured."""
 AS_GOOD_AS = 3 * 3600.0
-"""Seconds of samples after which two values have equal weight in the predictions for an instance:
-the share of a change of load that lasts, as learnt from samples, and the assumed share
-:data:`AT_FIRST`. Raised, the learnt share gets its weight later; lowered, a few samples decide. Not
-measured."""
+"""Seconds of samples after which a learnt share and an assumed share have equal weight. Both are
+estimates of the share of a change of load that lasts, from which the load of an instance is
+predicted. One share is learnt from the samples of the instance; the other is the constant
+:data:`AT_FIRST`. With fewer samples, the assumed share has more weight. Raised, the learnt share
+gets its weight later; lowered, a few samples decide. Not measured."""
 FORGOTTEN = 6 * 3600.0
 """Seconds without samples after which the statistics of all instances' loads are discarded. Raised,
 old loads count as present loads after an outage of Prometheus; lowered, a short outage already

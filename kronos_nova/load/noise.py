@@ -12,14 +12,14 @@ not grow with *n*.
 import numpy as np
 
 _REACH = 6.0
-"""Number of standard deviations from the mean load to the upper limit of a numerical integration.
-The integral is over the probability distribution of the highest of several random loads. Raised,
-the integration has coarser steps; lowered, very high loads are left out. Chosen because the error
-of the result is below a thousandth with :data:`_STEPS`."""
+"""Number of standard deviations above the mean load at which a numerical integration ends. The
+integration computes the expected highest load of several hosts. Raised, the integration has coarser
+steps; lowered, very high loads are left out. Chosen because the error of the result is below a
+thousandth with :data:`_STEPS`."""
 _STEPS = 240
-"""Number of loads between the mean and :data:`_REACH` at which a numerical integration evaluates a
-probability. Raised, the integration takes longer; lowered, its error grows. Chosen together with
-:data:`_REACH`."""
+"""Number of loads for which a numerical integration evaluates a probability. The loads lie between
+the mean and :data:`_REACH` standard deviations above the mean. Raised, the integration takes
+longer; lowered, its error grows. Chosen together with :data:`_REACH`."""
 _TABLE = np.linspace(-8.0, 8.0, 3201)
 _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
@@ -29,10 +29,10 @@ _LEAST = 1e-300
 """Probability that replaces 0 before a logarithm is taken. Fixed by float64: nearly the smallest
 number whose logarithm is finite."""
 _DIGITS = 3
-"""Number of decimal digits to which the logarithm of a standard deviation is rounded. The deviation
-is that of a host's load. Hosts with equal rounded values are computed together. Raised, fewer hosts
-have equal values, and the computation takes longer; lowered, the result is less exact. Chosen
-because rounding to three digits changes a deviation by less than a thousandth."""
+"""Number of decimal digits to which the logarithm of the standard deviation of a host's load is
+rounded. Hosts with equal rounded values are computed together. Raised, fewer hosts have equal
+values, and the computation takes longer; lowered, the result is less exact. Chosen because rounding
+to three digits changes a deviation by less than a thousandth."""
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:

@@ -11,8 +11,8 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Number of instances of which one may have several series without a warning: with 10, a tenth of
-the instances. In small clouds, too, one instance may have several series. An instance has two
+"""Number of instances per instance that may have several series without a warning. With 10, a tenth
+of the instances may have several series; in small clouds, one instance may. An instance has two
 series shortly after a live migration, or if its host is scraped twice. Raised, a few live
 migrations at the same time cause a warning; lowered, a host that is scraped twice causes no
 warning. Chosen because fewer than a tenth of the instances migrate at once, and because a host of a

@@ -25,9 +25,9 @@ count as equal. The search has a matrix for each size. Raised, a search takes mo
 lowered, more hosts of different sizes are rated as if they had equal sizes. Chosen because clouds
 have few kinds of hosts."""
 ROWS = 256
-"""Number of instances for which the prices of moves (costs in units of combined imbalance) are
-computed in one call. Raised, a call takes more memory; lowered, more calls are made, each with the
-overhead of numpy. Not measured."""
+"""Number of instances for which one call computes the prices of moves. The price of a move is its
+cost in units of combined imbalance. Raised, a call takes more memory; lowered, more calls are made,
+each with the overhead of numpy. Not measured."""
 NOWHERE = -1
 """Value (no unit) that marks an instance on no host. The value stands in place of the index of a
 host. Fixed: no index is negative."""

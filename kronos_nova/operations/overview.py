@@ -39,10 +39,10 @@ imbalance is large (more than :data:`FAR_ABOVE` times the threshold). Raised, a 
 missing approval are reported later; lowered, a single slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
-"""Ratio of imbalance to threshold above which a plan that has waited long for approval is reported
-as a warning. At a lower ratio, the plan is reported as a notice. Raised, fewer plans that wait are
-warnings; lowered, every plan that has waited long is a warning. Chosen as in the health score, in
-which an imbalance of twice the threshold takes all points for imbalance."""
+"""Ratio of imbalance to threshold above which a plan that has waited long for approval causes a
+warning. At a lower ratio, the status reports the plan as a notice only. Raised, fewer plans that
+wait cause warnings; lowered, every plan that has waited long causes a warning. Chosen as in the
+health score, in which an imbalance of twice the threshold takes all points for imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
 """Reason that is shown for an aggregate with the level ``off``. The reason of its last evaluation

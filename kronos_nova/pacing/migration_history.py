@@ -114,12 +114,12 @@ ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations after which a prediction is corrected by half of their mean deviation.
-The deviation of a migration is the logarithm of its actual to its predicted duration. The past
-migrations are those of the same instance, pair of hosts or memory size. With *n* past migrations,
-the prediction is corrected by the fraction *n* / (*n* + ``SHRINKAGE``) of the mean deviation.
-Raised, slow instances and links are learnt later; lowered, deviations by chance are learnt. Not
-measured."""
+"""Number of past migrations with which a prediction is corrected by half of their mean deviation.
+The past migrations are those of the same instance, of the same pair of hosts, or of instances with
+the same memory size. The deviation of a migration is the logarithm of its actual duration divided
+by its predicted duration. With *n* past migrations, the correction is the mean deviation times *n*
+/ (*n* + ``SHRINKAGE``). Raised, slow instances and links are learnt later; lowered, deviations by
+chance are learnt. Not measured."""
 MOST = 8.0
 """Largest ratio of the measured to the predicted duration of a past migration. A larger ratio
 counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios correct

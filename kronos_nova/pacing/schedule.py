@@ -20,11 +20,11 @@ TOLERANCE = 1e-9
 """Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
 the accuracy of a schedule."""
 SAME = 0.2
-"""Step to which overloads are rounded before moves are compared, as a fraction of a link's
-bandwidth. A move overloads the link of its source or destination if the predicted traffic on the
-link exceeds the bandwidth once the move has started. The larger overload of the two links counts.
-Of equally urgent moves, the one with the smallest rounded overload starts first. If the rounded
-overloads are equal as well, the longest move starts first.
+"""Step, as a fraction of a link's bandwidth, to which overloads are rounded before moves are
+compared. The overload of a move is the traffic beyond the bandwidth that is predicted on a link
+once the move has started. It is computed for the links of the source and the destination, and the
+larger overload counts. Of equally urgent moves, the one with the smallest rounded overload starts
+first. If the rounded overloads are equal as well, the longest move starts first.
 
 Raised, a move may start although another move would overload the links less; lowered, errors of the
 predictions decide which move starts. Chosen just above the median error of predicted durations,

@@ -37,11 +37,11 @@ placement are then compared with Nova's records, and repaired, one instance afte
 Nova's records of the last instances are older when they are compared; lowered, there are more
 queries. Chosen because the comparison of this many instances takes a second or two."""
 HANDED_OVER_PATIENCE = 5
-"""Factor by which ``task_timeout`` is multiplied for a live migration whose nova-conductor worker
-died while it sent the request to the source host. The migration is treated as lost only after this
-longer time, because the source host may have received the request. Raised, a migration whose
-request was lost stays open for longer; lowered, a migration that is running is treated as lost. Not
-measured."""
+"""Factor by which ``task_timeout`` is multiplied for some live migrations. In these migrations, the
+nova-conductor worker died while it sent the request to the source host. The source host may have
+received the request, so Kronos waits this longer time before it treats the migration as lost.
+Raised, a migration whose request was lost stays open for longer; lowered, a migration that is
+running is treated as lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time (15 seconds) for which a dead worker may have worked after its last recorded sign of life.
 Raised, a migration that another worker has just requested may be ended; lowered, a migration that

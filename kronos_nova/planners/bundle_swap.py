@@ -26,11 +26,11 @@ MOST_BACK = 3
 receives these instances in exchange for instances that leave. Raised, a plan takes longer; lowered,
 small amounts of free room stay unused. Not measured."""
 ROWS = 600
-"""Maximum number of bundles of leaving instances that the search for a swap rates. A bundle is
-several instances of one size on one host. If there are more bundles, the bundles with the lowest
-price or the largest gain of usable room are rated. Raised, a swap takes longer to find; lowered,
-the best swap is missed more often. Chosen because ``ROWS`` times :data:`COLUMNS` is about a million
-swaps, which are rated in some hundredths of a second. A plan needs hundreds of swaps."""
+"""Maximum number of bundles of leaving instances that are rated to find one swap. A bundle is
+several instances of one size on one host. If there are more bundles, those are rated that are
+cheapest to move, or that leave most usable room on their host. Raised, a swap takes longer to find;
+lowered, the best swap is missed more often. Chosen because ``ROWS`` times :data:`COLUMNS` is about
+a million swaps, which are rated in some hundredths of a second. A plan needs hundreds of swaps."""
 COLUMNS = 1500
 """Maximum number of bundles of returning instances that are rated with each bundle of leaving
 instances. A bundle is several instances of one size on one host. Raised, a swap takes longer to
@@ -41,8 +41,9 @@ first. Raised, a plan takes longer where constraints forbid most swaps; lowered,
 missed more often. Chosen because a constraint that forbids the swap of one instance mostly forbids
 the swaps of all instances of the same size; not measured."""
 UNLIMITED = 1e9
-"""Usable room (no unit) of a host if the instances to be placed need no resource. Usable room is
-defined in :class:`BundleSwaps`. Fixed: more room than any host has."""
+"""Room (no unit) that counts as usable on a host if the instances to be placed need no resource.
+For other instances, the usable room is the free room of the scarcest resource
+(:class:`BundleSwaps`). Fixed: more room than any host has."""
 
 
 class Bundles(NamedTuple):

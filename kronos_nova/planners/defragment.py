@@ -20,9 +20,10 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Maximum number of pairs of an instance size and a host in the integer program that joins free
-room for new servers. Raised, more hosts are considered, and plans take longer; lowered, only the
-hosts with most free room are considered, and slightly fewer servers fit. Not measured."""
+"""Maximum number of pairs of an instance size and a host in an integer program. The program joins
+fragments of free room, so that more new servers fit. Raised, more hosts are considered, and plans
+take longer; lowered, only the hosts with most free room are considered, and slightly fewer servers
+fit. Not measured."""
 GAP = 0.03
 """Relative gap, as a share of the cost, at which the integer program that joins free room for new
 servers stops. The solution then costs at most this share more than the cheapest solution. Raised,

@@ -36,10 +36,10 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Number of moves that the search may plan when hosts are emptied, even if the budget of moves is
-smaller. The plan has only the first of these moves, as many as the budget permits. The search plans
-further moves so that the first moves leave room for later ones. Raised, plans for many hosts take
-longer; lowered, the first moves take room that later moves need. Not measured."""
+"""Number of moves that the search may plan when hosts are emptied, even if a plan may have fewer.
+The plan then has only the first of these moves. The search looks this far ahead because the first
+moves must not take the room that later moves need. Raised, plans for many hosts take longer;
+lowered, the first moves take room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of an instance size and a host in the integer program that empties
 hosts. The program is solved with each number in this order until all instances can leave. Raised,

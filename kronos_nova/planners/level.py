@@ -50,34 +50,35 @@ search replaces moves by cheaper moves once more. Raised, plans have fewer moves
 instances; lowered, plans have more moves, of smaller instances, and a search of equal length finds
 worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Fixed costs of a move, as multiples of the mean memory of an instance. If the moves of the
-cheapest solution do not fit into one plan, a solution is searched with each of these fixed costs,
-so that it has fewer moves. A solution is a set of moves that brings the scores of all hosts into
-their target ranges. The cost of a move is the fixed cost plus the memory that the move copies.
-Raised, these solutions have still fewer moves; lowered, these solutions equal the cheapest
-solution. Not measured separately."""
+"""Fixed costs of a move, as multiples of the mean memory of an instance. The fixed costs are used
+if the moves of the cheapest solution do not fit into one plan. A solution is a set of moves that
+brings the scores of all hosts into their target ranges. The cost of a move is the fixed cost plus
+the memory that the move copies. One solution is searched with each fixed cost; the higher the fixed
+cost, the fewer moves the solution has. Raised, these solutions have still fewer moves; lowered,
+these solutions equal the cheapest solution. Not measured separately."""
 FEW_PLANS = 3
-"""Largest number of plans of the cheapest solution for which a solution with one plan less is
-searched. A solution is a set of moves that brings the scores of all hosts into their target ranges.
-The moves of a solution are made in one or more plans, one plan in each evaluation. Raised, more
-memory is copied to save one of many plans; lowered, target ranges are more often reached one plan
-later than possible. Not measured."""
+"""Largest number of plans for which a search tries to save one plan. A solution is a set of moves
+that brings the scores of all hosts into their target ranges. The moves of a solution are made in
+one or more plans, one plan in each evaluation. If the cheapest solution needs two plans or more,
+but not more than this number, a solution with one plan less is searched. Raised, more memory is
+copied to save one of many plans; lowered, target ranges are more often reached one plan later than
+possible. Not measured."""
 PREMIUM = 1.25
-"""Largest ratio at which a solution that saves a plan is chosen: the memory that this solution
-copies, divided by the memory that the cheapest solution copies. A solution is a set of moves that
-brings the scores of all hosts into their target ranges, in one or more plans. Raised, more memory
-is copied to save a plan; lowered, target ranges are more often reached one plan later. Chosen by
-``bench installed``."""
+"""Factor by which the memory to copy may grow to save a plan. A solution is a set of moves that
+brings the scores of all hosts into their target ranges, in one or more plans. A solution that needs
+fewer plans than the cheapest solution is chosen if it copies at most this factor times as much
+memory. Raised, more memory is copied to save a plan; lowered, target ranges are more often reached
+one plan later. Chosen by ``bench installed``."""
 MOST_MOVES = 200
-"""Number of moves that every search may find, even if one plan may have far fewer. Moves that do
-not fit into the first plan are left to later plans. If a plan may have many moves, a search may
-find even more, see :data:`REACH`. Raised, searches for thousands of hosts take longer; lowered, the
+"""Number of moves that every search may find, even if a plan may have fewer moves. The moves that
+do not fit into the plan are left to later plans. If a plan may have many moves, :data:`REACH`
+permits a search to find more. Raised, searches for thousands of hosts take longer; lowered, the
 number and cost of the later plans' moves are known less exactly. Not measured."""
 REACH = 2
-"""Factor (no unit) on the number of moves that one plan may have. The product is the maximum number
-of moves that one search finds; the maximum is never below :data:`MOST_MOVES`. Moves that do not fit
-into the first plan are left to later plans. Raised, the search for large plans takes longer;
-lowered, the moves that are left to later plans are worse. Not measured."""
+"""Number of moves that a search may find for each move that a plan may have. The moves that do not
+fit into the plan are left to later plans. If the plan may have few moves, the search may find
+:data:`MOST_MOVES` instead. Raised, the search for large plans takes longer; lowered, the moves that
+are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that a search rates to reduce the memory to
 copy. Raised, plans take longer; lowered, plans copy more memory. Measured: rating this number of
@@ -89,9 +90,9 @@ search for a plan with few moves thus ends before :data:`EFFORT`, the maximum fo
 reached. Raised, plans with few moves take longer; lowered, plans with few moves copy more memory.
 Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Pairs of an instance and a host that could be rated in the fixed time of choosing one move or
-swap. This number is added to the number of pairs that are rated for each choice. :data:`EFFORT`
-limits the sum of all pairs. Raised, searches of small clusters end sooner; lowered, searches of
+"""Time of choosing one move or swap, as a number of pairs of an instance and a host that could be
+rated in the same time. The search adds this number to the pairs that it rates, and ends when the
+sum reaches :data:`EFFORT`. Raised, searches of small clusters end sooner; lowered, searches of
 small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of positions that are tried for the target range of each policy, in addition to
@@ -99,12 +100,12 @@ the first position. The scores of all hosts should lie in the target range, whic
 policy's threshold. Raised, plans for small clusters take longer; lowered, the position for which
 least memory is copied is missed more often. Not measured."""
 SHORT = 5000
-"""Largest product (no unit) of moves and hosts for which several positions of the target ranges are
-tried. The target range of a policy is the range in which the scores of all hosts should lie. At
-another position, the range has the same width and lies a little higher or lower. The moves in the
-product are those that are found for the first position. Raised, plans for larger clusters take
-longer; lowered, plans for small clusters copy more memory. Chosen because in larger clusters no
-other position led to less copied memory."""
+"""Largest product of moves and hosts (no unit) for which other positions of the target ranges are
+tried. The scores of all hosts should lie in the target range of each policy. A target range has a
+fixed width, but may lie a little higher or lower. The moves are first searched for one position.
+Other positions are tried if the number of these moves times the number of hosts is small enough.
+Raised, plans for larger clusters take longer; lowered, plans for small clusters copy more memory.
+Chosen because in larger clusters no other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
 """Smallest ratio at which servers are moved off a host: the summed load of its servers, divided by
 its excess. The excess is the part of the score outside the policy's target range. Raised, some
@@ -112,48 +113,49 @@ hosts keep their excess although moves would help a little; lowered, servers are
 that are loaded for another reason than their servers. Chosen because it is not worth a migration to
 remove less than a tenth of the excess."""
 NOISE = 0.3
-"""Standard deviation (no unit) of the logarithm of the random factors in ratings of candidate
-moves. Ratings are multiplied by random factors when a search replaces some moves of its solution.
-Raised, worse moves are chosen; lowered, the replaced moves are chosen again. With 0 and
-with 1, the plans found in tests migrated servers with more memory."""
+"""Spread (no unit) of the random factors by which ratings of candidate moves are multiplied. The
+spread is the standard deviation of a factor's logarithm. The factors are used when a search
+replaces some moves of its solution. Without random factors, the search would choose the replaced
+moves again. Raised, worse moves are chosen; lowered, the replaced moves are chosen again. Chosen
+between 0 and 1: with both values, the plans found in tests copied more memory."""
 TAKEN_BACK = 8
-"""Maximum number of moves from or to two hosts that one search step undoes. The two hosts are the
-source and the destination of a move drawn at random. The step then searches cheaper moves instead.
-Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search hardly
-changes its moves. Not measured."""
+"""Maximum number of moves that one search step undoes on two hosts. The two hosts are the source
+and the destination of a move drawn at random. The step undoes moves from or to one of these hosts,
+and then searches cheaper moves instead. Raised, a step takes longer and rarely reduces the memory
+to copy; lowered, the search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of additional moves that one search step undoes, drawn from the moves of all
-hosts. The step also undoes moves of two hosts, see :data:`TAKEN_BACK`. Raised, a step takes longer
-and rarely reduces the memory to copy; lowered, the search hardly changes its moves. Not
-measured."""
+"""Maximum number of further moves that one search step undoes, drawn at random from all moves. The
+step also undoes moves from or to two hosts (:data:`TAKEN_BACK`), and then searches cheaper moves
+instead. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search
+hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Largest difference, as a multiple of the mean cost of a move, by which the cost of a solution may
-exceed the cost of the best solution. A solution is a set of moves that brings the scores of all
-hosts into their target ranges. Each search step changes a solution. A step is undone if it makes
-the solution more expensive and this difference is exceeded. Raised, the search spends its time on
+"""Cost, as a multiple of the mean cost of a move, by which a solution may be more expensive than
+the best known solution. A solution is a set of moves that brings the scores of all hosts into their
+target ranges. Each search step changes the present solution. A step that makes the solution more
+expensive is undone if its cost is then beyond this limit. Raised, the search spends its time on
 worse solutions; lowered, the search hardly changes its moves. Not measured."""
 REBUILT = 6
-"""Maximum number of additional moves or swaps that one search step makes. A step undoes some moves,
-then makes as many moves or swaps as it has undone, and at most this number of additional ones.
-Raised, a step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
+"""Maximum number of additional moves or swaps that one search step makes. A step first undoes some
+moves. It then makes at most as many moves or swaps as it has undone, plus this number. Raised, a
+step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
 measured."""
 TRIES = 8
 """Maximum number of moves or swaps of one host that are checked against server groups, the best
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a solution may use if it is searched to save a plan. A solution
-is a set of moves that brings the scores of all hosts into their target ranges, in one or more
-plans. If the cheapest solution needs several plans, a solution that needs one plan less is
-searched. The rest of the permitted moves is kept for instances that have to wait on a third host
-until their destination has room. Raised, no moves are left for waiting instances; lowered, fewer
-solutions save a plan. Not measured."""
-BEYOND = 4.0
-"""Additional cost of each move above a wanted number of moves, as a multiple of the mean memory of
-an instance. A solution with the wanted number of moves needs one plan less than the cheapest
-solution. A solution is a set of moves that brings the scores of all hosts into their target ranges.
-Raised, larger instances are moved to save a move; lowered, solutions keep a few moves too many. Not
+"""Share of the permitted moves that a search may use when it tries to save a plan. A solution is a
+set of moves that brings the scores of all hosts into their target ranges, in one or more plans. If
+the cheapest solution needs several plans, a solution with one plan less is searched. The other
+permitted moves are kept for instances that have to wait on a third host until their destination has
+room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
 measured."""
+BEYOND = 4.0
+"""Additional cost of each move that a solution has above a wanted number of moves. The unit is the
+mean memory of an instance. A solution is a set of moves that brings the scores of all hosts into
+their target ranges, in one or more plans. The wanted number is chosen so that the solution needs
+one plan less than the cheapest solution. Raised, larger instances are moved to save a move;
+lowered, solutions keep a few moves too many. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can

@@ -41,20 +41,20 @@ PER_ITEM = 1.1e5
 search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
 Not measured separately."""
 LONGER = 2.5
-"""Factor by which a search is prolonged when a better plan is found. The search then ends after
-this factor times the time used so far, or at an upper bound (:class:`Tuning`). Raised, searches
-last longer after an improvement; lowered, searches stop while plans still become better. Not
-measured."""
+"""Factor that gives a search more time when it finds a better plan. The search may then take this
+factor times the time that it has used so far. A limit that is later than this remains in force.
+:class:`Tuning` sets an upper bound. Raised, searches last longer after an improvement; lowered,
+searches stop while plans still become better. Not measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is the
 combined imbalance after the plan plus the prices of its moves. Raised, searches end sooner;
 lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
-"""Numbers of permitted moves for which the search in a small cluster is repeated from the start,
-because chance decides whether one search finds the best plan. With the upper end raised, more plans
-take longer without being better; with the upper end lowered, the best plan is missed more often.
-Chosen because one search finds the best plans of up to two moves, and good plans of 27 or more
-moves."""
+"""Numbers of permitted moves, from 3 to 26, with which the search for a plan in a small cluster is
+repeated from the start. With these numbers, chance decides whether one search finds the best plan.
+With the upper end raised, more plans take longer without being better; with the upper end lowered,
+the best plan is missed more often. Chosen because one search finds the best plans of up to two
+moves, and good plans of 27 or more moves."""
 ALIKE = 5
 """Number of searches that must find equally good plans before the searches in a small cluster end.
 Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
@@ -65,65 +65,76 @@ cluster is not repeated. The search is repeated until :data:`ALIKE` searches hav
 plans, or until all searches together have used this time. Raised, plans for small clusters take
 longer; lowered, the best plan is missed more often. Not measured."""
 STEP = 4e5
-"""Estimated nanoseconds of one step of a search, to which :data:`ITEM` and :data:`PAIR` are added.
-A step makes at most one swap in each assignment. A search ends when its estimated time is used up.
-Raised, searches end after fewer steps; lowered, searches make more steps and take longer. An
-estimate for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds of a search step, without the parts that depend on the cluster. These parts
+are :data:`ITEM` for each instance and :data:`PAIR` for each rated swap. The search ends when the
+estimates of its steps add up to the time that it may take. Raised, searches end after fewer steps;
+lowered, searches make more steps and take longer. An estimate for one core of a server; not
+measured in a bench."""
 RESTART = 1e4
-"""Estimated nanoseconds to replace an assignment that no swap can improve. A search ends when its
-estimated time is used up. Raised, searches end after fewer steps; lowered, searches make more steps
-and take longer. An estimate for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds to replace an assignment of instances to hosts by a new one. A search
+replaces an assignment that no swap can improve. The search ends when its estimates add up to the
+time that it may take. Raised, searches end after fewer steps; lowered, searches make more steps and
+take longer. An estimate for one core of a server; not measured in a bench."""
 ITEM = 60
-"""Estimated nanoseconds that each instance adds to one step of a search, for each assignment. A
-search ends when its estimated time is used up. Raised, searches end after fewer steps; lowered,
-searches make more steps and take longer. An estimate for one core of a server; not measured in a
-bench."""
+"""Estimated nanoseconds that each instance adds to a search step. A search improves several
+assignments of instances to hosts in one step, and these nanoseconds are added for each assignment.
+The search ends when the estimates of its steps add up to the time that it may take. Raised,
+searches end after fewer steps; lowered, searches make more steps and take longer. An estimate for
+one core of a server; not measured in a bench."""
 PAIR = 15
-"""Estimated nanoseconds to rate one swap of two instances. A search ends when its estimated time is
-used up. Raised, searches end after fewer steps; lowered, searches make more steps and take longer.
-An estimate for one core of a server; not measured in a bench."""
+"""Estimated nanoseconds to rate one swap of two instances. The search ends when its estimates add
+up to the time that it may take. Raised, searches end after fewer steps; lowered, searches make more
+steps and take longer. An estimate for one core of a server; not measured in a bench."""
 MOST_SIDE_BY_SIDE = 48
-"""Maximum number of assignments that a search improves at the same time, by the same array
-operations. Raised, the arrays exceed a processor's cache; lowered, each step improves fewer
-assignments although its fixed time is the same. Not measured in a bench."""
+"""Maximum number of assignments of instances to hosts that a search improves at the same time. The
+same array operations change all of the assignments. Raised, the arrays exceed a processor's cache;
+lowered, each step improves fewer assignments although its fixed time is the same. Not measured in a
+bench."""
 ROUNDS = 50
 """Minimum number of steps of a search. A search improves several assignments of instances to hosts
-at the same time: a step makes at most one swap in each assignment. If the time is too short for the
-minimum number of steps, the search improves fewer assignments. Raised, fewer assignments are
+at the same time. Each step makes at most one swap in each assignment. If the time is too short for
+the minimum number of steps, the search improves fewer assignments. Raised, fewer assignments are
 improved; lowered, each assignment gets fewer swaps. Not measured."""
 TIMES = 3
-"""Minimum number of steps of a search, as a multiple of the number of moves that a plan may have. A
-search has at least :data:`ROUNDS` steps. A search improves several assignments of instances to
-hosts at the same time: a step makes at most one swap in each assignment. If the time is too short
-for the minimum number of steps, the search improves fewer assignments. Raised, fewer assignments
-are improved; lowered, assignments with many moves get fewer swaps than they need. Not measured."""
+"""Minimum number of steps of a search for each move that a plan may have: a plan of up to 100 moves
+needs 300 steps. If :data:`ROUNDS` is larger than the product, the minimum is ``ROUNDS``. A search
+improves several assignments of instances to hosts at the same time. Each step makes at most one
+swap in each assignment. If the time is too short for the minimum number of steps, the search
+improves fewer assignments. Raised, fewer assignments are improved; lowered, assignments with many
+moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
-"""Smallest ratio at which the tables that rate swaps are still used: the present temperature of the
-search, divided by the temperature for which the tables were computed. The largest ratio is 1 /
-``COOLED``. At other ratios, the tables are computed again. At a higher temperature, hosts with
-medium scores count more in the ratings. Raised, plans take longer without being better; lowered,
-swaps are rated less exactly. Chosen because smaller changes of the temperature do not affect
-plans."""
+"""Factor by which the temperature of a search may fall before the tables that rate swaps are
+computed again. Swaps are rated by a smooth approximation of the combined imbalance. The higher its
+temperature is, the more the hosts with medium scores count. The tables are exact only for the
+temperature for which they were computed. They are also computed again if the temperature rises by
+more than the factor 1 / ``COOLED``. Raised, plans take longer without being better; lowered, swaps
+are rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of best plans from which new assignments are made. If half the number of
-assignments that the search improves at the same time is smaller, that is the maximum. Raised, good
-plans are improved less; lowered to 8, all assignments of a small cluster soon descend from one
-plan, and a longer search finds no better plan. Not measured in a bench."""
+"""Maximum number of known plans, the best ones, from which a search makes new assignments of
+instances to hosts. A new assignment replaces one that no swap can improve. The search uses fewer
+plans if half the number of its assignments is smaller. Raised, good plans are improved less;
+lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
+finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Moves of a good plan that are removed at random, as an exclusive maximum: with 5, one to four
-moves are removed. A new assignment starts from the remaining moves. Raised, a plan is changed more
-than the search can repair; lowered, the search finds the same plan again. Not measured."""
+"""Limit, one above the maximum, of the moves that are removed from a good plan at random: with 5,
+one to four moves are removed. A share of the moves (:data:`PARTS`) is removed in addition. The
+search then goes on from the remaining moves. Raised, a plan is changed more than the search can
+repair; lowered, the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Shares of a good plan's moves that are removed to make a new assignment. Each time, a random
-number of moves, limited by :data:`TAKEN_BACK`, is removed in addition. The shares are used in turn,
-each for as many new assignments as the search improves at the same time. Raised, assignments differ
-more from known plans; lowered, assignments differ less from known plans. Not measured."""
+"""Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
+search improves several assignments of instances to hosts at the same time. When no swap improves an
+assignment further, a new assignment replaces it: a good plan without some of its moves. The removed
+moves are one of these shares, plus a small random number (:data:`TAKEN_BACK`). After as many
+replacements as there are assignments, the next of the three shares is used. Raised, new assignments
+differ more from known plans; lowered, new assignments differ less from known plans. Not
+measured."""
 KICKS = 2
-"""Rounds of restarts from one round with kicks to the next: with 2, every second round has kicks. A
-restart replaces an assignment by a new one. A kick is a random move that is added to the new
-assignment. A round has as many restarts as the search has assignments. Raised, kicks are rarer, and
-all assignments of a small cluster become equal; lowered to 1, every round has kicks, and no plan is
-improved long enough. Not measured in a bench."""
+"""Number of rounds of which one has kicks: with 2, every second round. A search improves several
+assignments of instances to hosts at the same time. When no swap improves an assignment further, a
+new assignment replaces it. A round is as many replacements as there are assignments. A kick is a
+random move that is added to a new assignment. Raised, kicks are rarer, and all assignments of a
+small cluster become equal; lowered to 1, every round has kicks, and no plan is improved long
+enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the

@@ -40,9 +40,9 @@ a move is this fixed cost plus the memory that the move copies. Raised, plans ha
 larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
 CUTS = 8
 """Maximum number of solutions of the integer program that are tried to make room on hosts. A
-solution chooses a host for each new server, and NUMA cells of this host. If Nova would choose other
-NUMA cells there, so that the moves have no possible order, the host is excluded for this server (a
-cut). Then the next solution is searched. Raised, room is found more often where hosts are nearly
+solution chooses a host for each new server, and NUMA cells of this host. But Nova may choose other
+NUMA cells, with which the moves have no possible order. The host is then excluded for this server
+(a cut), and the next solution is searched. Raised, room is found more often where hosts are nearly
 full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds, one needed
 more than one solution."""
 ROUNDS = 1, 2, 3

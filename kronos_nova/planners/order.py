@@ -20,9 +20,9 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Maximum number of third hosts that are tried for an instance. The instance waits on a third host
-until its destination has room. Raised, the order of moves takes longer to find; lowered, fewer
-plans can be made one move after the other. Not measured."""
+"""Maximum number of third hosts that are tried for an instance whose destination has no room yet.
+The instance waits on a third host until the destination has room. Raised, the order of moves takes
+longer to find; lowered, fewer plans can be made one move after the other. Not measured."""
 ASKED_FIRST = 32
 """Number of moves that are checked first to find a possible next move. The other moves are checked
 only if none of the first moves is possible. Raised, each check takes longer; lowered, a second

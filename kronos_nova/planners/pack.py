@@ -22,8 +22,8 @@ from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
 """Maximum number of attempts to find a host for one instance when hosts are emptied. Between two
-attempts, a swap of other instances makes more of the free room usable. Raised, plans take longer
-where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
+attempts, other instances are swapped, which makes more of the free room usable. Raised, plans take
+longer where hosts cannot be emptied; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Pairs of parameters (no unit) of a search that empties hosts: a price of a move and a number of
 hosts. The pairs are used one after the other.
@@ -41,9 +41,9 @@ the memory that the move copies. Of plans that empty equally many hosts, the one
 cost is chosen. Raised, plans have fewer moves and copy more memory; lowered, plans have more moves
 and copy less memory. Not measured."""
 EFFORT = 6e8
-"""Maximum number of pairs of bundles that are rated for one plan that empties hosts. A bundle is
-several instances of one size on one host; a swap exchanges a pair of bundles. Raised, plans for
-large clusters take longer; lowered, plans for large clusters free fewer hosts. Not measured."""
+"""Maximum number of swaps that are rated for one plan that empties hosts. A swap exchanges two
+bundles, and a bundle is several instances of one size on one host. Raised, plans for large clusters
+take longer; lowered, plans for large clusters free fewer hosts. Not measured."""
 EXACT_PAIRS = 5000
 """Largest number of pairs of an instance and a host for which an integer program chooses the hosts
 to be emptied. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
@@ -58,8 +58,8 @@ program chooses the hosts to be emptied in small clusters. Most of the value is 
 hosts; a small part is the memory to copy. Raised, plans take less time and copy more memory;
 lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights, from 0 to 1, of the number of moves when the next host to empty is chosen. The memory to
-copy has the rest of the weight: 1 minus this weight. One search is made with each of the three
+"""Weights, from 0 to 1, of the number of moves in the choice of the next host to empty. The rest, 1
+minus the weight, is the weight of the memory to copy. One search is made with each of the three
 weights. Raised, hosts with few instances are emptied first, which suits plans with few moves;
 lowered, hosts with little memory to copy are emptied first. Not measured."""
 

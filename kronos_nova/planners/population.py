@@ -82,20 +82,23 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature of the search, as a fraction of a host. Swaps are rated by a smooth
-approximation of the combined imbalance. At a lower temperature, the approximation is closer, and
-hosts with medium scores have less influence. Raised, the approximation
-is less exact; lowered, numbers overflow. Fixed by the range of single precision."""
+"""Lowest temperature, as a fraction of a host, at which swaps are rated. Swaps are rated by a
+smooth approximation of the combined imbalance, and its temperature says how smooth it is. The lower
+the temperature, the closer the approximation, and the less the hosts with medium scores count.
+Raised, the approximation is less exact; lowered, numbers overflow. Fixed by the range of single
+precision."""
 STEEPEST = 80.0
-"""Largest exponent (no unit) in the factors by which swaps are rated. The exponent is the change of
-a host's score divided by the temperature, see :class:`SoftenedMax`. Raised, numbers overflow;
+"""Largest exponent (no unit) that is used to rate swaps. The exponent is the change of a host's
+score by a swap, divided by the temperature. The temperature is explained at :data:`COLDEST`, and
+the rating in :class:`SoftenedMax`. Larger exponents count as this value. Raised, numbers overflow;
 lowered, all large changes of load are rated as equal. Fixed by the range of single precision, which
 ends near exp(88)."""
 FAINTEST = 1e-35
-"""Lower bound of the fraction of a term that one host contributes. A term is a sum over all hosts
-by which swaps are rated, see :class:`SoftenedMax`. Raised, hosts with medium scores seem to matter;
-lowered, small fractions become 0 in single precision, and remain 0 when a swap multiplies them by
-up to exp(:data:`STEEPEST`). Fixed by the range of single precision."""
+"""Smallest fraction that a host is assumed to contribute to the sums by which swaps are rated. Each
+of these sums has one contribution for each host, see :class:`SoftenedMax`. A swap multiplies the
+contribution of a host by up to exp(:data:`STEEPEST`). Raised, hosts with medium scores seem to
+matter; lowered, small contributions become 0 in single precision, and then remain 0 after any swap.
+Fixed by the range of single precision."""
 
 
 class SoftenedMax:
@@ -154,29 +157,33 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts with which one step rates swaps of a given host's instances. The hosts
-that contribute most to the imbalance are chosen: the most and the least loaded hosts. There is no
-maximum in steps in which the given host only sends instances. Single moves take little time to
-rate, and the best destination often has a medium load. Raised, a step takes longer; lowered, more
-steps are needed. Not measured."""
+"""Maximum number of hosts whose instances are candidates for a swap in one search step. A step
+draws one host, and rates swaps of its instances with instances of these hosts. They are the hosts
+that contribute most to the imbalance: the most and the least loaded hosts. In a step that only
+moves instances off the drawn host, all hosts are considered, because single moves take little time
+to rate, and the best destination often has a medium load. Raised, a step takes longer; lowered,
+more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Largest share of the imbalance that untried hosts may cause in an assignment that counts as
-finished. A host is untried if none of its swaps was tried since the assignment last changed. A
-finished assignment is replaced by a new one. Raised, assignments are replaced while swaps could
+"""Share of the imbalance up to which untried hosts are ignored. A search improves assignments of
+instances to hosts by swaps. A host is untried if no swap of the host was tried since the assignment
+last changed. If the untried hosts cause at most this share of its imbalance, an assignment counts
+as finished, and a new assignment replaces it. Raised, assignments are replaced while swaps could
 improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability that a step sends instances back to their original hosts. In such a step, the second
-instance of each swap goes to its original host, so that the plan no longer moves this instance. In
-other steps, the second instance goes to the host that the first instance leaves. If plans may have
-only few moves for the number of hosts, instances are sent back only in steps that search moves off
-a host. Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved
-instance by another. Not measured."""
+"""Probability that a search step tries to send moved instances back to their original hosts. A swap
+moves a first instance to another host, and a second instance away from that host. Usually the
+second instance goes to the host that the first instance leaves. In a step that sends instances
+back, the second instance goes to its original host, and the plan no longer has a move of this
+instance. If plans may have only few moves for the number of hosts, instances are sent back only in
+steps that search moves off a host. Raised, other swaps are tried less often; lowered to 0, a search
+cannot replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that a step rates swaps by a linear approximation of the change of the value. All
-other steps use the exact change. The value of an assignment is a smooth function that is close to
-its combined imbalance. If plans may have many moves for the number of hosts, every step uses the
-exact change. Raised, the exact change is used less often; lowered, plans for many hosts are worse,
-because the exact change favours the host with the most extreme load. Not measured."""
+"""Probability that a search step rates swaps by an approximation. A swap is rated by the change of
+a smooth function that is close to the combined imbalance. The approximation of this change is
+linear; all other steps use the exact change. If plans may have many moves for the number of hosts,
+every step uses the exact change. Raised, the exact change is used less often; lowered, plans for
+many hosts are worse, because the exact change favours the host with the most extreme load. Not
+measured."""
 
 
 class Population:

@@ -42,11 +42,11 @@ DESTINATIONS = 64
 full are chosen. Raised, a plan takes longer; lowered, constraints more often exclude all
 destinations of an instance. Not measured."""
 FREE = 1e-6
-"""Lower bound of the price of a move, as a fraction of one expected full host, when moves are
-rated. The rating of a move is its net gain divided by its price. The net gain is the decrease of
-the expected number of full hosts, minus the price. Raised, moves of low price are compared by their
-net gains alone; lowered to 0, moves without a price cannot be compared. Chosen far below the price
-of any migration."""
+"""Lower bound of the price of a move when moves are rated, as a fraction of one expected full host.
+The price is the least decrease of the expected number of full hosts for which the move is made. The
+net gain of a move is the decrease minus the price. The rating of a move is its net gain divided by
+its price. Raised, moves of low price are compared by their net gains alone; lowered to 0, moves
+without a price cannot be compared. Chosen far below the price of any migration."""
 AT_ONCE = 256
 """Number of candidate moves that are checked against the constraints in one call, the best moves
 first. Raised, a call takes longer; lowered, more calls are made. Not measured."""

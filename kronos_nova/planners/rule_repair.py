@@ -25,10 +25,10 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Number of instances whose moves are rated in one step, to repair violations of preferences. The
-steps end when a useful move is found. Raised, a step takes longer even if one of its first
-instances has a useful move; lowered, more steps are made. Chosen because a step takes some
-milliseconds with 1,000 hosts."""
+"""Number of instances whose moves are rated in one step, if the plan repairs violated preferences.
+Preferences are rules that may be violated at a cost. The steps end when a useful move is found.
+Raised, a step takes longer even if one of its first instances has a useful move; lowered, more
+steps are made. Chosen because a step takes some milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
 """Largest number of pairs of a movable instance and a host with which an integer program repairs

@@ -47,14 +47,14 @@ time grows exponentially; lowered, a best plan is missed if each of its moves al
 imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
 """Largest accepted difference of cost between the chosen plan and the best end state. An end state
-gives each instance a host. The best end state can perhaps not be reached by moves that are made one
-after the other. If the difference is larger, other plans are searched. Raised, plans for full hosts
-are worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
+gives each instance a host. The chosen plan leads to another end state if the moves to the best one
+have no possible order. If the difference is larger, other plans are searched. Raised, plans for
+full hosts are worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Share of the permitted moves that a repeated search may use. A search is repeated if its moves
-cannot be made one after the other. Each further search may use half as many moves as the search
-before. Raised, fewer moves are left for instances that have to wait on a third host; lowered, plans
-improve less than they could. Not measured."""
+"""Share of the permitted moves that a search may use when it is repeated. A search is repeated if
+its moves cannot be made one after the other. The first repetition may use this share, and each
+further repetition half as many moves as the one before. Raised, fewer moves are left for instances
+that have to wait on a third host; lowered, plans improve less than they could. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Each search starts from the state after the moves found
 before, and may use the rest of the permitted moves. Raised, plans for full hosts take longer;
@@ -88,11 +88,11 @@ program is solved again with more stages of moves. A move of a later stage can u
 earlier stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans
 for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Share of the candidate moves that are possible as the first move of a plan. If the share in a
-cluster is lower, the integer program is solved before the local search. A candidate move is a pair
-of an instance and another host. Raised, the program comes first in more clusters, and takes longer
-where the local search finds equally good plans; lowered, plans that the local search does not find
-are missed more often. Not measured."""
+"""Share of the candidate moves below which an integer program is solved before the local search. A
+candidate move is a pair of an instance and another host. The share is that of the candidate moves
+that are possible as the first move of a plan. Raised, the program comes first in more clusters, and
+takes longer where the local search finds equally good plans; lowered, plans that the local search
+does not find are missed more often. Not measured."""
 GAP = 1e-3
 """Relative gap, as a share of the cost, at which the integer program that computes the best plan
 stops. The solution then costs at most this share more than the cheapest solution. The cost is the
@@ -100,7 +100,7 @@ combined imbalance plus the prices of the moves. Raised, plans take less time an
 lowered, plans take longer and are better. Not measured."""
 TRIED_WHEN_LATE = 8
 """Number of end states that are tried even after the time limit. An end state gives each instance a
-host. An end state is tried by a search for a possible order of its moves. Raised, evaluations
+host. To try an end state is to search an order in which its moves are possible. Raised, evaluations
 exceed their time limit by more; lowered, late evaluations more often end without a plan. Not
 measured."""
 
