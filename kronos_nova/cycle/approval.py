@@ -171,12 +171,12 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 MARGIN = 0.25
 """Limit, as a share (0 to 1) of a new plan's gain, up to which a plan that waits for approval is
-kept. The gain is the amount by which the new plan lowers the combined imbalance. At its end, the
-waiting plan leaves a larger combined imbalance than the new plan. If the difference is more than
-this share of the gain, the new plan replaces the waiting plan. Raised, plans that are much worse
-than a new plan continue to wait for approval; lowered, small changes of load replace waiting plans.
-Chosen so that a waiting plan is replaced when an empty host returns to service, and is kept when
-the imbalance changes by about a threshold; not measured."""
+kept. The gain is the amount by which the new plan lowers the combined imbalance. The waiting plan
+may lead to a larger combined imbalance than the new plan. If the difference is more than this share
+of the gain, the new plan replaces the waiting plan. Raised, plans that are much worse than a new
+plan continue to wait for approval; lowered, small changes of load replace waiting plans. Chosen so
+that a waiting plan is replaced when an empty host returns to service, and is kept when the
+imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Share (0 to 1) of its gain that an approved plan must still have when it starts. The gain is the

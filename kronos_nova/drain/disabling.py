@@ -221,7 +221,7 @@ class DrainService:
             if server is not None and server.status == UNCONFIRMED:
                 LOG.warning('Server %s, which the drain of host %s stopped, cannot be started '
                             'again: it has a resize or cold migration that is not confirmed. '
-                            'Confirm or revert that, and start the server by hand.', uuid,
+                            'Confirm or revert the migration, and start the server by hand.', uuid,
                             drain.host)
             if server is None or server.status != OFF and not server.task_state:
                 continue    # the server is deleted, or runs again
@@ -250,8 +250,8 @@ class DrainService:
     def _go_on_with(self, drain: drains.Drain, left: int) -> None:
         if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
                                       finished_at=None):
-            LOG.warning('The drain of host %s continues, because the host was empty and has %d '
-                        'servers again', drain.host, left)
+            LOG.warning('The drain of host %s continues: the host was empty, but has %d servers '
+                        'again', drain.host, left)
 
     def _give_up(self, drain: drains.Drain) -> None:
         now = self.utcnow()

@@ -125,8 +125,8 @@ class HostDrains:
                      hosts, error)
             return
         moving = outcome.report.moves
-        LOG.info('Plan %s starts, to empty %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
-                 sum(move.memory_mb for move in moving) / 1024)
+        LOG.info('Plan %s starts, to empty %s: %d moves, %.1f GiB of memory', uuid, hosts,
+                 len(moving), sum(move.memory_mb for move in moving) / 1024)
 
     def _note(self, each: Drain, left: int, blocked: Mapping[str, str], to_stop: Mapping[str, str],
               waits: str, is_at_work: bool, now: datetime.datetime) -> None:

@@ -178,8 +178,8 @@ class StopEndpoint:
         except boundary.OutOfBounds as error:
             LOG.warning('A message that asks to stop moves is invalid, and is ignored: %s', error)
             return
-        LOG.warning('%s. The stop was sent by message, because the control database does not '
-                    'answer.', found.sentence)
+        LOG.warning('%s. The order to stop moves came by message, because the control database '
+                    'does not answer.', found.sentence)
         self._change(self._stops.add, found)
 
     def resume_moves(self, _context, aggregate=None, set_by=None, **_newer):
@@ -189,10 +189,9 @@ class StopEndpoint:
         try:
             change(*what)
         except OSError as error:
-            LOG.error('The file %s, which stores stops of moves, cannot be changed. A new stop has '
-                      'effect until this process is restarted. A stop in the file has effect until '
-                      'the file is removed: %s',
-                      self._stops.path, error)
+            LOG.error('The file %s, which stores orders to stop moves, cannot be changed. A new '
+                      'order is in force only until this process is restarted. An order in the '
+                      'file stays in force until the file is removed: %s', self._stops.path, error)
 
 
 class ResultEndpoint:

@@ -49,10 +49,12 @@ class LateArrivals:
         try:
             self._release_arrived()
         except db_exc.DBError as e:
-            LOG.warning('The instances in quarantine are looked at later, because the control '
-                        'database does not answer: %s', db_engine.first_line(e))
+            LOG.warning('Kronos checks later whether instances in quarantine have arrived at their '
+                        'destinations, because the control database does not answer: %s',
+                        db_engine.first_line(e))
         except Exception:
-            LOG.exception('The instances in quarantine could not be looked at')
+            LOG.exception('Kronos could not check whether instances in quarantine have arrived at '
+                          'their destinations. The check is repeated later.')
         finally:
             self._is_looking = False
 

@@ -180,11 +180,11 @@ def settle(stops: PendingStops, database, who: str) -> None:
         writer = stopping.Stopping(database, who)
         if not writer.knows(stop.switch):
             writer.stop(stop.switch, stop.let_finish)
-            LOG.warning('%s. This stop was set while the control database did not answer. The stop '
-                        'is now recorded in the database.', stop.sentence)
+            LOG.warning('%s. The order to stop moves was given while the control database did not '
+                        'answer, and is now recorded in the database.', stop.sentence)
         try:
             stops.remove(aggregate)
         except OSError as error:
-            LOG.error('The file %s, which records a stop of moves, cannot be removed: %s. The '
-                      'executor on this host starts no move while the file exists; remove the '
+            LOG.error('The file %s, which records an order to stop moves, cannot be removed: %s. '
+                      'The executor on this host starts no move while the file exists; remove the '
                       'file.', stops.path, error)

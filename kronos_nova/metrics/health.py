@@ -11,7 +11,7 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Number of instances per instance that may have several series without a warning. With 10, a tenth
+"""Number of instances for each one that may have several series without a warning. With 10, a tenth
 of the instances may have several series; in small clouds, one instance may. An instance has two
 series shortly after a live migration, or if its host is scraped twice. Raised, a few live
 migrations at the same time cause a warning; lowered, a host that is scraped twice causes no

@@ -119,14 +119,14 @@ replaces some moves of its solution. Without random factors, the search would ch
 moves again. Raised, worse moves are chosen; lowered, the replaced moves are chosen again. Chosen
 between 0 and 1: with both values, the plans found in tests copied more memory."""
 TAKEN_BACK = 8
-"""Maximum number of moves that one search step undoes on two hosts. The two hosts are the source
-and the destination of a move drawn at random. The step undoes moves from or to one of these hosts,
-and then searches cheaper moves instead. Raised, a step takes longer and rarely reduces the memory
-to copy; lowered, the search hardly changes its moves. Not measured."""
+"""Maximum number of moves from or to two hosts that one search step undoes. A step draws one move
+at random; the two hosts are the source and the destination of this move. The step then looks for
+moves that copy less memory instead. Raised, a step takes longer and rarely finds such moves;
+lowered, the search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
 """Maximum number of further moves that one search step undoes, drawn at random from all moves. The
-step also undoes moves from or to two hosts (:data:`TAKEN_BACK`), and then searches cheaper moves
-instead. Raised, a step takes longer and rarely reduces the memory to copy; lowered, the search
+step also undoes moves from or to two hosts (:data:`TAKEN_BACK`), and then looks for moves that copy
+less memory instead. Raised, a step takes longer and rarely finds such moves; lowered, the search
 hardly changes its moves. Not measured."""
 DEVIATION = 0.5
 """Cost, as a multiple of the mean cost of a move, by which a solution may be more expensive than

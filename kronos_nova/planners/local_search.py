@@ -76,11 +76,11 @@ replaces an assignment that no swap can improve. The search ends when its estima
 time that it may take. Raised, searches end after fewer steps; lowered, searches make more steps and
 take longer. An estimate for one core of a server; not measured in a bench."""
 ITEM = 60
-"""Estimated nanoseconds that each instance adds to a search step. A search improves several
-assignments of instances to hosts in one step, and these nanoseconds are added for each assignment.
-The search ends when the estimates of its steps add up to the time that it may take. Raised,
-searches end after fewer steps; lowered, searches make more steps and take longer. An estimate for
-one core of a server; not measured in a bench."""
+"""Estimated nanoseconds of a search step for each pair of an instance and an assignment. An
+assignment gives each instance a host, and a search improves several assignments in one step. The
+search ends when the estimates of its steps add up to the time that it may take. Raised, searches
+end after fewer steps; lowered, searches make more steps and take longer. An estimate for one core
+of a server; not measured in a bench."""
 PAIR = 15
 """Estimated nanoseconds to rate one swap of two instances. The search ends when its estimates add
 up to the time that it may take. Raised, searches end after fewer steps; lowered, searches make more

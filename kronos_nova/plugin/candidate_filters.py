@@ -72,9 +72,9 @@ def _filters():
         known = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters)
     except ImportError as error:
-        LOG.warning('Not all filters of [filter_scheduler] available_filters can be imported in '
-                    'this service, so that allocation candidates are checked by Nova\'s own '
-                    'filters only: %s', error)
+        LOG.warning('Some filters of [filter_scheduler] available_filters cannot be imported in '
+                    'this service. Allocation candidates are therefore checked only by Nova\'s own '
+                    'filters: %s', error)
         known = []
     enabled = [each for each in known if each.__name__ in CONF.filter_scheduler.enabled_filters
                and issubclass(each, filters.CandidateFilterMixin)]

@@ -254,9 +254,9 @@ def _is_of_a_plan(context):
     try:
         return journal.Journal(_impatient_database(), worker.name(CONF.host)).knows(move_uuid)
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('Request %s for a live migration is treated as a request of a user, because '
-                    'the control database cannot be read to find out whether a plan contains '
-                    'the move: %s', context.global_request_id, db_engine.first_line(e))
+        LOG.warning('Request %s for a live migration is treated as a request of a user. Whether '
+                    'Kronos made the request is not known, because the control database cannot be '
+                    'read: %s', context.global_request_id, db_engine.first_line(e))
         return False
 
 

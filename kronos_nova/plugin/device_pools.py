@@ -76,8 +76,9 @@ def pools_of(host, text, held, servers, aliases):
     try:
         free = [pool.to_dict() for pool in pci_device_pool.from_pci_stats(text)]
     except Exception as error:  # Nova's objects raise whatever a faulty record leads to
-        LOG.warning('Host %s: Nova\'s record of its PCI devices cannot be read, so that only Nova '
-                    'checks whether the host has the devices that a server needs: %r', host, error)
+        LOG.warning('Host %s: Nova\'s record of its PCI devices cannot be read. Whether the host '
+                    'has the devices that a server needs is checked by Nova, but not by Kronos: %r',
+                    host, error)
         return None
     used = _used(held, servers, aliases)
     found = []

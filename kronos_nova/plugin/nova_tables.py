@@ -206,8 +206,9 @@ def _cells(host, text):
     try:
         return numa.host_cells(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
-        LOG.warning('Host %s: Nova\'s record of its NUMA topology cannot be read, so that only '
-                    'Nova checks whether a server fits into its NUMA cells: %r', host, error)
+        LOG.warning('Host %s: Nova\'s record of its NUMA topology cannot be read. Whether a server '
+                    'fits into the NUMA cells of the host is checked by Nova, but not by Kronos: '
+                    '%r', host, error)
         return None
 
 
@@ -218,8 +219,8 @@ def _cpu(text):
     try:
         return shape.cpu(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
-        LOG.warning('Nova\'s record of the processors of a host cannot be read, so that only Nova '
-                    'checks whether servers can run on them: %r', error)
+        LOG.warning('Nova\'s record of the processors of a host cannot be read. Whether servers '
+                    'can run on these processors is checked by Nova, but not by Kronos: %r', error)
         return None
 
 

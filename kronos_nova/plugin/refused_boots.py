@@ -36,9 +36,9 @@ def note(database, request_spec, hold_seconds):
         if not _names_host(request_spec):
             _note(holds.Holds(database), request_spec, hold_seconds, database.utcnow())
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('No room is made for servers of flavor %s for which Nova found no host, '
-                    'because the request cannot be recorded in the control database: %s',
-                    request_spec.flavor.name, db_engine.first_line(e))
+        LOG.warning('Nova found no host for servers of flavor %s, and Kronos makes no room for '
+                    'these servers, because the request for room cannot be recorded in the control '
+                    'database: %s', request_spec.flavor.name, db_engine.first_line(e))
 
 
 def _note(store, request_spec, hold_seconds, now):
@@ -54,8 +54,8 @@ def _note(store, request_spec, hold_seconds, now):
         requested_at=now, reason='Nova found no host for such servers', hold_seconds=hold_seconds,
         expires_at=now + datetime.timedelta(seconds=hold.CHOICE_SECONDS))
     store.request(wanted)
-    LOG.info('Nova found no host for %d servers of flavor %s of project %s; the next evaluations '
-             'look for moves that make room for the same number of servers (room %s)',
+    LOG.info('Nova found no host for %d servers of flavor %s of project %s. The next evaluations '
+             'search for moves that make room for as many such servers (request for room: %s)',
              wanted.count, shape.name, project, wanted.uuid)
 
 

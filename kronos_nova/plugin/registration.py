@@ -141,5 +141,6 @@ def note_outage(note: Callable[[], None], what: str, instance_uuid: str) -> None
     try:
         note()
     except (db_exc.DBError, exception.KronosException) as error:
-        LOG.warning('The %s of instance %s was ended by an outage, which could not be recorded in '
-                    'the control database: %s', what, instance_uuid, first_line(error))
+        LOG.warning('The %s of instance %s failed because a service did not answer. This cause '
+                    'could not be recorded in the control database: %s', what, instance_uuid,
+                    first_line(error))

@@ -34,13 +34,13 @@ def give_way(database, allocations, request_spec, count) -> bool:
         if wanted:
             allocations().give_back(wanted)
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('Nova found no host for a server of flavor %s, and room that is kept for such '
-                    'servers cannot be looked up or freed: %s', request_spec.flavor.name,
-                    db_engine.first_line(e))
+        LOG.warning('Nova found no host for a server of flavor %s. Kronos cannot find out whether '
+                    'room is kept for such servers, or cannot free this room: %s',
+                    request_spec.flavor.name, db_engine.first_line(e))
         return False
     if wanted:
-        LOG.info('Nova found no host for %d servers of flavor %s of project %s; removed %d '
-                 'allocations that kept room for such servers, and asks the scheduler again',
+        LOG.info('Nova found no host for %d servers of flavor %s of project %s. Kronos has removed '
+                 '%d allocations that kept room for such servers, and asks the scheduler again',
                  count, request_spec.flavor.name, request_spec.project_id, len(wanted))
     return bool(wanted)
 

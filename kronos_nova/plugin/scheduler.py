@@ -218,9 +218,9 @@ def _leaves_room(host_state, spec_obj):
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:
-        LOG.exception('Host %s: KronosFilter could not check whether a new server leaves the room '
-                      'that is kept there; the host is accepted. "kronos-manage room list" shows '
-                      'kept room.', host_state.host)
+        LOG.exception('Host %s is accepted for a new server, although KronosFilter could not check '
+                      'whether the server would use room that is kept for other servers. '
+                      '"kronos-manage room list" shows kept room.', host_state.host)
         return True
 
 

@@ -359,8 +359,9 @@ class SettlesBrokenMigrations:
     def _take_leave(self, attempt, here):
         """Complete the migration of a guest that runs at the destination. If the guest is still
         paused on this host, power it off here first."""
-        LOG.warning('The guest runs at destination %s after the live migration broke off, so that '
-                    'the live migration is completed.', attempt.dest, instance=attempt.instance)
+        LOG.warning('The live migration broke off, but the guest already runs at destination %s. '
+                    'The migration is therefore completed.', attempt.dest,
+                    instance=attempt.instance)
         if here == power_state.PAUSED:
             self.driver.power_off(attempt.instance)
         self._complete(attempt, attempt.migrate_data)

@@ -71,7 +71,8 @@ class ConfirmsPatiently:
             try:
                 _patiently(instance, _probe, context, migration)
             except nova_exception.MigrationNotFound:
-                LOG.debug('The migration to confirm is not on record any more.', instance=instance)
+                LOG.debug('Nova no longer has a record of the migration to confirm.',
+                          instance=instance)
             except Exception as error:
                 if not outages.is_outage(error):
                     raise

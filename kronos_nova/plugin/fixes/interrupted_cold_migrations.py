@@ -161,9 +161,10 @@ class EndsInterruptedColdMigrations:
                 instance.uuid, disk_info=disk_info, image=image, migration=migration.uuid,
                 request_spec=request_spec)
         except OSError as error:
-            LOG.warning('The file that describes the cold migration or resize for a restart cannot '
-                        'be written. If nova-compute is restarted during the migration, the '
-                        'instance is set to ERROR: %s', error, instance=instance)
+            LOG.warning('The file with which a restarted nova-compute could complete the cold '
+                        'migration or resize cannot be written. If nova-compute is restarted '
+                        'during the migration, the instance is set to ERROR: %s', error,
+                        instance=instance)
         try:
             super().finish_resize(context, disk_info, image, instance, migration, request_spec)
         except Exception:

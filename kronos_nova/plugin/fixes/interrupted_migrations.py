@@ -66,9 +66,10 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:
-            LOG.warning('The file that describes the live migration for a restart cannot be '
-                        'written. If nova-compute is restarted during the migration, Nova\'s own '
-                        'handling applies: %s', error, instance=instance)
+            LOG.warning('The file with which a restarted nova-compute could complete the live '
+                        'migration cannot be written. If nova-compute is restarted during the '
+                        'migration, the migration is handled as without Kronos: %s', error,
+                        instance=instance)
 
     def _conclude(self, attempt):
         super()._conclude(attempt)
@@ -97,8 +98,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             attempt = self._load(context, instance)
         except Exception:  # the service has to start after any error
-            LOG.exception('The file that describes the interrupted live migration cannot be read; '
-                          'Nova\'s own handling of the interruption applies.', instance=instance)
+            LOG.exception('The file that describes the interrupted live migration cannot be read. '
+                          'The migration is handled as without Kronos.', instance=instance)
             attempt = None
         self._end_others(context, instance, attempt)
         if attempt is None:
