@@ -59,11 +59,11 @@ many requests are in progress. Raised, clients wait longer than necessary; lower
 refused again more often. Not measured."""
 
 LARGER = 10
-"""Factor by which the option ``max_request_body_size`` is multiplied to get the largest request
-body that the server reads to its end. If such a body is larger than the option permits, the client
-gets an error that names the option. An even larger body is cut off while it arrives. Raised,
-clients without a token can use more memory; lowered, more clients are cut off without an
-explanation. Not measured."""
+"""Factor on the option ``max_request_body_size``. If a request body is larger than the option
+permits, the server reads the body to its end and answers with an error that names the option. A
+body that is larger than the option times this factor is cut off while it arrives. Raised, clients
+without a token can use more memory; lowered, more clients are cut off without an explanation. Not
+measured."""
 
 ANSWER_SECONDS = 5
 """Maximum seconds to wait until the control database accepts a connection. The same maximum applies

@@ -64,7 +64,7 @@ later. Measured for 1,000 hosts: the first check takes 2.4 seconds, a later chec
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;
-lowered, operators can watch fewer flavors. Chosen so that an aggregate has about as many Prometheus
+lowered, operators can watch fewer flavors. Chosen to give an aggregate about as many Prometheus
 series about slots as about losses of hosts."""
 
 

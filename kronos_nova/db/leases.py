@@ -22,12 +22,11 @@ between clocks. Not measured."""
 
 LONGER = 2
 """Factor by which the lease of another process may be longer than the leases of this process. A
-lease is the right of one process to do some work for all processes until the lease ends. If the
-lease of the other process lasts even longer, a wrong clock wrote its end, and this process takes
-the lease over. In addition, the clocks may differ by :data:`CLOCKS_APART` seconds. Raised, a lease
-from a wrong clock blocks the work for longer; lowered, a process whose options set longer leases
-may lose a valid lease. Chosen so that an operator can double the length of leases on one host after
-the other."""
+lease is the right of one process to do some work for all processes until the lease ends. If a lease
+is even longer, a wrong clock wrote its end, and this process takes over the lease. In addition, the
+clocks may differ by :data:`CLOCKS_APART` seconds. Raised, a lease from a wrong clock blocks the
+work for longer; lowered, a process whose options set longer leases may lose a valid lease. Chosen
+because an operator can then double the length of leases on one host after the other."""
 
 
 class Leases:

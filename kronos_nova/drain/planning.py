@@ -58,11 +58,11 @@ matter less; lowered, hosts with equal measured loads are filled unevenly. Not m
 
 ANY_IMBALANCE = 1e6
 """Imbalance, as a fraction of a host, that is the threshold of every policy while hosts are
-emptied. Fixed: above any possible imbalance, so that no move is planned to balance load."""
+emptied. Fixed: above any possible imbalance, because a drain plans no moves to balance load."""
 
 WITHOUT_END = 100_000
-"""Maximum number of moves of a plan that empties hosts. Fixed: more moves than a search finds
-within its time limit, so that the number limits no plan."""
+"""Maximum number of moves of a plan that empties hosts. Fixed: a search finds fewer moves within
+its time limit, so this maximum limits no plan."""
 
 FAILURES = 2
 """Number of failed moves of a server after which a drain does not move the server again. A move

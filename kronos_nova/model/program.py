@@ -40,9 +40,9 @@ makes up for the difference. Raised, a plan may exceed its deadline by more; low
 more often stops the solver early, and the plan is worse. Not measured."""
 SMALL = 1e-4
 """Cost of copying an instance of mean memory in the integer program that repairs violations of
-operators' rules. The unit is the combined imbalance. The cost is small, so that it only decides
-between solutions that are otherwise equal. Raised, preferences of low cost are ignored to copy less
-memory; lowered, the cost is below the tolerance of the solver and has no effect. Not measured."""
+operators' rules. The unit is the combined imbalance. The small cost decides only between solutions
+that are otherwise equal. Raised, preferences of low cost are ignored to copy less memory; lowered,
+the cost is below the tolerance of the solver and has no effect. Not measured."""
 LOADED = 0.01
 """Cost of a fully loaded destination in an integer program, in addition to the cost of copying. The
 unit is the cost of copying an instance of mean memory. A less loaded destination costs

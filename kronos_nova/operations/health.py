@@ -25,8 +25,8 @@ DATA = 10.0
 - ``GROUPS``: violated server groups
 - ``DATA``: policies without data
 
-The sum of the points is 100, so that an aggregate with all problems has a score of 0. Raised, a
-kind of problem has more influence on the score; lowered, the other kinds have more influence. Not
+The sum of the points is 100: an aggregate with all problems has a score of 0. Raised, a kind of
+problem has more influence on the score; lowered, the other kinds have more influence. Not
 measured."""
 
 MANY = 0.25

@@ -17,14 +17,14 @@ from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
 
 MOST_OUT = 4
-"""Maximum number of instances that leave a host in one swap, all of the same size. The leaving
-instances make room for a larger instance. Raised, a plan takes longer; lowered, four small
-instances can no longer make room for an instance of four times their size. Chosen because each
-flavor is mostly twice as large as the next smaller flavor; not measured."""
+"""Maximum number of instances that leave a host in one swap. The instances have the same size, and
+make room for a larger instance. Raised, a plan takes longer; lowered, four small instances can no
+longer make room for an instance of four times their size. Chosen because each flavor is mostly
+twice as large as the next smaller flavor; not measured."""
 MOST_BACK = 3
-"""Maximum number of instances that come to a host in one swap, all of the same size. The host
-receives these instances in exchange for instances that leave. Raised, a plan takes longer; lowered,
-small amounts of free room stay unused. Not measured."""
+"""Maximum number of instances that come to a host in one swap, in exchange for instances that
+leave. The instances that come have the same size. Raised, a plan takes longer; lowered, small
+amounts of free room stay unused. Not measured."""
 ROWS = 600
 """Maximum number of bundles of leaving instances that are rated to find one swap. A bundle is
 several instances of one size on one host. If there are more bundles, those are rated that are

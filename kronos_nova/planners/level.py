@@ -95,10 +95,10 @@ rated in the same time. The search adds this number to the pairs that it rates, 
 sum reaches :data:`EFFORT`. Raised, searches of small clusters end sooner; lowered, searches of
 small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
-"""Maximum number of positions that are tried for the target range of each policy, in addition to
-the first position. The scores of all hosts should lie in the target range, which is as wide as the
-policy's threshold. Raised, plans for small clusters take longer; lowered, the position for which
-least memory is copied is missed more often. Not measured."""
+"""Maximum number of further positions that are tried for the target range of each policy. The
+scores of all hosts should lie in the target range. It is as wide as the policy's threshold, but may
+lie a little higher or lower. Raised, plans for small clusters take longer; lowered, the position
+for which least memory is copied is missed more often. Not measured."""
 SHORT = 5000
 """Largest product of moves and hosts (no unit) for which other positions of the target ranges are
 tried. The scores of all hosts should lie in the target range of each policy. A target range has a
@@ -162,12 +162,12 @@ all be made one after the other. The further search starts from the state after 
 be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need one plan more. Not
 measured."""
 UNFIT = 1e9
-"""Weight of the excess in the cost of a solution, in GiB per unit of score. The excess is the part
-of the scores outside the target ranges. The cost is the excess times this weight, plus the memory
-in GiB that the moves copy. The cheapest solution is best. Raised, rounding errors hide differences
-of the memory; lowered below the memory of a cloud, solutions copy less memory but leave scores
-outside the target ranges. Fixed: more than the memory of any cloud, so that the excess decides
-first."""
+"""Weight of the excess in the cost of a solution, in GiB for each unit of score. A solution is a
+set of moves. The excess is the part of the scores that is still outside the target ranges after the
+moves. The cost is the excess times this weight, plus the memory in GiB that the moves copy. The
+solution with the lowest cost is chosen. Raised, rounding errors hide differences of the memory;
+lowered below the memory of a cloud, solutions copy less memory but leave scores outside the target
+ranges. Fixed: more than the memory of any cloud, because the excess has to decide first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

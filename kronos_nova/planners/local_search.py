@@ -29,9 +29,9 @@ from kronos_nova.planners.population import SoftenedMax
 EFFORT = 6e7
 """Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` is
 added for each permitted move, and :data:`PER_ITEM` for each instance and each host. The time is
-estimated instead of measured, so that plans do not depend on the speed of the machine. Raised,
-plans take longer; lowered, plans are worse. Measured: with a tenth of the total time, the search
-already finds most of the improvement, in clusters of any size."""
+estimated and not measured, because plans must not depend on the speed of the machine. Raised, plans
+take longer; lowered, plans are worse. Measured: with a tenth of the total time, the search already
+finds most of the improvement, in clusters of any size."""
 PER_MOVE = 2.1e6
 """Estimated nanoseconds of processor time that each permitted move adds to the time of a search.
 Raised, plans with many moves take longer; lowered, plans with many moves are worse, because the
@@ -46,9 +46,9 @@ factor times the time that it has used so far. A limit that is later than this r
 :class:`Tuning` sets an upper bound. Raised, searches last longer after an improvement; lowered,
 searches stop while plans still become better. Not measured."""
 WORTHWHILE = 0.01
-"""Share by which the cost of the best plan must fall to prolong a search. The cost of a plan is the
-combined imbalance after the plan plus the prices of its moves. Raised, searches end sooner;
-lowered, improvements that do not matter prolong searches. Not measured."""
+"""Share by which the cost of the best plan must fall before a search gets more time. The cost of a
+plan is the combined imbalance after the plan plus the prices of its moves. Raised, searches end
+sooner; lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
 """Numbers of permitted moves, from 3 to 26, with which the search for a plan in a small cluster is
 repeated from the start. With these numbers, chance decides whether one search finds the best plan.

@@ -27,11 +27,12 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of branches that are examined to relieve one hot host. A branch is a decision, for
-each of the first instances of the host, whether the instance leaves. The branch that needs least
-memory to copy is examined first. Raised, plans for hosts with many small instances take longer;
-lowered, the best instances are missed more often. Chosen because this number suffices to prove
-which three of a hundred instances are best, and most hosts need no more."""
+"""Maximum number of branches that are examined to choose the instances that leave one hot host. A
+branch decides for some of the instances of the host, the first ones in a fixed order, which of them
+leave. The branch that needs least memory to copy is examined first. Raised, plans for hosts with
+many small instances take longer; lowered, the best instances are missed more often. Chosen because
+this number suffices to prove which three of a hundred instances are best, and most hosts need no
+more."""
 
 
 EXACT_PAIRS = 5000

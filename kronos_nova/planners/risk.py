@@ -34,13 +34,13 @@ LEAST_VARIANCE = 1e-4
 Raised, more hosts count as likely to become full; lowered, predicted loads count as exact. Chosen
 because loads are never known to better than a hundredth of a host; not measured."""
 SOURCES = 32
-"""Maximum number of hosts off which moves are searched. The hosts that are most likely to become
-full are chosen. Raised, a plan takes longer; lowered, plans have fewer moves. Chosen above the
-default number of moves of a plan; not measured."""
+"""Maximum number of hosts from which instances may be moved: the hosts that are most likely to
+become full. Raised, a plan takes longer; lowered, plans have fewer moves. Chosen above the default
+number of moves of a plan; not measured."""
 DESTINATIONS = 64
-"""Maximum number of hosts to which moves are searched. The hosts that are least likely to become
-full are chosen. Raised, a plan takes longer; lowered, constraints more often exclude all
-destinations of an instance. Not measured."""
+"""Maximum number of hosts to which instances may be moved: the hosts that are least likely to
+become full. Raised, a plan takes longer; lowered, constraints more often exclude all destinations
+of an instance. Not measured."""
 FREE = 1e-6
 """Lower bound of the price of a move when moves are rated, as a fraction of one expected full host.
 The price is the least decrease of the expected number of full hosts for which the move is made. The

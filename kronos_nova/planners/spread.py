@@ -31,11 +31,12 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Largest number of moves of a plan, with two uses:
+"""Largest number of moves of a plan for which more exact searches are made. There are two such
+searches:
 
-* In a tiny cluster, plans with 1, 2, 3 ... moves are searched, up to this number. Each search
-  starts from the plans before, so that a plan with more moves is never worse than a plan with fewer
-  moves.
+* In a tiny cluster, plans with 1, 2, 3 ... moves are searched one after the other, up to this
+  number. Each search also uses the plans found before, and a plan with more moves is therefore
+  never worse than a plan with fewer moves.
 * The integer program is solved before the local search only if a plan may have at most this number
   of moves.
 
@@ -77,16 +78,17 @@ plans take longer; lowered, the best possible plan is missed more often. Not mea
 ROUNDS = 2, 3, 4
 """Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
 of moves, and a move of a later stage can use room that an earlier stage freed. The program is
-solved with each number in this order if the moves to the best end state cannot be made one after
-the other. Raised to more numbers, plans take longer, by 1 to 5 s of processor time for each number;
-lowered to fewer numbers, plans for full hosts are worse. Measured by ``bench optimum``: without the
-number 4, one plan of 12 was 9 % worse."""
+solved with each number in this order if the moves that lead to the least cost cannot be made one
+after the other. Raised to more numbers, plans take longer, by 1 to 5 s of processor time for each
+number; lowered to fewer numbers, plans for full hosts are worse. Measured by ``bench optimum``:
+without the number 4, one plan of 12 was 9 % worse."""
 NEAR = 0.02
-"""Share by which the cost after an accepted plan may exceed the cost of the best end state. The
-cost is the combined imbalance plus the prices of the moves. If the cost is higher, the integer
-program is solved again with more stages of moves. A move of a later stage can use room that an
-earlier stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans
-for full clusters take longer and are better. Not measured."""
+"""Share by which the cost of an accepted plan may exceed the cost of the best end state. The cost
+is the combined imbalance plus the prices of the moves. An end state gives each instance a host; the
+moves to the best end state may have no possible order. If the plan costs more, the integer program
+is solved again with more stages of moves. A move of a later stage can use room that an earlier
+stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans for full
+clusters take longer and are better. Not measured."""
 TIGHT = 0.5
 """Share of the candidate moves below which an integer program is solved before the local search. A
 candidate move is a pair of an instance and another host. The share is that of the candidate moves

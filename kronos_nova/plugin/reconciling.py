@@ -35,11 +35,11 @@ PAUSE_SECONDS = 0.005
 During the pause, nova-conductor handles RPCs. Raised, allocations are repaired later; lowered, RPCs
 wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which the searches for changed instances overlap. A search covers the time from this
-many seconds before the beginning of the previous search. The seconds of the option ``grace`` are
-added to them, because the previous search ignored changes that were younger than ``grace``. Raised,
-more instances are examined twice; lowered, a migration may be missed if clocks differ. Not
-measured."""
+"""Seconds by which a search for changed instances overlaps the previous search. A search looks back
+to the beginning of the previous search, and further back by these seconds and by the seconds of the
+option ``grace``. The latter are needed because the previous search ignored changes that were
+younger than ``grace``. Raised, more instances are examined twice; lowered, a migration may be
+missed if clocks differ. Not measured."""
 
 
 class Reconciling:

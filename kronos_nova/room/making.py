@@ -26,8 +26,8 @@ from kronos_nova.room import shapes
 from kronos_nova.room import whole
 
 MOVES = 100_000
-"""Maximum number of moves of a plan that makes room for new servers. Fixed: more moves than a
-search finds within its time limit, so that the number limits no plan."""
+"""Maximum number of moves of a plan that makes room for new servers. Fixed: a search finds fewer
+moves within its time limit, so this maximum limits no plan."""
 CUT = 'the time limit of a plan was over before a place was found; there may be one'
 
 

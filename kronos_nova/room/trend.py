@@ -14,9 +14,9 @@ reported later; lowered, the difference between weekend and weekdays counts as a
 week."""
 SURE = 2.0
 """Ratio of a trend's slope to the standard error of the slope, above which the trend is reported.
-The trend is that of slots, the number of further servers that fit. Raised, fewer trends are
-reported; lowered, changes by chance are reported as trends. Chosen so that a trend is reported by
-mistake in one of twenty clouds without a trend."""
+The trend shows how the slots of an aggregate change; slots are the number of further servers that
+fit. Raised, fewer trends are reported; lowered, changes by chance are reported as trends. Chosen
+because a trend is then reported by mistake in only one of twenty clouds without a trend."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

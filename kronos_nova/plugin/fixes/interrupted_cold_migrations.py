@@ -94,7 +94,7 @@ class EndsInterruptedColdMigrations:
                 self._prepared = _prepared_on(self.host)
             except Exception:  # the service has to start after any error
                 LOG.exception('The cold migrations that were being prepared on this host when '
-                              'nova-compute was stopped could not be read.')
+                              'nova-compute was stopped could not be read, and are not ended.')
 
     def _init_instance(self, context, instance):
         if (_is_on() and instance.host == self.host and instance.task_state in ON_DESTINATION
