@@ -315,11 +315,11 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Number of live migrations by others from which on a report warns of another balancer. Migrations
-by others are those that Kronos did not start. Such a migration counts if Kronos has moved the same
-server as well. It counts for ``no_return_window`` or ``server_grace`` seconds after its end,
-whichever is longer. Raised, another balancer is reported later; lowered, an operator who moves two
-servers back by hand causes a warning. Not measured."""
+"""Least number of live migrations by others for which a report warns of another balancer.
+Migrations by others are those that Kronos did not start. A migration by others counts if Kronos has
+moved the same server as well, and if the migration has ended only recently: ``no_return_window`` or
+``server_grace`` seconds ago at most, whichever is longer. Raised, another balancer is reported
+later; lowered, an operator who moves two servers back by hand causes a warning. Not measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:

@@ -25,9 +25,9 @@ from kronos_nova.units import MIB_PER_GIB
 
 COPY_CORES = 2.0
 """Number of CPU cores that a live migration keeps busy, one on each of its two hosts. The cost of a
-move is the CPU time of its migration. An optional move is one that is not needed to keep an
-imbalance near its threshold. An optional move is made only if its gain is at least its cost.
-Raised, fewer moves are made; lowered, more moves are made. An estimate; not measured."""
+move is the time of its migration multiplied by these cores. Optional moves, which are not needed to
+keep an imbalance near its threshold, are made only if their gain is at least their cost. Raised,
+fewer moves are made; lowered, more moves are made. An estimate; not measured."""
 FULL_HOST = 4.0
 """CPU time, as a number of core-hours, that all servers of a host together are expected to lose
 while the host is full. A move that keeps a host from becoming full gains this time. The cost of the

@@ -7,9 +7,9 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
-"""Maximum number of past migrations from which the duration of a migration is predicted. The
-migrations whose memory sizes are most similar to that of the instance are used. The duration of
-each is scaled to the memory size of the instance, and the median is the prediction. Raised,
+"""Maximum number of past migrations from which the duration of a new migration is predicted. The
+past migrations with the most similar memory sizes are used. The duration of each past migration is
+scaled to the memory size of the new one. The median of these durations is the prediction. Raised,
 migrations of instances with very different memory sizes are used as well; lowered, one unusual
 migration has more influence on the prediction. Not measured."""
 

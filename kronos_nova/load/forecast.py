@@ -38,11 +38,11 @@ DAYS = 2 * ORIGINS + 1
 complete hour, whose load counts as the present load; the 24 hours of :data:`ORIGINS` before it; and
 the 24 hours before these. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Number of hours from the earliest load that a forecast needs to the current hour. A forecast uses
-the load of one week before the hour at which it is made. Forecasts are made at the last complete
-hour, and at each of the 24 hours before (:data:`ORIGINS`), to compare these with the actual loads.
-The earliest of these hours is 25 hours ago, and a week has 168 hours; the number is the sum. Fixed
-by :data:`ORIGINS` and the length of a week."""
+"""Number of hours between the current hour and the earliest load that a forecast needs. A forecast
+uses the load of one week before the hour at which the forecast is made. Forecasts are made at the
+last complete hour, and also at each of the 24 hours before (:data:`ORIGINS`), to compare these
+forecasts with the actual loads. The earliest of these hours is 25 hours ago, and a week has 168
+hours; the number is the sum. Fixed by :data:`ORIGINS` and the length of a week."""
 LEAST_KNOWN = 3
 """Minimum number of past hours for which the error of a simple forecast has to be known before the
 forecast is used. A simple forecast is a rule such as "as yesterday". Its error is the difference

@@ -29,10 +29,10 @@ destinations. The unit is the cost of copying an instance of mean memory. Raised
 the solver hide differences of the other costs; lowered, an instance stays if making room for it
 takes many moves. Fixed: more than the cost of all moves that could make room for one instance."""
 PASSING = 100.0
-"""Cost of a load that is above a load limit by 1 (the load of a full host), in an integer program
-that chooses destinations. A smaller excess costs proportionally less. The unit is the cost of
-copying an instance of mean memory. Raised, more instances are moved to keep hosts below their
-limits; lowered, hosts exceed their limits by more. Not measured."""
+"""Cost of exceeding a load limit by 1, the load of a full host, in an integer program that chooses
+destinations. A smaller excess costs proportionally less. The unit is the cost of copying an
+instance of mean memory. Raised, more instances are moved to keep hosts below their limits; lowered,
+hosts exceed their limits by more. Not measured."""
 SLOWED = 4.0
 """Ratio of the time limit of the solver HiGHS to the processor time that is left for a plan. HiGHS
 measures wall time. On a busy machine, the solver uses less processor time than wall time. The ratio

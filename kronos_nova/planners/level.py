@@ -90,10 +90,10 @@ search for a plan with few moves thus ends before :data:`EFFORT`, the maximum fo
 reached. Raised, plans with few moves take longer; lowered, plans with few moves copy more memory.
 Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Time of choosing one move or swap, as a number of pairs of an instance and a host that could be
-rated in the same time. The search adds this number to the pairs that it rates, and ends when the
-sum reaches :data:`EFFORT`. Raised, searches of small clusters end sooner; lowered, searches of
-small clusters take longer. Chosen together with :data:`EFFORT`."""
+"""Number of pairs of an instance and a host that could be rated in the time that it takes to choose
+one move or swap. For each choice, the search adds this number to the pairs that it has rated. The
+search ends when the sum reaches :data:`EFFORT`. Raised, searches of small clusters end sooner;
+lowered, searches of small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of further positions that are tried for the target range of each policy. The
 scores of all hosts should lie in the target range. It is as wide as the policy's threshold, but may
@@ -103,9 +103,9 @@ SHORT = 5000
 """Largest product of moves and hosts (no unit) for which other positions of the target ranges are
 tried. The scores of all hosts should lie in the target range of each policy. A target range has a
 fixed width, but may lie a little higher or lower. The moves are first searched for one position.
-Other positions are tried if the number of these moves times the number of hosts is small enough.
-Raised, plans for larger clusters take longer; lowered, plans for small clusters copy more memory.
-Chosen because in larger clusters no other position led to less copied memory."""
+Other positions are tried if the number of these moves times the number of hosts is at most this
+product. Raised, plans for larger clusters take longer; lowered, plans for small clusters copy more
+memory. Chosen because in larger clusters no other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
 """Smallest ratio at which servers are moved off a host: the summed load of its servers, divided by
 its excess. The excess is the part of the score outside the policy's target range. Raised, some
@@ -115,9 +115,9 @@ remove less than a tenth of the excess."""
 NOISE = 0.3
 """Spread (no unit) of the random factors by which ratings of candidate moves are multiplied. The
 spread is the standard deviation of a factor's logarithm. The factors are used when a search
-replaces some moves of its solution. Without random factors, the search would choose the replaced
-moves again. Raised, worse moves are chosen; lowered, the replaced moves are chosen again. Chosen
-between 0 and 1: with both values, the plans found in tests copied more memory."""
+replaces some moves of its solution by other moves. Raised, worse moves are chosen; lowered, the
+replaced moves are chosen again. Chosen between 0 and 1: with both values, the plans found in tests
+copied more memory."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. A step draws one move
 at random; the two hosts are the source and the destination of this move. The step then looks for

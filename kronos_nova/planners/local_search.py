@@ -104,11 +104,12 @@ improves fewer assignments. Raised, fewer assignments are improved; lowered, ass
 moves get fewer swaps than they need. Not measured."""
 COOLED = 0.8
 """Factor by which the temperature of a search may fall before the tables that rate swaps are
-computed again. Swaps are rated by a smooth approximation of the combined imbalance. The higher its
-temperature is, the more the hosts with medium scores count. The tables are exact only for the
-temperature for which they were computed. They are also computed again if the temperature rises by
-more than the factor 1 / ``COOLED``. Raised, plans take longer without being better; lowered, swaps
-are rated less exactly. Chosen because smaller changes of the temperature do not affect plans."""
+computed again. Swaps are rated by a smooth approximation of the combined imbalance. The temperature
+is a parameter of this approximation: the higher the temperature, the more the hosts with medium
+scores count. The tables are exact only for the temperature for which they were computed. They are
+also computed again if the temperature rises by more than the factor 1 / ``COOLED``. Raised, plans
+take longer without being better; lowered, swaps are rated less exactly. Chosen because smaller
+changes of the temperature do not affect plans."""
 POOL = 16
 """Maximum number of known plans, the best ones, from which a search makes new assignments of
 instances to hosts. A new assignment replaces one that no swap can improve. The search uses fewer
@@ -116,7 +117,7 @@ plans if half the number of its assignments is smaller. Raised, good plans are i
 lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
 finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Limit, one above the maximum, of the moves that are removed from a good plan at random: with 5,
+"""Limit of the moves that are removed from a good plan at random; the maximum is one less: with 5,
 one to four moves are removed. A share of the moves (:data:`PARTS`) is removed in addition. The
 search then goes on from the remaining moves. Raised, a plan is changed more than the search can
 repair; lowered, the search finds the same plan again. Not measured."""

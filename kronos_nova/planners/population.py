@@ -83,10 +83,10 @@ class Incumbents:
 
 COLDEST = 1e-4
 """Lowest temperature, as a fraction of a host, at which swaps are rated. Swaps are rated by a
-smooth approximation of the combined imbalance, and its temperature says how smooth it is. The lower
-the temperature, the closer the approximation, and the less the hosts with medium scores count.
-Raised, the approximation is less exact; lowered, numbers overflow. Fixed by the range of single
-precision."""
+smooth approximation of the combined imbalance. The temperature is a parameter of this
+approximation: the lower the temperature, the closer the approximation, and the less the hosts with
+medium scores count. Raised, the approximation is less exact; lowered, numbers overflow. Fixed by
+the range of single precision."""
 STEEPEST = 80.0
 """Largest exponent (no unit) that is used to rate swaps. The exponent is the change of a host's
 score by a swap, divided by the temperature. The temperature is explained at :data:`COLDEST`, and

@@ -218,8 +218,7 @@ class EndsInterruptedColdMigrations:
         if migration.status != migration_status.PRE_MIGRATING or (
                 instance.task_state not in (None, marks.mark_of(migration))):
             return
-        # The source may begin at this moment. Only the process that first changes the task_state
-        # continues.
+        # The source may begin at this moment. The one that changes the task_state first goes on.
         if instance.task_state is None or marks.clear(instance, marks.mark_of(migration)):
             self._end_cold(context, instance, migration)
 
