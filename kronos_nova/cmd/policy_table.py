@@ -31,12 +31,11 @@ class PolicyRow:
         None = there is no host with both a score and a sum
     farthest_host : the host whose sum of profiles differs most from its score
     farthest_load, farthest_instances_load : score and sum of profiles of ``farthest_host``
-    sizes : pair (size of the smallest host, size of the biggest host) in the unit of profiles, such
-        as CPUs or bytes. If profiles are fractions, the sizes are fractions of the biggest host.
-        None = not known or not used
+    sizes : pair (size of the smallest host, size of the biggest host). Profiles are divided by the
+        size of their host. Sizes have the unit of profiles, such as CPUs or bytes. If profiles are
+        fractions, sizes are fractions of the biggest host. None = not known or not used
     sizes_from : source of ``sizes``: ``host_capacity_query`` or a resource class. ``not known`` =
-        hosts differ in size, and it is unknown to which size profiles refer. '' = sizes are not
-        used
+        hosts differ in size, and no source has their sizes. '' = sizes are not used
     age : seconds since the oldest sample
     duplicates : number of hosts and instances that have more than one series
     """

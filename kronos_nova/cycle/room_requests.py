@@ -247,8 +247,8 @@ class RoomRequests:
             holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid,
                        plans=hold.plans)
             return
-        LOG.info('Plan %s starts. It makes room %s, for %s: %d moves, %.1f GiB of memory', uuid,
-                 hold.uuid, what, len(moves), outcome.memory_mb / 1024)
+        LOG.info('Plan %s starts. It frees the room of request %s, which is for %s: %d moves, %.1f '
+                 'GiB of memory', uuid, hold.uuid, what, len(moves), outcome.memory_mb / 1024)
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:

@@ -40,14 +40,15 @@ class Holdings:
         return {uuid: held for uuid, held in allocations.items() if self.roots.get(uuid) == root}
 
     def shared(self, allocations: Allocations, root: str) -> Allocations:
-        """Return the part of ``allocations`` on sharing providers that belongs to the host
-        ``root``. This part includes all allocations on sharing providers that serve the host now.
+        """Return those of ``allocations`` that a host uses on sharing providers. All allocations on
+        sharing providers that serve the host now are included.
 
-        An allocation may be on a provider that served the host only in the past. Such an allocation
-        is included if two conditions are met:
+        A sharing provider may have served the host only in the past. An allocation on such a
+        provider is included if two conditions are met:
 
-        * Other allocations are on the host's own providers.
-        * None of the host's other allocations has the same resource classes.
+        * Some of ``allocations`` are on the host's own providers.
+        * The resource classes of the allocation occur neither there nor on sharing providers that
+          serve the host now.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)
