@@ -303,9 +303,9 @@ class LossReport:
     ``not_in_order`` is the number of losses after which some server finds no host. A loss
     without the second check is in neither number.
 
-    ``worst`` names the loss after which the most servers find no host by either check, and ``why``
-    names these servers. Both are '' if all servers find a host after each loss. ``judged_at`` is the time of the result in Unix
-    seconds.
+    ``worst`` names the loss after which the most servers cannot restart by the first check, and
+    ``why`` names these servers. Both are '' if there is no such loss. ``judged_at`` is the time of
+    the result in Unix seconds.
     """
 
     level: str
