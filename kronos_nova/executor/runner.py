@@ -547,14 +547,23 @@ class Runner:
 
     def _drop(self, move_uuid, outdated):
         """Give up a move that is not needed any more. The move is recorded as abandoned. If an
-        earlier try failed or was interrupted by an outage, the move is recorded as failed instead.
+        earlier try failed or was interrupted by an outage, the move is recorded as failed instead,
+        unless its instance was deleted.
         """
         move = self.journal.move(move_uuid)
-        if move.error_type is None:
+        if move.error_type is None or self._is_deleted(move):
             self._end(move, moves.ABANDONED, detail=str(outdated),
                       error_type=outdated.__class__.__name__, error=str(outdated))
         else:
             self._end(move, moves.FAILED, detail=f'not tried again: {outdated}')
+
+    def _is_deleted(self, move):
+        """Return whether the instance of a move was deleted. Return False if this is not known,
+        because Nova does not answer."""
+        try:
+            return self.compute.instance(move.instance_uuid) is None
+        except exception.NovaClientError:
+            return False
 
     def _end(self, move, state, detail='', **values):
         self._forget_requests(move.uuid)

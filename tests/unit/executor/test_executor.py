@@ -207,6 +207,15 @@ class ExecutorTest(ExecutorTestCase):
             self.assertEqual([], self.nova.requests)
             self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
+    def test_a_server_that_is_deleted_before_the_next_try_is_no_failure(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.nova.instances.clear()
+        self.assertEqual(moves.ABANDONED, self.tick(60))
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
     def test_a_server_that_is_deleted_while_it_is_moved_is_no_failure(self):
         def is_going():
             self.nova.says('error', fault='Instance vm1 could not be found.')
