@@ -79,7 +79,7 @@ all servers.
 
 By default, there is no folder, and the list of snapshots is empty.
 
-Set it where plans should be replayed from the page.
+Set it where plans should be replayed from the web page of ``kronos-api``.
 
 Related options: ``replay_seconds``, ``replay_memory``.
 """),

@@ -278,7 +278,8 @@ Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 Level of automation of repairs. A repair is a move that ends a violation of ``rules``, or a move
 after which the servers of a host can again restart elsewhere (``failover_hosts``). A level set by
 "kronos-manage automation set --repairs" takes precedence, for all aggregates or for one. The level
-is never higher than ``max_automation``. An aggregate with the level ``off`` has no repairs.
+of repairs is never higher than ``max_automation``. If the level of the aggregate itself is ``off``,
+it has no repairs.
 
 By default, repairs have the level of their aggregate, and are part of the aggregate's plans. If a
 different level is set, repairs get plans of their own, with the purpose ``repair``. If the level of
@@ -627,9 +628,9 @@ the load and have to be moved more often.
 Related options: ``instance_cooldown``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
-Maximum cooldown of an instance, in seconds. If an instance is not moved for the same number of
-seconds after the end of its last cooldown, its earlier moves no longer count. The next cooldown of
-the instance is then ``instance_cooldown`` again.
+Maximum cooldown of an instance, in seconds. Each further move makes the cooldown of an instance
+longer, by ``instance_cooldown_factor``. If an instance is not moved for ``instance_cooldown_max``
+seconds after the end of its last cooldown, its next cooldown is ``instance_cooldown`` again.
 
 By default, a day.
 

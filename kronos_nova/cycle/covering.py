@@ -42,10 +42,10 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     loss replaces a plan whose moves are chosen by load. The new plan counts as a repair, and has
     the automation level of repairs.
 
-    :param snapshot: the cloud, in which room held for new servers counts as used. Servers of lost
-        hosts may restart in the room of buffers
-    :param taken: the same cloud, in which the room of buffers counts as used as well. Moves must
-        not use the room of buffers
+    :param snapshot: the cloud in which servers of lost hosts restart. The servers must not use room
+        that is held for new servers; it counts as used. They may use the room of buffers
+    :param taken: the same cloud, in which moves are made. Moves must use neither; the room of
+        buffers counts as used as well
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]

@@ -195,10 +195,10 @@ class _Loads:
     """The N loads that a policy forecasts. There is one load for each instance of a scope, or one
     for each host.
 
-    names : name of each load, by which its history is found: the value of the history's label. None
-        if several instances have the same value
+    names : for each load, the value of the label by which its history is found. None if several
+        instances share this value
     now : float64 (N,), present load in the unit of the history, NaN = not known
-    unit : float64 (N,), factor by which a sample of the history is multiplied. The product is the
+    unit : float64 (N,), factor for each load: a sample of the history times this factor is the
         weight of the instance, or the score of the host
     """
 

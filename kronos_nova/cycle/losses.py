@@ -72,8 +72,8 @@ series about slots as about losses of hosts."""
 class RoomFigures:
     """The results of :class:`LossJudge` for one aggregate.
 
-    losses : reports about covered losses: one for single hosts, and one for each level of failure
-        domains
+    losses : reports on whether the remaining hosts have room for the servers of lost hosts: one
+        report for the loss of single hosts, and one for each level of failure domains
     slots : how many more servers fit, for each flavor that ``slot_flavors`` names
     """
 

@@ -263,8 +263,9 @@ class Precheck:
 
 def _covers(asked: Before, before: Before) -> bool:
     """Return True if the scheduler's answer about a move in an earlier version of the plan is valid
-    for the present version; False otherwise. The answer is valid if the same instances leave the
-    destination before the move, and if no more instances of the same kind arrive there.
+    for the present version; False otherwise. The answer is valid if two conditions are met: the
+    same instances leave the destination before the move; and for each kind of instance, at most as
+    many arrive there as in the earlier version.
 
     :param asked: the instances that leave and arrive before the move in the earlier version
     :param before: the instances that leave and arrive before the move in the present version

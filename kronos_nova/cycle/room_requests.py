@@ -154,8 +154,8 @@ class RoomRequests:
             self._start(hold, aggregate, snapshot, outcome, places, now)
 
     def _keeper_of(self, hold: Hold) -> tuple[str, str]:
-        """Return (name of the keeper of a hold's room, reason why nothing can keep the room). One
-        of the two is ''. A keeper is, for example, ``allocations``."""
+        """Return (what keeps the room of a hold free, such as ``allocations``; reason why nothing
+        can keep the room free). One of the two is ''."""
         keeper, problem = keeping.keeper_of(hold.shape, self.cycle_ports.schedulers.all_filter())
         if keeper == states.ALLOCATIONS and self.cycle_ports.room_allocations is None:
             return '', 'no placement is configured where it is planned'

@@ -268,8 +268,8 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """Return the model for the next phase. With restraint, this model forbids to move instances
-    again that an earlier phase has moved. Otherwise, the phase that spreads load could undo moves
+    """Return the model for the next phase. If restraint is on, instances that an earlier phase has
+    moved must not be moved again. Without this rule, the phase that spreads load could undo moves
     of the phase that makes hosts less likely to become full."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():

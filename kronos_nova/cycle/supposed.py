@@ -68,7 +68,7 @@ class _Present:
 class Supposed:
     """The result of an evaluation of hypothetical changes.
 
-    loads : for each aggregate the imbalance of each policy, then the loads of its hosts
+    loads : for each aggregate, two things: the imbalance of each policy, and the loads of the hosts
     report : the report of the evaluation after the changes
     missing : names of aggregates that the options name and that do not exist
     """
@@ -182,7 +182,8 @@ class SupposedMeasurements(Measurements):
 
 
 def _present(line: steps.Line, snapshot: Snapshot, options: EngineOptions) -> dict[str, _Present]:
-    """Return {name: _Present} of the aggregates in scope."""
+    """Return the present state of each aggregate that the evaluation covers, as {name:
+    _Present}."""
     found = {}
     for name in options.scopes(tuple(each.name for each in snapshot.aggregates)):
         scope = line.scope(name)

@@ -189,9 +189,10 @@ class StopEndpoint:
         try:
             change(*what)
         except OSError as error:
-            LOG.error('The file %s, which stores orders to stop moves, cannot be changed. A new '
-                      'order is in force only until this process is restarted. An order in the '
-                      'file stays in force until the file is removed: %s', self._stops.path, error)
+            LOG.error('The file %s, which stores orders to stop moves, cannot be changed: %s. An '
+                      'order that is given now is lost when this process is restarted. An order '
+                      'that is in the file stays in force until the file is removed.',
+                      self._stops.path, error)
 
 
 class ResultEndpoint:

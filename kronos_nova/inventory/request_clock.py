@@ -52,7 +52,7 @@ def install() -> None:
                         'installed keystoneauth: %(class)s.%(method)s has other parameters than '
                         'expected. If the clock of this host is ever set back, restart this '
                         'service. Otherwise, it may send no requests to other services until the '
-                        'clock again shows the time before that.',
+                        'clock has again reached the time before it was set back.',
                         {'class': _SEMAPHORE.__name__, 'method': name})
             return
     for name, method in _REPLACED.items():

@@ -192,7 +192,8 @@ class SearchSpace:
 
     @functools.cached_property
     def priced(self) -> np.ndarray:
-        """intp: the instances whose moves may have a price, or that may not go to every host."""
+        """intp: indices of the instances whose moves can have a price, and of the instances to
+        which some host is forbidden."""
         found = self.model.prices.charges(self.vms, self.hosts)
         for rule in self._forbidding:
             found |= rule.narrows(self.vms, self.hosts)

@@ -144,12 +144,11 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a search may use when it tries to save a plan. A solution is a
-set of moves that brings the scores of all hosts into their target ranges, in one or more plans. If
-the cheapest solution needs several plans, a solution with one plan less is searched. The other
-permitted moves are kept for instances that have to wait on a third host until their destination has
-room. Raised, no moves are left for waiting instances; lowered, fewer solutions save a plan. Not
-measured."""
+"""Share of the permitted moves that a search may use when it tries to need one plan less. The
+scores of all hosts are brought into their target ranges by one or more plans. If the cheapest set
+of moves needs several plans, a set for one plan less is searched. The remaining share of the moves
+is kept for instances that have to wait on a third host until their destination has room. Raised, no
+moves are left for waiting instances; lowered, such a set is found less often. Not measured."""
 BEYOND = 4.0
 """Additional cost of each move that a solution has above a wanted number of moves. The unit is the
 mean memory of an instance. A solution is a set of moves that brings the scores of all hosts into

@@ -37,9 +37,9 @@ PER_MOVE = 2.1e6
 Raised, plans with many moves take longer; lowered, plans with many moves are worse, because the
 search tries fewer swaps. Not measured separately."""
 PER_ITEM = 1.1e5
-"""Estimated nanoseconds of processor time that each instance and each host adds to the time of a
-search. Raised, plans for large clusters take longer; lowered, plans for large clusters are worse.
-Not measured separately."""
+"""Nanoseconds of processor time that a search may use for each instance and each host. Raised,
+plans for large clusters take longer; lowered, plans for large clusters are worse. Not measured
+separately."""
 LONGER = 2.5
 """Factor that gives a search more time when it finds a better plan. The search may then take this
 factor times the time that it has used so far. A limit that is later than this remains in force.
@@ -117,8 +117,8 @@ plans if half the number of its assignments is smaller. Raised, good plans are i
 lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
 finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Limit of the moves that are removed from a good plan at random; the maximum is one less: with 5,
-one to four moves are removed. A share of the moves (:data:`PARTS`) is removed in addition. The
+"""Exclusive upper limit of the number of moves that are removed from a good plan at random: with 5,
+one to four moves are removed. In addition, a share of the moves (:data:`PARTS`) is removed. The
 search then goes on from the remaining moves. Raised, a plan is changed more than the search can
 repair; lowered, the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)

@@ -382,9 +382,8 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
 
     * the last earlier move of its own instance
     * the last earlier move of each instance that must not be moved at the same time
-    * all earlier moves off the destination, and off hosts that share room with the destination. The
-      move waits for these moves only if the destination would lack room after all earlier arrivals
-      and without any departure.
+    * all earlier moves off the destination, and off hosts that share room with it; but only if the
+      destination could not hold the instance and all earlier arrivals before any instance has left
 
     So each move has room at its start, in whatever order the other moves end.
 

@@ -28,11 +28,11 @@ ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Pairs of parameters (no unit) of a search that empties hosts: a price of a move and a number of
 hosts. The pairs are used one after the other.
 
-* Price of a move, as a fraction of a host's room: a swap is made only if the room that it makes
-  usable is larger than the price of its moves. Raised, plans have fewer moves and empty fewer
+* Price of a move, as a fraction of a host's room. Two hosts exchange instances only if this joins
+  more free room to usable room than the moves cost. Raised, plans have fewer moves and empty fewer
   hosts; lowered, plans have more moves and empty more hosts.
-* Number of hosts: after this number of hosts could not be emptied, the next pair is used. Raised,
-  plans take longer; lowered, plans empty fewer hosts.
+* Number of failures: when so many hosts could not be emptied, the search goes on with the next
+  pair. Raised, plans take longer; lowered, plans empty fewer hosts.
 
 Not measured separately."""
 MOVE_MB = 4096

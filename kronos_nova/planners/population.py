@@ -170,13 +170,13 @@ last changed. If the untried hosts cause at most this share of its imbalance, an
 as finished, and a new assignment replaces it. Raised, assignments are replaced while swaps could
 improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability that a search step tries to send moved instances back to their original hosts. A swap
-moves a first instance to another host, and a second instance away from that host. Usually the
-second instance goes to the host that the first instance leaves. In a step that sends instances
-back, the second instance goes to its original host, and the plan no longer has a move of this
-instance. If plans may have only few moves for the number of hosts, instances are sent back only in
-steps that search moves off a host. Raised, other swaps are tried less often; lowered to 0, a search
-cannot replace one moved instance by another. Not measured."""
+"""Probability, for each step of a search, that the second instances of swaps are sent back to their
+original hosts. A swap moves a first instance to another host, and a second instance away from that
+host. Usually the second instance goes to the host that the first instance leaves. If the second
+instance goes back to its original host instead, the plan needs no move of it. If plans may have
+only few moves for the number of hosts, instances are sent back only in steps that search moves off
+a host. Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved
+instance by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability that a search step rates swaps by an approximation. A swap is rated by the change of
 a smooth function that is close to the combined imbalance. The approximation of this change is

@@ -47,8 +47,8 @@ GAP, NODES = 1e-6, 2000
 """Two limits of the integer program that repairs rules.
 
 * ``GAP``: share by which the cost of a solution may exceed the cost of the cheapest solution.
-  Nearly all of the cost is that of violated rules. Raised, plans copy more memory; lowered, plans
-  take longer.
+  Violated rules make up nearly all of the cost; the rest is the memory that the moves copy. Raised,
+  moves copy more memory than necessary; lowered, planning takes longer.
 * ``NODES``: maximum number of branch-and-bound nodes. The number is divided by the number of stages
   of moves (:data:`ROUNDS`). Raised, plans take longer; lowered, the best possible plan is missed
   more often.

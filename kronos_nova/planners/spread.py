@@ -267,9 +267,9 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves have a possible order, in this order. The candidates are the
-    plans in ``found`` and the plans ``known``. If only some moves of a plan in ``found`` can be
-    made, these moves are the candidate.
+    """Return the best plan that can be carried out, with its moves in an order in which each of
+    them is possible. The candidates are the plans ``known`` and those in ``found``. Of a plan in
+    ``found``, the moves that are possible are the candidate.
 
     :param known: plans whose moves have a possible order
     """

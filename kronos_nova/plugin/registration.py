@@ -39,9 +39,9 @@ class Announcement:
             tasks = self._make_tasks()
             tasks.announce(self._uuids[0], self._instance_uuid)
         except Exception as error:  # no error of the record is a reason not to migrate
-            LOG.warning('The %s of instance %s cannot be recorded in the control database. If this '
-                        'conductor worker dies before it has sent the request to nova-compute, '
-                        'Kronos ends the migration only after an hour: %s', self._kind,
+            LOG.warning('The %s of instance %s cannot be recorded in the control database: %s. If '
+                        'this conductor worker dies before it has sent the request to '
+                        'nova-compute, Kronos ends the migration only after an hour.', self._kind,
                         self._instance_uuid, first_line(error))
         else:
             self._tasks = tasks
@@ -68,8 +68,8 @@ class Registration(Announcement):
 
     If the migration fails and Nova cannot save the failure, the record is kept, as if this worker
     had died. The reconciler, a periodic task of nova-conductor, then finds the record and ends the
-    migration. If an outage (a service did not answer) caused this failure before the source compute
-    had the request, the outage is recorded for the executor.
+    migration. If the migration failed because a service did not answer, and the source compute did
+    not have the request yet, this outage is recorded for the executor as well.
 
     :param note_outage: callable that records for the executor that an outage ended the migration
     :ivar is_handed_over: whether the source compute may have the request
@@ -95,10 +95,10 @@ class Registration(Announcement):
         self._end()
 
     def fail(self, error: Exception) -> None:
-        """Note the error with which Nova's task ends. If the ``with`` block ends with this error,
-        or with any MigrationError, Nova has already saved that the migration failed. The record of
-        the task is then deleted. After any other error, the record is kept, so that nova-conductor
-        ends the migration later."""
+        """Note the error with which Nova's task ends. The record of the task is deleted if the
+        ``with`` block ends with this error or with a MigrationError, because Nova has then saved
+        the failure itself. After any other error, the record is kept, and nova-conductor ends the
+        migration later."""
         self._error = error
 
     def _is_written_down(self, error):

@@ -43,9 +43,9 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
 
     Nova's scheduler may have a weigher for operations in progress, which avoids hosts that it has
     just chosen. So the instances are placed twice: as with this weigher, and as without it. Both
-    placements have to succeed. There is one exception: if each instance has more possible hosts
-    than there are instances before it in the order, some host always has room for it. Then only the
-    placement without the weigher has to succeed.
+    placements have to succeed. The placement with the weigher is not needed if each instance has
+    more possible hosts than there are instances before it. Even if each earlier instance takes
+    another host, one possible host is then left.
 
     :param order: positions of the instances, in the order in which they are placed
     :param demands: float64 (instances, resource classes), needs of the instances

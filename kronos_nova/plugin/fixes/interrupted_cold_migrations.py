@@ -265,7 +265,8 @@ class EndsInterruptedColdMigrations:
                            kept['request_spec'])
 
     def _set_resized(self, context, instance, migration):
-        """Save the end of a migration whose guest runs on this host, as Nova does it."""
+        """Record, as Nova does, that a migration whose guest already runs on this host has
+        finished. The instance then waits for its confirmation."""
         self._complete_volume_attachments(
             context, objects.BlockDeviceMappingList.get_by_instance_uuid(context, instance.uuid))
         migration.status = migration_status.FINISHED

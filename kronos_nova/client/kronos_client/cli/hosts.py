@@ -59,8 +59,9 @@ def add_drain_arguments(parser):
                         help='Maximum number of moves that leave a host at the same time; '
                              'default: [kronos_executor] max_concurrent_per_source.')
     parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='<n>',
-                        help='Number of hosts that may fail: the remaining hosts keep as much room '
-                             'free as the <n> largest of them have in total; default: 0.')
+                        help='Number of hosts whose failure has to be survivable after the drain: '
+                             'the hosts that are not drained keep as much room free as the <n> '
+                             'largest of them have in total; default: 0.')
     parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
                         help='Reason for the drain, which is recorded, and which Nova shows as '
                              'the reason why the host is disabled.')
