@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova import exception
-from kronos_nova.objects.migration_status import COLD
+from kronos_nova.objects.migration_status import FINISHED
 from kronos_nova.objects.migration_status import LIVE
-from kronos_nova.objects.migration_status import RESIZE
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
 from kronos_nova.placement.holdings import Holdings
@@ -202,15 +201,16 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
-    """Return True if a migration may still change the host of an instance that has no task_state.
+    """Return True if a migration may still use the hosts of an instance that has no task_state.
     Return False otherwise.
 
-    A live migration or evacuation continues after an operator has reset the state of the instance.
-    A cold migration or resize cannot, because Nova then refuses to save the new host. A live
-    migration changes the host only while the instance is on the source. A migration whose record
-    has not changed for ``stalled`` seconds counts as ended.
+    A migration continues after an operator has reset the state of the instance. A cold migration
+    or resize then fails at its end, but its disks are copied until then. A resize that waits for
+    its confirmation no longer changes the host. A live migration changes the host only while the
+    instance is on the source. A migration whose record has not changed for ``stalled`` seconds
+    counts as ended.
     """
-    if (migration.has_ended or migration.kind in (COLD, RESIZE) or
+    if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
         return False
     return migration.kind != LIVE or migration.source == instance.host

@@ -65,14 +65,14 @@ class MigrationTest(testtools.TestCase):
             instance=dataclasses.replace(known.instance, **changes),
             migrations=((migration, {'host': {'VCPU': 1}}),)), TWO_HOSTS, audit.AuditLimits())
 
-    def test_a_cold_migration_without_a_task_state_has_ended(self):
+    def test_a_migration_that_has_not_changed_for_long_has_ended(self):
         for kind in (COLD, RESIZE):
             self.assertEqual({'m': {}, 'vm': {'host': {'VCPU': 1}}},
-                             self.found(kind, 'migrating').wanted)
+                             self.found(kind, 'migrating', settled_for=3600.0).wanted)
 
     def test_a_migration_that_may_still_move_the_server_is_left_alone(self):
         self.assertIsNone(self.found(COLD, 'migrating', task_state='resize_migrating'))
         self.assertIsNone(self.found(COLD, 'migrating', settled_for=10.0))
         self.assertIsNone(self.found(COLD, 'finished', vm_state='resized'))
-        for kind in (LIVE, 'evacuation'):
+        for kind in (LIVE, COLD, RESIZE, 'evacuation'):
             self.assertIsNone(self.found(kind, 'running'))

@@ -120,7 +120,8 @@ class FilterTest(SchedulerTestCase):
         broken = host()
         del broken.free_ram_mb
         self.assertTrue(self.filter.host_passes(broken, spec()))
-        self.assertIn('Host a is accepted for a new server, although KronosFilter could not check', self.log.output)
+        self.assertIn('Host a is accepted for a new server, although KronosFilter could not '
+                      'check', self.log.output)
 
 
 class RequestedServerTest(SchedulerTestCase):
