@@ -117,10 +117,10 @@ plans if half the number of its assignments is smaller. Raised, good plans are i
 lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
 finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Exclusive upper limit of the number of moves that are removed from a good plan at random: with 5,
-one to four moves are removed. In addition, a share of the moves (:data:`PARTS`) is removed. The
-search then goes on from the remaining moves. Raised, a plan is changed more than the search can
-repair; lowered, the search finds the same plan again. Not measured."""
+"""Number of moves; fewer moves than this number are removed from a good plan at random: with 5, one
+to four. In addition, a share of the moves (:data:`PARTS`) is removed. The search then goes on from
+the remaining moves. Raised, a plan is changed more than the search can repair; lowered, the search
+finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
 search improves several assignments of instances to hosts at the same time. When no swap improves an
