@@ -167,7 +167,7 @@ class EndsInterruptedColdMigrations:
                         instance=instance)
         try:
             super().finish_resize(context, disk_info, image, instance, migration, request_spec)
-        except Exception:
+        except Exception:  # not SystemExit, by which the process ends before the request is done
             self._cold_checkpoints.remove(instance.uuid)
             raise
         self._cold_checkpoints.remove(instance.uuid)
@@ -286,8 +286,7 @@ class EndsInterruptedColdMigrations:
         compute_utils.add_instance_fault_from_exc(context, instance, error)
         self._set_instance_obj_error_state(instance, clean_task_state=True)
         for migration in objects.MigrationList.get_by_filters(context, {
-                'instance_uuid': instance.uuid, 'dest_compute': self.host,
-                'status': migration_status.POST_MIGRATING}):
+                'instance_uuid': instance.uuid, 'status': migration_status.POST_MIGRATING}):
             self._delete_allocation_after_move(context, instance, migration)
             migration.status = migration_status.ERROR
             migration.save()
@@ -298,7 +297,8 @@ def _prepared_on(host):
     """Return the uuids of the cold migrations and resizes that nova-compute on a host was preparing
     as the destination when it was stopped. Called before nova-compute receives requests."""
     return [each.uuid for each in objects.MigrationList.get_by_filters(
-        nova_context.get_admin_context(), {'status': migration_status.PRE_MIGRATING})
+        nova_context.get_admin_context(),
+        {'host': host, 'status': migration_status.PRE_MIGRATING})
         if each.dest_compute == host]
 
 

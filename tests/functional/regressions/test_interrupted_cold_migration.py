@@ -16,7 +16,21 @@ from tests.functional.regressions import base
 from tests.functional.regressions import guests
 
 
-class InterruptedColdMigrationTest(guests.GuestsTestCase):
+class KilledComputeTestCase(guests.GuestsTestCase):
+    def migrate_until(self, method, is_stopped=False):
+        """Migrate a server until nova-compute dies in ``method``."""
+        server = self.boot_server()
+        if is_stopped:
+            self.api.post_server_action(server['id'], {'os-stop': None})
+            self._wait_for_server_parameter(server, {'status': 'SHUTOFF',
+                                                     'OS-EXT-STS:task_state': None})
+        died = self.die_in(method)
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self.assertTrue(died.wait(60))
+        return server
+
+
+class InterruptedColdMigrationTest(KilledComputeTestCase):
     def assert_tried_again(self, server):
         self.assert_ended(server, 'host1', 'ACTIVE', 'error')
         with nova_context.target_cell(nova_context.get_admin_context(),
@@ -49,19 +63,13 @@ class InterruptedColdMigrationTest(guests.GuestsTestCase):
         self.assert_tried_again(server)
 
     def test_the_request_was_received(self):
-        server = self.boot_server()
-        died = self.die_in('nova.compute.manager.ComputeManager._resize_instance')
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self.assertTrue(died.wait(60))
+        server = self.migrate_until('nova.compute.manager.ComputeManager._resize_instance')
         self.restart_source()
         self.assert_tried_again(server)
 
     def test_the_destination_did_not_send_its_request(self):
-        server = self.boot_server()
         self.stub_out('kronos_nova.plugin.fixes.interrupted_cold_migrations.REQUEST_SECONDS', 0.5)
-        died = self.die_in('nova.compute.rpcapi.ComputeAPI.resize_instance')
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self.assertTrue(died.wait(60))
+        server = self.migrate_until('nova.compute.rpcapi.ComputeAPI.resize_instance')
         self.restart('host2')
         self.assert_tried_again(server)
 
@@ -77,10 +85,7 @@ class InterruptedColdMigrationTest(guests.GuestsTestCase):
             'OS-EXT-SRV-ATTR:host': 'host2', 'status': 'VERIFY_RESIZE'})
 
     def test_the_guest_was_powered_off(self):
-        server = self.boot_server()
-        died = self.die_in('nova.virt.fake.FakeDriver.migrate_disk_and_power_off')
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self.assertTrue(died.wait(60))
+        server = self.migrate_until('nova.virt.fake.FakeDriver.migrate_disk_and_power_off')
         self.restart_source()
         self.assert_tried_again(server)
 
@@ -88,20 +93,8 @@ class InterruptedColdMigrationTest(guests.GuestsTestCase):
 StockInterruptedColdMigrationTest = base.on_stock_nova(InterruptedColdMigrationTest)
 
 
-class ArrivalTestCase(guests.GuestsTestCase):
+class ArrivalTestCase(KilledComputeTestCase):
     """nova-compute on the destination is killed before it has started the guest."""
-
-    def migrate_until(self, method, is_stopped=False):
-        """Migrate a server until nova-compute on the destination dies in ``method``."""
-        server = self.boot_server()
-        if is_stopped:
-            self.api.post_server_action(server['id'], {'os-stop': None})
-            self._wait_for_server_parameter(server, {'status': 'SHUTOFF',
-                                                     'OS-EXT-STS:task_state': None})
-        died = self.die_in(method)
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self.assertTrue(died.wait(60))
-        return server
 
     def assert_arrived(self, server, status='ACTIVE'):
         self._wait_for_server_parameter(server, {
