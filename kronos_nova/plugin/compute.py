@@ -114,8 +114,7 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         outdated. A request is outdated if it has waited in a queue for so long that nova-conductor
         has ended the migration."""
         if migration is not None and marks.has_ended(context, migration):
-            LOG.warning('Dropped an outdated request for migration %s, which has ended.',
-                        migration.uuid, instance=instance)
+            marks.log_dropped(instance, migration)
             self._set_free(context, instance, migration)
             return
         super().prep_resize(context, image, instance, flavor, request_spec, filter_properties, node,

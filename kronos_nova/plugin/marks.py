@@ -35,6 +35,12 @@ def has_ended(context, migration):
     return found.status in migration_status.ENDED
 
 
+def log_dropped(instance, migration):
+    """Log that a request is not carried out, because its migration has ended."""
+    LOG.warning('Dropped an outdated request for migration %s, which has ended.', migration.uuid,
+                instance=instance)
+
+
 def clear(instance, mark):
     """Clear the task_state of an instance.
 

@@ -127,8 +127,7 @@ class EndsInterruptedColdMigrations:
     def resize_instance(self, context, instance, image, migration, flavor, clean_shutdown,
                         request_spec):
         if _is_on() and marks.has_ended(context, migration):
-            LOG.warning('Dropped an outdated request for migration %s, which has ended.',
-                        migration.uuid, instance=instance)
+            marks.log_dropped(instance, migration)
             return
         if _is_on() and _is_outdated(context, instance):
             self._end_cold(context, instance, migration)
