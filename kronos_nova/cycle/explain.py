@@ -49,6 +49,8 @@ from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.plan import Skip
 from kronos_nova.objects.snapshot import LIVE
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
 from kronos_nova.planners import hot_hosts
 from kronos_nova.planners import level
 from kronos_nova.planners.base import Limits
@@ -442,11 +444,11 @@ def stopped(seconds: float) -> str:
             'found by then.')
 
 
-def stranded(scope: Scope) -> Iterator[str]:
+def stranded(hosts: Iterable[Host], instances: Iterable[Instance]) -> Iterator[str]:
     """Yield texts for an operator about hosts that are down and have servers. These servers cannot
     be migrated."""
-    on_host = collections.Counter(instance.host for instance in scope.instances)
-    for host in scope.hosts:
+    on_host = collections.Counter(instance.host for instance in instances)
+    for host in hosts:
         service = host.service
         if on_host[host.name] and (service.state != 'up' or service.forced_down):
             how = 'forced down' if service.forced_down else 'down'
@@ -482,7 +484,7 @@ class Findings:
         """Yield the warnings that do not depend on the plan."""
         given, policies = self.given, self.load.policies
         yield from forecast_columns.warnings(self.case.forecasts)
-        yield from stranded(self.scope)
+        yield from stranded(self.scope.hosts, self.scope.instances)
         yield from given.measurements.of_moves(given.policies.migration).warnings
         yield from other_balancer(given.history, self.scope)
         yield from below_noise(policies, self.noise)
@@ -497,16 +499,19 @@ class Findings:
 def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
     """Return the report of an aggregate whose load is not known. No instance is moved in the
     aggregate, and disabled hosts are not emptied."""
-    return _report(given, scope, load, plan.NO_DATA, warnings=tuple(stranded(scope)))
+    return _report(given, scope, load, plan.NO_DATA,
+                   warnings=tuple(stranded(scope.hosts, scope.instances)))
 
 
 def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
     """Return the report of an aggregate in which nothing is moved.
 
-    :param why: warnings for the report
+    :param why: warnings that require no action
     """
-    return _report(found.given, found.scope, found.load, outcome, found, found.before,
-                   (*why, *_blocked_hosts(found, found.before), *found.warnings()))
+    return dataclasses.replace(
+        _report(found.given, found.scope, found.load, outcome, found, found.before,
+                (*why, *_blocked_hosts(found, found.before), *found.warnings())),
+        intended=len(why))
 
 
 def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,

@@ -188,7 +188,7 @@ class ResultWriter:
             return report
         return dataclasses.replace(
             report, outcome=plans.COOLING, moves=(), combined_after=report.combined_before,
-            warnings=(f'plan {record.uuid} waits for approval', *report.warnings),
+            warnings=(f'plan {record.uuid} waits for approval', *report.warnings), intended=1,
             policies=tuple(dataclasses.replace(each, imbalance_after=each.imbalance_before)
                            for each in report.policies))
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.cycle import explain
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.options import EngineOptions
@@ -105,7 +106,7 @@ class HostDrains:
                            of_others=[move for move in snapshot.moves_under_way
                                       if move.instance_uuid not in ours])),
                        bool(running or outcome.report.moves), now)
-        self._end(wanted, left, outcome, aggregate, now)
+        self._end(snapshot, wanted, left, outcome, aggregate, now)
 
     def _record(self, snapshot: Snapshot, aggregate: str, outcome: planning.DrainPlan,
                 now: datetime.datetime) -> None:
@@ -151,14 +152,17 @@ class HostDrains:
             LOG.info('The drain of host %s is %s: %d servers left, %d of them blocked', each.host,
                      state, left, len(blocked))
 
-    def _end(self, wanted: list[Drain], left: Mapping[str, int], outcome: planning.DrainPlan,
-             aggregate: str, now: datetime.datetime) -> None:
+    def _end(self, snapshot: Snapshot, wanted: list[Drain], left: Mapping[str, int],
+             outcome: planning.DrainPlan, aggregate: str, now: datetime.datetime) -> None:
         said = tuple(f'{each.host} is being drained: {left[each.host]} servers left, '
                      f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
                      for each in wanted)
+        hosts = {*snapshot.hosts_of(aggregate)}
         report = plans.AggregateReport(
             name=aggregate, outcome=plans.DRAINING, mode=outcome.report.mode, planner='evacuate',
-            warnings=said)
+            warnings=(*said, *explain.stranded(
+                (host for host in snapshot.hosts if host.name in hosts), snapshot.instances)),
+            intended=len(said))
         self.cycle_ports.cycles.end(aggregate, now, report.outcome, False, report.to_json())
 
 

@@ -338,6 +338,8 @@ class AggregateReport:
     aggregate.
 
     broken_groups : number of server groups whose hard policy was violated before the evaluation
+    intended : number of the first ``warnings`` that require no action, because they describe what
+        the operator or an option asked for
     notes : additional texts about the plan; in contrast to ``warnings`` they require no action
     unbelieved : hosts with metrics that failed a plausibility check
     immovable : instances that Nova cannot migrate live
@@ -362,6 +364,7 @@ class AggregateReport:
     moves: tuple[PlannedMove, ...] = ()
     not_moved: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
+    intended: int = 0
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     unplaced: tuple[Unplaced, ...] = ()

@@ -96,6 +96,7 @@ class Observer:
         switches = db_switches.SwitchBoard(self.database).read()
         aggregates, workers = self._aggregates(last, switches, now), self._workers(now)
         drained = self.drains(now)
+        intended = {name: report.intended for name, report in reports(last).items()}
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
             aggregates=aggregates, workers=workers, drains=drained,
@@ -103,7 +104,7 @@ class Observer:
             pauses=[contract_automation.Pause.made_from(each) for each in switches.all_pauses()],
             quarantined=len(cooldowns.Cooldowns(self.database).quarantines(now)),
             duration_error=progress.error(self.journal.predictions()),
-            problems=sorted(self._problems(aggregates, workers, drained, switches, now),
+            problems=sorted(self._problems(aggregates, intended, workers, drained, switches, now),
                             key=lambda each: status.SEVERITIES.index(each.severity)))
 
     def aggregates(self, last: Sequence[models.CycleRow],
@@ -209,11 +210,12 @@ class Observer:
 
     # -- problems
 
-    def _problems(self, aggregates, workers, drained, switches, now):
+    def _problems(self, aggregates, intended, workers, drained, switches, now):
         yield from self._silence(workers)
         yield from self._clocks(now)
         yield from map(_pause, switches.all_pauses())
         yield from self._pending_stops()
+        draining = {each.aggregate for each in drained}
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 yield status.Problem(
@@ -222,7 +224,15 @@ class Observer:
                          f'{found.blocked} blocked.',
                     remedy=f'"host status {found.host}" names them, "host release" ends it.')
         for aggregate in aggregates:
-            yield from self._of_aggregate(aggregate, now)
+            is_on = aggregate.level != automation.OFF
+            if is_on:
+                yield from self._of_aggregate(aggregate, now)
+            # Drains are planned at the level "off" too.
+            if is_on or (aggregate.outcome == plans.DRAINING and aggregate.name in draining):
+                for warning in aggregate.warnings[intended.get(aggregate.name, 0):]:
+                    yield status.Problem(
+                        severity=status.WARNING, what=f'{aggregate.name}: {warning}',
+                        remedy='See "Troubleshooting" in the documentation.')
 
     def _clocks(self, now):
         since = now - _seconds(self.conf.kronos_executor.worker_timeout)
@@ -291,8 +301,6 @@ class Observer:
 
     def _of_aggregate(self, aggregate, now):
         name = aggregate.name
-        if aggregate.level == 'off':
-            return
         if self._is_overdue(aggregate, now):
             yield status.Problem(
                 severity=status.CRITICAL,
@@ -309,13 +317,6 @@ class Observer:
                     remedy='"kronos-test-config" shows what its queries answer.')
         for each in aggregate.losses:
             yield from _lost(name, each)
-        # The first warning of an aggregate in cooldown is the reason for the cooldown, which needs
-        # no remedy. The warnings of an aggregate that is drained are left out, because drains are
-        # reported separately.
-        intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
-        for warning in () if intended is None else aggregate.warnings[intended:]:
-            yield status.Problem(severity=status.WARNING, what=f'{name}: {warning}',
-                                 remedy='See "Troubleshooting" in the documentation.')
 
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)

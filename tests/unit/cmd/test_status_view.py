@@ -135,10 +135,11 @@ class StatusTest(test_automation.OperatorTestCase):
 
     def test_that_an_aggregate_is_left_alone_for_a_while_is_no_problem(self):
         self.beat()
-        self.evaluate(plans.COOLING, policies=(self.policy(0.3),), warnings=('cooling for 7 s',))
+        self.evaluate(plans.COOLING, policies=(self.policy(0.3),), warnings=('cooling for 7 s',),
+                      intended=1)
         self.assertIn('cooling: cooling for 7 s', self.manage('status', expected=WELL))
         self.evaluate(plans.COOLING, policies=(self.policy(0.3),),
-                      warnings=('cooling for 7 s', 'a profile is given twice'))
+                      warnings=('cooling for 7 s', 'a profile is given twice'), intended=1)
         self.assertIn('gpu: a profile is given twice', self.manage('status', expected=LOOK))
 
     def test_a_maintenance_is_shown_with_how_far_each_host_is(self):
@@ -155,9 +156,22 @@ class StatusTest(test_automation.OperatorTestCase):
 
     def test_that_hosts_are_drained_is_no_problem(self):
         self.beat()
-        self.evaluate(plans.DRAINING, warnings=('a is being drained: 3 servers left',))
+        self.evaluate(plans.DRAINING, warnings=('a is being drained: 3 servers left',), intended=1)
         self.assertIn('draining: a is being drained: 3 servers left',
                       self.manage('status', expected=WELL))
+
+    def test_a_host_that_is_down_is_a_problem_while_another_host_is_drained(self):
+        self.beat()
+        self.evaluate(plans.DRAINING, intended=1, warnings=(
+            'a is being drained: 3 servers left', 'b is down (enabled) with 2 servers on it'))
+        self.assertIn('WARNING: gpu: b is down (enabled) with 2 servers on it',
+                      self.manage('status', expected=LOOK))
+        self.manage('automation', 'set', 'off')
+        self.manage('status', expected=WELL)
+        drains.Drains(self.database).request([Drain(
+            uuid='d', host='a', aggregate='gpu', state='draining', requested_by='jane',
+            requested_at=clock.utcnow(), left=3)])
+        self.assertIn('WARNING: gpu: b is down', self.manage('status', expected=LOOK))
 
     def test_watched_in_a_pipe_it_is_a_page_after_the_other(self):
         self.evaluate()

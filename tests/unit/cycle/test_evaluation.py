@@ -64,6 +64,7 @@ class RecordedCloud:
         self.clock = clock
         self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
         self.status = dict.fromkeys('ab', 'enabled')
+        self.silent = set()
         self.load = {}
         self.stopped = set()
         self.aggregates = {'gpu': ('a', 'b')}
@@ -75,7 +76,8 @@ class RecordedCloud:
             taken_at='2026-11-20T12:00:00Z',
             hosts=tuple(snapshot.Host(
                 name=name, uuid=f'rp-{name}',
-                service=snapshot.Service(state='up', status=self.status[name]),
+                service=snapshot.Service(state='down' if name in self.silent else 'up',
+                                         status=self.status[name]),
                 inventory={'VCPU': snapshot.ResourceInventory(total=64)}, used=self.used)
                 for name in 'ab'),
             aggregates=tuple(snapshot.Aggregate(name=name, uuid=name, hosts=hosts)
@@ -622,6 +624,16 @@ class DrainingTest(CycleTestCase):
         self.cloud.status['b'] = 'enabled'
         self.run_cycle()
         self.assertEqual('draining', self.state()[0])
+
+    def test_another_host_that_is_down_is_reported_beside_the_drain(self):
+        self.drain()
+        self.cloud.silent = {'b'}
+        self.run_cycle()
+        [last] = self.cycles.last()
+        report = plans.AggregateReport.from_json(last.report)
+        self.assertEqual(1, report.intended)
+        self.assertEqual(('b is down (enabled) with 1 servers on it; nothing can be migrated off '
+                          'it',), report.warnings[1:])
 
     def test_a_plan_that_waits_for_approval_is_superseded(self):
         self.cloud.status['a'] = 'enabled'
