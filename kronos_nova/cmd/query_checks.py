@@ -203,10 +203,10 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding, with a warning if a join with ``node_uname_info`` inside the query would
-    give more hosts a series. The warning names the command that writes a policies file with such
-    joins. A finding with a proposal is not changed.
-    :param found: a Found with the exporters; None if the exporters are not known
+    """Return the finding. A warning is added if more hosts would have a series after the query is
+    joined with ``node_uname_info``. The warning names the command that writes a policies file with
+    such queries. A finding that already has a proposal is returned unchanged.
+    :param found: the exporters that Prometheus scrapes; None if they are not known
     """
     node = found and found.exporter(exporters.NODE)
     if (finding.proposal or not node or not (node.naming and node.naming.is_join)
@@ -249,8 +249,9 @@ def _with_join(source, query, expected, finding, others):
     """Return the finding. If some hosts have no series, and a join of the query with
     ``node_uname_info`` would give them series, the finding gets this join as its proposal.
 
-    A finding that proposes something else is not changed. One exception is the proposal of a label:
-    the join replaces the label if the label is missing in the answer to one of ``others``.
+    A finding that already has a proposal is not changed, with one exception. Its proposal may be to
+    use another label as ``host_label``. If the series in the answer to one of ``others`` lack this
+    label, the proposal is replaced by the join, or removed if there is no such join.
 
     :param others: the queries of all policies that should have a series for each host
     """
@@ -318,9 +319,13 @@ def _with_extra(source, query, expected, finding, extra):
 
 
 def _changed(source, query, promql, expected):
-    """Return the first host or instance whose value in the answer to ``query`` differs from its
-    value in the answer to ``promql`` by more than DOUBLED permits; None if there is no such host or
-    instance."""
+    """Return the first host or instance whose value changes too much if extra series are left out;
+    None if there is none. The change is the difference of the values in the answers to ``query``
+    and ``promql``. It is too much above :data:`DOUBLED` times the largest value in the second
+    answer.
+
+    :param promql: the query without the extra series
+    """
     try:
         values, others = (
             {sample.labels.get(expected.label): sample.value for sample in vector.samples}

@@ -39,7 +39,8 @@ class Record(command.ShowOne):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('folder', metavar='DIR', type=pathlib.Path,
-                            help='Folder to write the snapshot to; it must not exist, or be empty.')
+                            help='Folder to write the snapshot to: a new folder, or an existing '
+                                 'folder that is empty.')
         manage.add_config_arguments(parser)
         parser.add_argument('--policies', metavar='FILE', type=pathlib.Path,
                             help='Use this policies file instead of [kronos] policies_file.')

@@ -153,9 +153,12 @@ def _configured(arguments) -> cfg.ConfigOpts:
 
 
 def _in_force(conf, arguments, recording) -> ChosenOptions:
-    """Choose the options of a replay. If the command line names configuration files, read the
-    options from these files. Otherwise, use the recorded options. If no options were recorded, or
-    if the command line asks for the defaults, use the defaults."""
+    """Choose the options of a replay. The first of these that applies is used:
+
+    1. the options in the configuration files that the command line names
+    2. the recorded options, if there are any and the command line does not ask for the defaults
+    3. the defaults
+    """
     source = (CONFIG_FILE if arguments.config_file
               else RECORDED if recording.options is not None and not arguments.defaults
               else DEFAULTS)

@@ -44,9 +44,12 @@ class Role:
 def guess(conf) -> str:
     """Guess the role of this host from its configuration.
 
-    A host with a connection to Nova's API database is a conductor. A host with options of the
-    public API, or with ``run_in = daemons``, is a host for daemons. Any other host is a compute
-    host.
+    The first of these that applies decides:
+
+    1. A host with a connection to Nova's API database is a conductor.
+    2. A host whose configuration has the group ``[kronos_nova]`` (connection to Nova's public API),
+       or ``run_in = daemons``, is a host for daemons.
+    3. Any other host is a compute host.
     """
     found = unknown_options.sections(conf)
     if found.get('api_database', {}).get('connection'):

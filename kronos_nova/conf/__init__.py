@@ -67,8 +67,8 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 def _before(error: UnicodeDecodeError) -> str:
     """Return the text before the first byte that is not UTF-8: at most 40 characters of the same
-    line. An operator can search the files for this text, because the name of the file is not
-    known."""
+    line. The error does not say which file it is about. An operator can search all files for the
+    text."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

@@ -39,8 +39,8 @@ outage takes too long.
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('grace', default=60.0, min=0.0, help="""
-Seconds without a change of a migration or of its instance before the allocations of the instance
-are repaired.
+Seconds for which an instance and its migrations must have been unchanged before the allocations of
+the instance are repaired.
 
 By default, a minute.
 
@@ -50,11 +50,11 @@ tests only: with a low value, the allocations of a migration in progress may be 
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('task_timeout', default=60.0, min=5.0, help="""
-Seconds without a heartbeat after which a nova-conductor worker that prepares a migration counts as
-dead. The claims of this worker are then released, and its instance can be moved again. If the
-worker may already have sent the request for a live migration to the source host, it counts as dead
-only after five times this number of seconds. A worker that counts as dead but is still alive does
-not start its live migration.
+Seconds without a heartbeat after which a nova-conductor worker counts as dead while it prepares a
+live migration. The claims that were made for the migration are then released, and the instance can
+be moved again. The time is five times as long if the worker may already have sent the request for
+the migration to the source host. If a worker that counts as dead is still alive, the worker does
+not start the migration.
 
 By default, a minute.
 

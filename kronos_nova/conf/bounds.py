@@ -12,7 +12,7 @@ LARGEST = 10**9
 """Largest value of a numeric option that has no maximum of its own (no unit). For an option in
 seconds, this is about 32 years. Raised far above this value, to 10 ** 12, an option may lead to
 times after the year 9999, which Python's datetime cannot represent; lowered, large values are
-refused. Chosen well below such values."""
+refused. Chosen as a thousandth of 10 ** 12."""
 
 MOST_DAYS = 36_500
 """Maximum number of days (about 100 years) in an option in days that has no maximum of its own.

@@ -85,8 +85,8 @@ Related options: ``[kronos] instance_quarantine_seconds``.
     cfg.IntOpt('tasks_retention_days', mutable=True, default=7, min=0, help="""
 Days for which the record of a stuck live migration is kept in the control database. A live
 migration is stuck if the nova-conductor worker that prepared the migration has died, and
-nova-compute on the source host is down. Kronos can only end the migration once nova-compute answers
-again.
+nova-compute on the source host is down. Kronos can end the migration only once nova-compute answers
+again, and needs the record for this.
 
 By default, 7 days. 0 keeps the record until nova-compute answers again.
 
@@ -94,10 +94,10 @@ Raise it where compute hosts may be down for longer. Lower it where compute host
 repaired.
 """),
     cfg.IntOpt('operations_retention_days', mutable=True, default=365, min=0, help="""
-Days for which the actions of operators are kept in the control database. These are drains,
-maintenances, requests for room, and changes of levels and pauses. A change is kept with its author,
-time and reason ("kronos-manage automation history"). A drain is kept at least until its host is
-released, and a maintenance at least until it is done.
+Days for which the actions of operators are kept in the control database. The actions are drains,
+maintenances, requests for room, changes of automation levels, and pauses of the automation. Changes
+of levels and pauses are kept with author, time and reason ("kronos-manage automation history"). A
+drain is kept at least until its host is released, and a maintenance at least until it is done.
 
 By default, 365 days. 0 keeps the actions for ever.
 
@@ -127,11 +127,11 @@ Raise it for longer charts. Lower it to save space in the control database.
 Related options: ``[kronos] evaluation_interval``, ``[kronos] slot_flavors``.
 """),
     cfg.IntOpt('sums_retention_days', mutable=True, default=731, min=0, help="""
-Days for which daily sums for "kronos-manage report" are kept in the control database. These are the
-number of moves, the minutes for which hosts had a load above 0.9, and the minutes for which servers
-were on full hosts. A row has a few hundred bytes. There is one row for each aggregate and day, and
-one row for each aggregate, project and day with moves. 20 aggregates with 300 moves a day add some
-30 MB in two years.
+Days for which daily sums for "kronos-manage report" are kept in the control database. The sums are
+the number of moves, the minutes for which hosts had a load above 0.9, and the minutes that servers
+spent on full hosts (with a load of 1 or more). A row has a few hundred bytes. There is one row for
+each aggregate and day, and one row for each aggregate, project and day with moves. 20 aggregates
+with together 300 moves a day add some 30 MB in two years.
 
 By default, 731 days, which is two years. 0 keeps the sums for ever.
 

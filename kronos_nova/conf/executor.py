@@ -43,13 +43,14 @@ Related options: ``max_concurrent_migrations``.
 """),
     cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
 Capacity of the network link that each host has for live migration, in megabits per second in each
-direction. Kronos predicts the durations of moves from this capacity and from past migrations. From
-the predicted durations, Kronos determines an order of the moves in which the whole plan ends soon.
+direction. Kronos predicts the durations of moves from this capacity and from past migrations. By
+the predicted durations, Kronos chooses an order of the moves in which the whole plan takes little
+time.
 
 By default, 0: the link is assumed to carry only as much as one migration (``stream_mbps``).
 
-Set it to the speed of the link, such as 10000 for 10 Gbit/s. Lower it by the bandwidth of other
-traffic on the link.
+Set it to the speed of the link, such as 10000 for 10 Gbit/s, minus the bandwidth that other traffic
+on the link needs.
 
 Related options: ``stream_mbps``.
 """),
@@ -61,8 +62,8 @@ megabits per second.
 By default, 0: Kronos learns the bandwidth from moves that have ended.
 
 Set it where one migration gets less than ``link_mbps``. If ``[libvirt] live_migration_bandwidth``
-(MiB per second) is set, set ``stream_mbps`` to 8.4 times its value. Raise it where ``[libvirt]
-live_migration_parallel_connections`` is above 1.
+(MiB per second) is set, set ``stream_mbps`` to 8.4 times that value. Otherwise, an initial value is
+8000, multiplied by ``[libvirt] live_migration_parallel_connections``.
 
 Related options: ``link_mbps``, ``[libvirt] live_migration_bandwidth``.
 """),
@@ -203,14 +204,14 @@ Raise it where busy workers are delayed for longer than a minute; the value shou
 Related options: ``poll_interval``.
 """),
     cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
-Seconds for which a ``kronos-executor`` continues its moves after SIGTERM. Moves that are still in
-progress after this time are adopted by another executor, or by the same executor when it is started
-again.
+Seconds for which a ``kronos-executor`` continues its moves after SIGTERM, before it exits. Moves
+that are still in progress after this time are adopted by another executor, or by the same executor
+when it is started again. Despite its name, the option has nothing to do with drains of hosts.
 
 By default, a minute.
 
-Raise it where no other executor runs and moves should end first. Lower it where the host of the
-executor has to shut down fast.
+Raise it where no other executor runs, and moves should end before the executor exits. Lower it
+where the host of the executor has to shut down fast.
 """),
     cfg.IntOpt('stale_plan_age', mutable=True, default=1800, min=1, help="""
 Seconds after which a planned move is abandoned if it has not started. By then, the load may no
@@ -237,12 +238,12 @@ nova-conductor.
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-First words of a ``disabled_reason`` by which Kronos recognizes that a high-availability service,
-such as masakari, has disabled a host. If a host is rebooted during a drain, a high-availability
-service may regard the host as failed. The service then replaces the ``disabled_reason`` of the
-drain by its own. When the host is released, Kronos nevertheless enables the host if the
-``disabled_reason`` begins with an entry of this list. Kronos enables only hosts that the drain
-itself had disabled.
+First words of the ``disabled_reason`` that high-availability services, such as masakari, give to a
+host. With this list, Kronos can enable a host after a drain although such a service has replaced
+the ``disabled_reason`` that the drain had set. A service may do so if the host is rebooted during
+the drain, because the host then seems to have failed. When the host is released, Kronos enables the
+host if the ``disabled_reason`` is that of the drain, or begins with an entry of this list. Kronos
+enables only hosts that the drain itself had disabled.
 
 By default, the first words that masakari and instanceha write. With an empty list, hosts with a
 ``disabled_reason`` of a high-availability service stay disabled.

@@ -198,8 +198,8 @@ time, the measured load adapts to the moves of the last plan.
 
 By default, ten minutes.
 
-Raise it above the longest window of ``rate()`` in the queries of your policies. Lower it where one
-host after the other gets a high load.
+Raise it above the longest window of ``rate()`` in the queries of your policies. Lower it where
+further hosts often get a high load during the cooldown.
 
 Related options: ``instance_cooldown``, ``spread_interval``.
 """),
@@ -276,13 +276,13 @@ Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 """),
     cfg.StrOpt('repair_automation', mutable=True, choices=LEVELS, help="""
 Level of automation of repairs. A repair is a move that ends a violation of ``rules``, or a move
-after which the servers of a host can again restart elsewhere (``failover_hosts``). A level set by
-"kronos-manage automation set --repairs" takes precedence, for all aggregates or for one. The level
-of repairs is never higher than ``max_automation``. If the level of the aggregate itself is ``off``,
-it has no repairs.
+after which the servers of a host can again restart elsewhere (``failover_hosts``). The command
+"kronos-manage automation set --repairs" sets a level for one aggregate or for all aggregates, which
+takes precedence over this option. The level of repairs is never higher than ``max_automation``. If
+the level of an aggregate is ``off``, no repairs are planned for the aggregate.
 
-By default, repairs have the level of their aggregate, and are part of the aggregate's plans. If a
-different level is set, repairs get plans of their own, with the purpose ``repair``. If the level of
+By default, repairs have the level of their aggregate, and are part of the aggregate's plans. With a
+different level, repairs get plans of their own, with the purpose ``repair``. If the level of
 repairs is higher than the level of the aggregate, repairs are planned before all other moves. If
 the level of repairs is lower, repairs are planned only once no other moves are needed.
 
@@ -420,13 +420,14 @@ Related options: ``min_known_servers``, ``max_sample_age``.
 """),
     cfg.FloatOpt('min_known_servers', mutable=True, default=0.8, min=0.0, max=1.0, help="""
 Fraction (0 to 1) of a host's running servers that must have a series in the answer to a policy's
-``vm_profile_query``. If fewer servers have a series, the measured load of the host is not used in
-that policy. No server is then moved to the host, only drains move servers off the host, and reports
-name the host. If the policy's ``vm_profile_fallback`` is not ``skip``, the check is weaker. The
-load of a host is then ignored only if two conditions hold: none of the host's servers has a series,
-and at least this fraction of the servers on other hosts have a series.
+``vm_profile_query``. With fewer series, the measured load of the host is ignored. No server is then
+moved to the host, only drains move servers off the host, and reports name the host.
 
-By default, 0.8. With 0, the measured load of every host is used.
+The check is weaker if ``vm_profile_fallback`` of the policy is not ``skip``, because servers
+without a series then have an estimated load. The load of a host is ignored only if none of its
+servers has a series, while at least this fraction of the servers on other hosts have a series.
+
+By default, 0.8. With 0 and ``skip``, no load is ignored because of missing series.
 
 Raise it where missing series have led to wrong moves. Lower it where some servers never have a
 series.
@@ -434,11 +435,15 @@ series.
 Related options: ``server_grace``, ``min_coverage``.
 """),
     cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
-Tolerance, as a fraction of a host, in the comparison of a host's measured load with the sum of its
-servers' measured loads. The two contradict each other if the sum exceeds 1.5 times the load of the
-host by more than the tolerance. They also contradict each other if the sum is 0 and the load of the
-host is above the tolerance. In case of a contradiction, the servers of the host are not moved to
-spread load. The load of the host still limits moves to the host.
+Tolerance in the comparison of a host's measured load with the sum of its servers' measured loads. A
+value of 1 is the capacity of the host. The loads contradict each other in two cases:
+
+* The sum is more than 1.5 times the load of the host, plus the tolerance. The factor allows for
+  servers and hosts that are measured at different times.
+* The sum is 0, and the load of the host is above the tolerance.
+
+If the loads contradict each other, the servers of the host are not moved to spread load. The load
+of the host still limits moves to the host.
 
 By default, 0.1.
 
@@ -514,17 +519,18 @@ Related options: ``cooldown``.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
 Reluctance to move instances in order to spread load (no unit). With 0, a plan spreads the present
-load as evenly as the planner can. With a higher value, fewer moves are made, of two kinds:
+load as evenly as the planner can. With a higher value, fewer moves are made. There are two kinds of
+moves:
 
 Required moves are made if a policy's imbalance is above its threshold, by more than random
 variation explains. They are the moves that bring the imbalance below the threshold with the least
-memory to copy. The imbalance is computed from a predicted load. With 1, this is the load of the
-next half hour; with 2, the load of the next hour. The prediction is made from the loads of the
-instances in the last day.
+memory to copy. The imbalance is computed from a predicted load. If ``restraint`` is 1, this is the
+load of the next half hour; if it is 2, the load of the next hour. The prediction is made from the
+loads of the instances in the last day.
 
 Optional moves are made at any imbalance. They make it less likely that a host's load exceeds 0.9,
-where its servers lose processor time. With 1, an optional move has to save more core-hours than
-copying the instance costs; with 2, twice as many.
+where servers lose processor time. An optional move is made only if it is expected to save servers
+at least the processor time that its live migration costs, multiplied by ``restraint``.
 
 By default, 1. Compared with 0, far fewer moves are made, and fewer hosts become full. No instance
 returns within a day to a host that it left.
@@ -539,12 +545,14 @@ Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
 ``max_moves_per_instance_and_week``.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-Smallest gain (0 to 1) for which a move is made to spread load. The gain of a move is the decrease
-of the combined imbalance, which is the sum of the imbalances of all policies, each multiplied by
-the weight of its policy. With ``restraint`` above 0, the gain is the amount by which the move
-brings its two hosts closer to the load that the plan aims at. The planner ``spread`` checks the
-gain of each move. From plans of other planners, Kronos removes the last moves until the remaining
-moves have this gain on average.
+Smallest gain (0 to 1) for which a move is made to spread load. With ``restraint`` above 0, which is
+the default, the gain of a move is the amount by which the move brings its two hosts closer to the
+load that the plan aims at. With ``restraint`` set to 0, the gain is the decrease of the combined
+imbalance. The combined imbalance is the sum of the imbalances of all policies, each multiplied by
+the weight of its policy.
+
+The planner ``spread`` checks the gain of each move. From plans of other planners, Kronos removes
+the last moves until the average gain of the remaining moves is at least ``min_gain``.
 
 By default, 0: every gain is sufficient.
 
@@ -603,7 +611,8 @@ moves_retention_days``.
 Cost (0 to 1) of a move that violates the policy of a ``soft-affinity`` or ``soft-anti-affinity``
 server group. The cost is an amount of combined imbalance (see ``min_gain``). A plan that spreads
 load has to gain at least this cost for each group member that is moved against the policy of the
-group. Moves at the end of a plan that gain less than their cost are removed from the plan.
+group. If the moves of the plan gain less than their costs, Kronos removes the last moves until the
+remaining moves gain enough.
 
 By default, no cost is set. The policies of soft groups are then as strict as the policies of hard
 groups, with one exception: "kronos-manage host drain" violates them if a host cannot be emptied
@@ -642,15 +651,16 @@ Related options: ``instance_cooldown``, ``instance_cooldown_factor``.
     cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
                default=12, min=0, max=1000, help="""
 Number of evaluation intervals for which an instance is not moved after Nova's scheduler has
-rejected its moves. Kronos asks the scheduler about the moves of a plan before the moves are made.
-An instance is not moved once the scheduler has refused three hosts for the instance. If the
-instance has at most ten possible destinations, the scheduler must have refused all of them. The
-cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and each question
-costs processor time of the scheduler.
+rejected it. Kronos asks the scheduler about the moves of a plan before the moves are made. An
+instance counts as rejected once the scheduler has refused three hosts for the instance. There is
+one exception: if only some hosts of the aggregate, at most ten, are possible destinations of the
+instance, the scheduler must have refused all of these hosts. The cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and each question costs
+processor time of the scheduler.
 
-If Nova refuses to begin a move of a plan, no similar instance is moved to the same destination for
-the same number of intervals. Similar instances have the same flavor, image, project, requirements
-and server groups. "kronos-manage refusal list" shows refused instances with Nova's reason.
+The number has a second effect. If Nova refuses to begin a move of a plan, the instance and similar
+instances are not moved to that destination for this number of intervals. Similar instances have the
+same flavor, image, project, requirements and server groups. "kronos-manage refusal list" shows
+refused instances with Nova's reason.
 
 By default, 12: an hour with the default ``evaluation_interval``. With 0, the scheduler is asked
 again in the next cycle.
@@ -666,10 +676,11 @@ Seconds for which an instance is not moved back to a host that it has left. Live
 Kronos and by others count equally. Moves by which Kronos emptied a host do not count. An instance
 that moves back and forth is a sign of two rules that conflict.
 
-With ``restraint`` above 0, the time is at least a day, whatever this option says.
+While ``restraint`` is above 0, which is the default, the time is at least a day. Lower values then
+have no effect.
 
-By default, six hours; these have an effect only with ``restraint`` set to 0. If both options are 0,
-an instance may return at any time.
+By default, six hours, which means a day with the default ``restraint``. If both options are 0, an
+instance may return at any time.
 
 Raise it above a day where instances move back and forth, but not above the time for which Nova
 keeps migrations. Lower it where ``restraint`` is 0 and an aggregate has few hosts.
@@ -859,8 +870,9 @@ server's metadata, which the owner of the server sets.
 
 ``project`` and ``flavor`` apply to all moves. With the suffix ``:balance``, they only apply when
 load is balanced, hosts are packed or groups are repaired. With the suffix ``:evacuate``, they only
-apply when a host is emptied. ``metadata`` never applies when a host is emptied, and neither does
-the lock of a server. An owner therefore cannot prevent the maintenance of a host.
+apply when a host is emptied. ``metadata`` never applies when a host is emptied. The lock of a
+server ("openstack server lock") does not apply then either, although it prevents all other moves of
+the server. An owner therefore cannot prevent the maintenance of a host.
 
 By default, ``project``, ``flavor`` and ``metadata``.
 

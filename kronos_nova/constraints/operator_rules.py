@@ -100,14 +100,15 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return, for each instance, the rules with one of ``relations`` that apply to the
-        instance.
+        """Group the instances by the rules with one of ``relations`` that apply to them. Instances
+        to which the same rules apply share one set of rules.
 
         :param relations: relations of rules to hosts, such as ``must_run_on``
         :param yields: True to include only rules that may be relaxed if a host cannot be emptied
             otherwise; False to include only the other rules; None to include all rules
-        :returns: intp (V,), for each instance a position in the list; and the list of distinct sets
-            of rules. A set is a tuple with the positions of its rules. The first set is empty
+        :returns: (kinds, sets). ``sets`` is the list of the distinct sets of rules. A set is a
+            tuple with the positions of its rules; the first set is empty. ``kinds`` is intp (V,),
+            for each instance the position of its set in ``sets``
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -151,9 +152,12 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
     """Return a server group for each rule that keeps several servers together or apart. The members
     of the group are the instances of the problem that the rule selects.
 
-    The group also counts selected servers that are migrating to a host of the problem, and servers
-    on other hosts that are in the same failure domain (such as a rack) as a host of the problem.
-    These servers are not moved.
+    The group also counts two kinds of selected servers that are not instances of the problem. The
+    plan does not move these servers:
+
+    * servers that are migrating to a host of the problem
+    * servers whose host is outside of the problem, but in the failure domain (such as a rack) of a
+      host of the problem
 
     :param vms, hosts: uuids of the instances and names of the hosts of the problem
     :param moved: {uuid of an instance: present host}, for instances that are no longer on their

@@ -168,8 +168,9 @@ class _Question:
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
         """Return the requirement of each instance, without the parts that its present host does not
-        meet. A part is a forbidden trait or a list of requested aggregates. Parts that the present
-        host does not meet cannot be checked with the data of the snapshot.
+        meet. A part is a forbidden trait or a list of requested aggregates. If the snapshot says
+        that the present host does not meet a part, Nova has accepted the host nevertheless. So Nova
+        decides by data that the snapshot does not have, and the part cannot be checked.
 
         :param wanted: distinct requirements, in the order of ``needs``
         :param depends: for each requirement, whether it has parts that are left out if the present

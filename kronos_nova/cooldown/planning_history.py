@@ -36,15 +36,13 @@ class PastMove:
 class PastTry:
     """A move of Kronos that completed or failed.
 
-    seconds : seconds from the request to the end; None if the move failed or if the time is not
-        known
-    lasted : seconds from the request to the end, also for a failed move; None if the time is not
-        known
+    lasted : seconds from the request to the end; None if not known
+    seconds : ``lasted`` of a completed move; None for a failed move
     processed_mb : MiB of memory that the migration copied, plus MiB that were left to copy at the
         end. A page that was copied twice counts twice. None if not known
-    sharing : mean number of Kronos' moves, including this move, that used one network link during
-        this move. Of the links of the source and of the destination, the link with more moves
-        counts
+    sharing : number of Kronos' moves on a network link, including this move, averaged over the
+        duration of this move. There are two such numbers: of the moves that left the same source,
+        and of the moves that went to the same destination. The larger number is stored
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 
@@ -90,8 +88,9 @@ class PlanningHistory:
         :mod:`kronos_nova.load.belief` in the last evaluation}
     caused : {uuid of an instance: number of moves of other instances in the last 24 hours that were
         planned because of the load of this instance}
-    homes : {uuid of an instance: (its host, the host on which the instance would be if Kronos had
-        made no moves that relieve, spread or pack hosts)}; None if these hosts are not known
+    homes : {uuid of an instance: (its present host, its host if Kronos had made no moves that
+        relieve, spread or pack hosts)}, for instances whose two hosts differ. None in place of the
+        mapping if the earlier moves are not known
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)

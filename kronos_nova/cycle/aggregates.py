@@ -121,7 +121,7 @@ class ScopeIndex:
         if name not in self._hosts:
             raise exception.ConfigurationError(
                 what=f'aggregate "{name}"', problem='there is no aggregate of that name',
-                remedy='Correct [kronos] aggregates, or create it')
+                remedy='Correct [kronos] aggregates, or create the aggregate')
         hosts = tuple(sorted(self._hosts[name], key=lambda host: host.name))
         names = {host.name for host in hosts}
         stayed = (instance for host in hosts for instance in self._guests[host.name]

@@ -46,8 +46,8 @@ class Checked:
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
     """Check an older plan against the present state, and return the moves that may not be made any
     more. If the remaining moves gain too little, the result also has a reason not to start the
-    plan. They gain too little if they lower the combined imbalance by less than the plan promised,
-    multiplied by :data:`LEAST_GAIN`."""
+    plan. The gain is the decrease of the combined imbalance. It is too little below
+    :data:`LEAST_GAIN` times the gain that the plan had when it was made."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -63,7 +63,8 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
     """Compute the state that the plan waiting for approval would reach if it began now. Pass the
-    state to the PlannerPorts as a ProposalOutlook. If no plan waits, do nothing.
+    result, a ProposalOutlook, to the callback ``look_ahead`` of the planner's ports. The result is
+    used to choose between the waiting plan and the new plan. If no plan waits, do nothing.
 
     :param before: the state before any move of the waiting plan or of the new plan
     :param after: the state at the end of the new plan
@@ -170,10 +171,11 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Limit, as a share (0 to 1) of a new plan's gain, up to which a plan that waits for approval is
-kept. The gain is the amount by which the new plan lowers the combined imbalance. The waiting plan
-may lead to a larger combined imbalance than the new plan. If the difference is more than this share
-of the gain, the new plan replaces the waiting plan. Raised, plans that are much worse than a new
+"""Largest disadvantage of a plan that waits for approval, as a share (0 to 1) of a new plan's gain,
+with which the waiting plan is kept. The disadvantage is the combined imbalance after the waiting
+plan minus the combined imbalance after the new plan. The gain is the amount by which the new plan
+lowers the combined imbalance. With a larger disadvantage, the new plan replaces the waiting plan.
+Raised, plans that are much worse than a new
 plan continue to wait for approval; lowered, small changes of load replace waiting plans. Chosen so
 that a waiting plan is replaced when an empty host returns to service, and is kept when the
 imbalance changes by about a threshold; not measured."""
@@ -247,11 +249,15 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return the reason why a new plan replaces the plan that waits for approval; '' if the waiting
-    plan is kept. A plan either repairs violated rules, or makes any other moves, such as moves that
-    spread load. The caller has found that the two plans are not of the same sort.
+    """Return the reason why a new evaluation replaces the plan that waits for approval; '' if the
+    waiting plan is kept. Used if one of the two is about repairs of violated rules, and the other
+    is about all other moves:
 
-    :param level: automation level of the new plan
+    * An evaluation of repairs always replaces a waiting plan of other moves.
+    * An evaluation of other moves replaces waiting repairs if its plan starts without approval, or
+      if no move was found.
+
+    :param level: automation level of the new evaluation's moves
     """
     if new.purpose == automation.REPAIR:
         return ('rules are repaired first, without approval' if level == automation.AUTO

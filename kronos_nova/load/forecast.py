@@ -315,12 +315,15 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Return the quality of a forecast.
+    """Return the quality of a forecast. Forecasts for past hours were compared with the actual
+    loads of these hours.
 
-    :param errors: float64 (hosts, hours ahead, hours of the test), errors of the forecast
-    :param present_errors: errors of the present load as a forecast, in the same shape
-    :param known: bool (hours of the test,), true for hours that count
-    :param least: minimum number of known hours; the quality is unknown if there are fewer
+    :param errors: float64 (hosts, hours ahead, past hours), errors of forecasts made at each past
+        hour
+    :param present_errors: float64, in the same shape, errors of forecasts that the load does not
+        change
+    :param known: bool (past hours,), true for hours that count
+    :param least: minimum number of hours that count; with fewer, the quality is unknown
     """
     if not len(errors) or known.sum() < least:
         return UNKNOWN

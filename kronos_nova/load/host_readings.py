@@ -159,8 +159,8 @@ def range_remedy(value: float, allowed: Range) -> str:
 
 
 def too_full(values: np.ndarray, hosts: Sequence[str]) -> Iterator[str]:
-    """Yield a warning if ``capacity_query`` returns values for some hosts that are far above 1, the
-    value of a full host.
+    """Yield a warning if ``capacity_query`` returns values far above 1 for some hosts. A full host
+    has the value 1.
 
     :param values: float64 (H,), NaN if not measured
     """

@@ -39,11 +39,11 @@ _USE = re.compile(r'seconds|time|usage|used?|util(i[sz]ation)?|busy|load|idle')
 class Sizes:
     """The sizes of some hosts for one policy.
 
-    values : float64 (H,), size of each host in the unit of instances' loads; NaN if not known. The
-        profile is the answer to the policy's query about instances. If it has fractions of hosts,
-        sizes are fractions of the largest host
-    is_of_own_host : True if the sample of an instance is a fraction of its host. It then has to be
-        multiplied by the size of this host, so that instances on different hosts can be compared
+    values : float64 (H,), size of each host; NaN if not known. The unit is the unit in which the
+        policy's query about instances returns loads. If this query returns fractions of hosts,
+        each size is a fraction of the largest host
+    is_of_own_host : True if the sample of an instance has to be multiplied by the size of its host.
+        This is so if samples are fractions of hosts, and the hosts may differ in size
     problem : reason why the hosts cannot be compared, with the remedy; '' if the hosts can be
         compared
     """

@@ -44,7 +44,8 @@ class PlacedInstances:
     scores : float64 (H,), scores of the policy; NaN if not measured
     host_scale : float64 (H,), 1 divided by the size of each host. The size is in the unit of
         instances' weights (loads)
-    units : float64 (H,), weight that a sample of 1 gives to an instance on each host
+    units : float64 (H,), factor of each host. The weight of an instance is its sample multiplied by
+        the factor of its host
     """
 
     instances: tuple[Instance, ...]

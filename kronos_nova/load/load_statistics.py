@@ -27,13 +27,13 @@ from kronos_nova.units import DAY
 SOON = 900.0
 """Time constant in seconds of the short-term mean of an instance's load. The weight of a sample of
 this age has fallen to 1/e, about a third. Raised, a new load is noticed later; lowered, noise
-counts as a new load. Chosen among 5, 10, 15 and 30 minutes. The value is the best one for a
-generated week and for days of PlanetLab together."""
+counts as a new load. Chosen among 5, 10, 15 and 30 minutes: two sets of loads, a simulated week
+and days recorded on PlanetLab, together gave the best result with 15 minutes."""
 AT_FIRST = 0.5
-"""Share (0 to 1) of a change of load that is expected to last, for an instance without samples. The
-change is the difference between the present load and the mean load of the instance. With 1, new
-instances are expected to keep their present load; with 0, new instances are expected to return to
-their mean load soon. Later the share is learnt from samples. Raised, plans react more to the
+"""Share (0 to 1) of a change of load that is expected to last, for an instance that has been known
+for a short time. The change is the difference between the present load and the mean load of the
+instance. With 1, new instances are expected to keep their present load; with 0, new instances are
+expected to return to their mean load soon. Later the share is learnt from samples. Raised, plans react more to the
 present load of new instances; lowered, plans react less. Chosen halfway between 0 and 1; not
 measured."""
 AS_GOOD_AS = 3 * 3600.0
@@ -65,10 +65,10 @@ class LoadStats:
 
     at : Unix seconds of the last sample
     vms : uuids of the instances, in any order
-    figures : float64 (V, 5), five figures of each instance: the seconds for which it is known, and,
-        of its load, the mean, the variance, the short-term mean and a covariance. The short-term
-        mean is over about a quarter of an hour. The covariance is that of the load with the
-        short-term mean at the sample before
+    figures : float64 (V, 5), one row for each instance. The columns are: seconds for which the
+        instance is known; mean of its load; variance of its load; short-term mean of its load, over
+        about a quarter of an hour; and a covariance. The covariance is that of each load with the
+        short-term mean at the previous sample
     """
 
     at: float = -np.inf

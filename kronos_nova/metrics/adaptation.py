@@ -101,8 +101,8 @@ def _closing(text: str) -> int:
 
 def _naming(series: str, found: Found) -> Naming:
     """Return the Naming for an expression: the source from which its series get the names of hosts.
-    It is the Naming of the exporter to which the first metric of the expression belongs; DEFAULT if
-    Prometheus shows no Naming for this exporter."""
+    The first metric of the expression decides. The Naming of the exporter with this metric is
+    returned, or :data:`DEFAULT` if no Naming of this exporter is known."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)

@@ -44,8 +44,8 @@ class AllocatedSource:
         :raises MetricsQueryRefused: always
         """
         raise exception.MetricsQueryRefused(
-            source=query.policy, problem='past allocations are not known, so that a policy by '
-            'allocations can have no forecast')
+            source=query.policy, problem='past allocations are not known, so no forecast can be '
+            'made from allocations')
 
     def _samples(self, query: MetricQuery) -> Iterator[Sample]:
         shares = {server.uuid: self._share(server) for server in self._snapshot.instances}

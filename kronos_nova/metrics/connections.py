@@ -41,10 +41,10 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """Note that the pool has given a connection up. The connection stays recorded until
-        :meth:`sweep`, because a thread may still be reading an answer from its socket: the pool
-        gives a connection up early if the answer has no length. So :meth:`shut` can still end this
-        read.
+        """Mark a connection as dropped: the pool no longer uses it. The connection stays recorded
+        until :meth:`sweep`, so that :meth:`shut` can still end a read from its socket. A thread may
+        be reading such an answer, because the pool drops a connection early if the answer has no
+        length.
         """
         with self._lock:
             self._dropped.add(handle)

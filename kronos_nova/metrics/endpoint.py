@@ -16,8 +16,9 @@ class Endpoint:
     bearer_token, bearer_token_file : the token, or the path of a file with the token; at most one
         is set. The file is read for every request
     tenant_header, tenant : name and value of a header, which is sent if ``tenant`` is set
-    keystone : source of the X-Auth-Token of each request; None to send no token. With a token all
-        requests are GET, because Aetos supports no other method
+    keystone : source of the keystone token that is sent as X-Auth-Token; None to send no such
+        token. With a keystone token, all requests are GET, because Aetos (OpenStack's proxy for
+        Prometheus) supports no other method
     """
 
     url: str

@@ -44,8 +44,8 @@ tries labels that name racks or hosts; lowered, the label is not found if there 
 measured."""
 MOST_ADDRESSES = 5
 """Maximum number of addresses that a label matcher excludes from a query. A machine that is scraped
-at several addresses has the same series at each address. A check excludes all addresses of such
-machines but one, and warns if the answer to the query then changes. Raised, the query and the
+at several addresses has the same series at each address. A check repeats the query without the
+second and further addresses of machines, and warns if the answer changes. Raised, the query and the
 message that quotes it are longer; lowered, fewer machines are checked. Chosen because one machine
 whose values change is proof enough."""
 
@@ -87,7 +87,7 @@ class Exporter:
     naming : the source of host names in the series; None if the series have no name of a host that
         Nova knows, or if no host name is needed
     hosts : {host: the labels of its series}
-    shared : {name of a host that several machines have: addresses of these machines}
+    shared : {name of a host: addresses of the machines}, if several machines report the same name
     by_case : true if no host is found, but hosts would be found if upper and lower case did not
         matter
     """
@@ -230,9 +230,9 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series that show the targets of exporters and the servers. They are queried once, when
-    the object is made. A *mark* is a pair (label, value) that may select the series of one
-    cloud."""
+    """The series from which two things are read: the targets of each exporter, and the servers that
+    Prometheus knows. The series are queried once, when the object is made. A *mark* is a pair
+    (label, value) that may select the series of one cloud."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances

@@ -11,8 +11,8 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Number of instances for each one that may have several series without a warning. With 10, a tenth
-of the instances may have several series; in small clouds, one instance may. An instance has two
+"""Divisor (no unit) for the number of instances that may have several series without a warning. With
+10, a tenth of the instances may; in small clouds, one instance may. An instance has two
 series shortly after a live migration, or if its host is scraped twice. Raised, a few live
 migrations at the same time cause a warning; lowered, a host that is scraped twice causes no
 warning. Chosen because fewer than a tenth of the instances migrate at once, and because a host of a
@@ -105,9 +105,8 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 def _is_doubled(diagnosis, expected):
     """Return True if more names have several series than is permitted; False otherwise.
 
-    No host may have several series. Instances in a live migration may have several series. Of all
-    other instances, one may have several series, or more in a large answer: the fraction 1 / FEW of
-    them.
+    No host may have several series. Instances in a live migration may have several series. Among
+    the other instances, max(1, n / FEW) may have several series, for n instances with a series.
     """
     if expected.moving is None:
         return bool(diagnosis.repeated)

@@ -1,7 +1,7 @@
-"""Texts about the causes and remedies of requests to a Prometheus API that failed.
+"""Messages about failed requests to a Prometheus API: the cause of the failure, and the remedy.
 
-Causes are distinguished by the status, the headers and the text of a reply. The texts of
-Prometheus, Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache and squid are known. Each message
+The cause is found by the status, the headers and the text of the reply. This module recognises the
+texts of Prometheus, Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache and squid. Each message
 ends with the first line of the reply, cut to a maximum length and without control characters.
 """
 

@@ -80,9 +80,8 @@ def _join(machines, samples, host_label, hosts):
 
 
 def _names(by_address: Mapping[str, Sample], hosts):
-    """Return a Proposal that finds the names of hosts in a label of ``node_uname_info``. Of several
-    labels, the label with the names of the most hosts is used. Return None if no label has the name
-    of a host."""
+    """Return a Proposal to read the names of hosts from a label of ``node_uname_info``. The label
+    that names the most hosts is chosen. Return None if no label names a host."""
     found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
     if found.proposal is not None:
         return found.proposal

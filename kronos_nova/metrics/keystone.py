@@ -57,8 +57,8 @@ class KeystoneTokens:
         except exceptions.ClientException as error:
             raise self._error(exception.MetricsUnreachable, 'gives no token for', error) from error
         if not token:
-            raise self._error(exception.MetricsDenied, 'gives no token for', 'its auth_type '
-                              'uses no tokens')
+            raise self._error(exception.MetricsDenied, 'gives no token for', 'the auth_type '
+                              'of the group uses no tokens; set another, such as password')
         return token
 
     def renew(self) -> None:

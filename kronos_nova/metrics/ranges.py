@@ -79,8 +79,9 @@ def ranges(promql: str) -> Iterator[RangeSelector]:
 
 
 def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
-    """Yield a sentence for each range of a query that is too short: the metric has fewer samples in
-    the range than its function needs. Ranges of metrics without any sample are left out.
+    """Yield a sentence for each range of a query that is too short. A range such as ``[5m]`` is too
+    short if the metric has fewer samples in the range than the function around the range, such as
+    ``rate()``, needs. Ranges of metrics without any sample are left out.
 
     :param instant: function that sends an instant query; a range whose query is not answered counts
         as long enough

@@ -113,9 +113,9 @@ class Transport:
 
     @contextlib.contextmanager
     def _classify_errors(self):
-        """Translate errors that libraries raise in the block into errors of Kronos. The errors
-        are those of the requests library while it connects, and those of urllib3 while a body is
-        read."""
+        """Translate errors that libraries raise in the ``with`` block into errors of Kronos. The
+        requests library raises its own errors while a connection is made; urllib3 raises errors
+        while a body is read."""
         try:
             yield
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:

@@ -340,11 +340,12 @@ def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
     """Return bool (H,): true for the hosts that an integer program considers. If there are too many
-    hosts, only the hosts with most free room are considered. Hosts that are to be emptied are never
-    considered.
+    hosts for ``pairs``, only the hosts with most free room are considered. Hosts that are to be
+    emptied are never considered.
 
-    :param pairs: maximum number of pairs of a considered host and a size of instances. At least one
-        host is considered even if the maximum is exceeded
+    :param pairs: maximum of the number of considered hosts times the number of different sizes of
+        instances that may move. The product limits the size of the program. At least one host is
+        considered even if the maximum is exceeded
     """
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)

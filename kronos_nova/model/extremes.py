@@ -79,8 +79,9 @@ class Extremes:
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
 
     def at_best(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64 (instances, P): for each of ``vms``, values that the imbalances cannot
-        fall below by a move of the instance to any host that is not in :attr:`low_ends`."""
+        """Return float64 (instances, P): a lower bound of the imbalance of each policy after one
+        move of each of ``vms``. The bound holds for every destination that is not in
+        :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:
@@ -177,14 +178,15 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
     get new scores. Position 0 is the highest score.
 
     Let ``x`` be the new scores, and ``r`` the scores of all other hosts, both in descending order.
-    The wanted score is the lowest of the ``beyond + 1`` highest scores of both lists. For some
-    number ``j``, these are the first ``j`` scores of ``x`` and the first ``beyond + 1 - j`` scores
-    of ``r``. The lower one of their last scores, ``x[j - 1]`` and ``r[beyond - j]``, is computed
-    for each ``j``; a score that does not exist counts as infinite. The result is the highest of
-    these values.
+    The ``beyond + 1`` highest scores of ``x`` and ``r`` together are the first ``j`` scores of
+    ``x`` and the first ``beyond + 1 - j`` scores of ``r``, for some number ``j``. The wanted score
+    is the lowest of them: min(x[j - 1], r[beyond - j]). The right ``j`` is not known, but no other
+    ``j`` gives a larger minimum. So the result is the largest minimum over all ``j``. A score that
+    does not exist counts as infinite.
 
     :param ends: the hosts with the highest scores, in descending order
-    :param touched: (hosts, whether these hosts count in the imbalance) of each change
+    :param touched: for each change, a pair of the changed hosts, and bool that is true for hosts
+        that count in the imbalance
     :param values: the new scores of the hosts of each change
     """
     never = len(scores)

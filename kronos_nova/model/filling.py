@@ -6,12 +6,13 @@ from kronos_nova.model.problem import Problem
 
 
 def most_added(problem: Problem) -> np.ndarray:
-    """Return float64 (H, P): a limit of the score that each host can get from movable instances,
-    however they are moved.
+    """Return float64 (H, P): an upper bound of the score that movable instances can add to each
+    host, however they are moved.
 
-    Each resource class gives a limit: the highest load of movable instances that fit into the free
-    amount of the class on the host, as if instances could be divided. The amount that movable
-    instances of the host use now counts as free. The lowest of these limits is returned.
+    Each resource class gives a bound: the highest load of movable instances that fit into the free
+    amount of the class on the host. The amount that movable instances of the host use now counts as
+    free. A part of an instance may fit, so that the bound is never too low. The lowest of these
+    bounds is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

@@ -178,9 +178,9 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true where ``_last`` of the group falls by 1 if one member leaves the
-        host at the same position. This is so if the place of the host has ``_last`` members, and
-        ``_next`` is lower than ``_last``.
+        """Return bool (n,), one value for each pair of a group and a host: true if ``_last`` of the
+        group falls by 1 when one member leaves the host. This is so if the place of the host has
+        ``_last`` members, and ``_next`` is lower than ``_last``.
 
         ``_last`` and ``_next`` are explained in :meth:`_summarise`.
         """

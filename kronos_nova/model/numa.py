@@ -277,8 +277,8 @@ class CellUse:
             outdated.add(host)
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
-        """Return the places that an instance had before any move. Return () if the instance was on
-        another host than ``host`` then, or if the places are not free."""
+        """Return the places that an instance had on ``host`` before any move. Return () if the
+        instance was on another host before any move, or if one of the places is not free now."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])
@@ -540,15 +540,13 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return the hosts' NUMA cells in which an instance would take room from instances of
-        another kind. An instance has one or more parts, the cells of its own NUMA topology. Each
-        part is checked separately.
+        """Return the NUMA cells of hosts in which an instance of ``kind`` would take room from
+        instances of another kind, ``slot``. The parts of an instance are the cells of its own NUMA
+        topology. Each part of the instance of ``kind`` is checked separately. For ``slot``, only
+        the first part is checked.
 
-        :param kind: kind of the instance
-        :param slot: the other kind
-        :returns: a list with bool (H, C) for each part: true for cells of hosts that could hold
-            fewer instances of ``slot`` if the part were there. Of an instance of ``slot``, only the
-            first part is considered
+        :returns: a list with bool (H, C) for each part of ``kind``. It is true for each cell into
+            which the first part of ``slot`` would fit fewer times if the part were in the cell
         """
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []

@@ -12,7 +12,8 @@ from kronos_nova.model.keys import find
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """Costs of instances on hosts that violate operators' preferences for these instances.
+    """The cost of having an instance on a host, for each instance and host. The cost is above 0 if
+    the host violates operators' preferences for the instance.
 
     kind : intp (V,), row of ``cost`` for each instance
     cost : float64 (K, H), cost of the instances of each kind on each host, in units of combined

@@ -33,9 +33,10 @@ class Group:
     anti : True if members are kept apart; False if members are kept together
     hard : False for soft affinity and soft anti-affinity
     max_per_host : maximum number of members of an ``anti`` group in one place
-    arriving : intp (n_arriving,), one host for each further member, which counts but cannot be
-        moved. The host of a member that is migrating is its destination. The host of a member
-        outside of the problem is any host of the problem in the same place
+    arriving : intp (n_arriving,), the hosts of further members. Further members count, but cannot
+        be moved. A member that is migrating to a host of the problem is listed with this host. A
+        member on a host outside of the problem is listed with a host of the problem in the same
+        place
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
         None if every host is a separate place
     most_places : maximum number of places of a group whose members are kept together
@@ -62,7 +63,8 @@ class Problem:
     policies, C resource classes, and S providers that hosts share.
 
     Hosts are sorted by name and instances by uuid, so that arrays do not depend on the order in
-    which the cloud is read. NaN occurs only in the fields that mention NaN.
+    which the cloud is read. NaN occurs only in the fields that mention NaN. The evacuator is the
+    planner that empties hosts.
 
     hosts, vms, policies, resource_classes : names
     policy_weights, thresholds : float64 (P,), weight and threshold of each policy
@@ -92,11 +94,12 @@ class Problem:
     provider : intp (H, C), the row of ``limits`` from which each class is allocated for the
         instances of each host. None if every host has all classes itself
     shared : uuids (S,) of the providers that hosts share
-    arriving : intp (n,), destination of each instance that is migrating
+    arriving : intp (n,), destinations of the instances that are migrating to hosts of the problem,
+        from inside or outside of the problem
     unweighed : bool (V,), true for instances whose load is not known in every policy; ``weights``
         is 0 where the load is not known. By default none
-    leaving : bool (V,), true for instances that are migrating, whose load counts at their
-        destination; by default none
+    leaving : bool (V,), true for instances that are migrating away from their ``vm_host``. Their
+        loads count in the scores of the destinations already. By default none
     doubtful : bool (V,), true for instances whose next move is likely to fail; by default none
     variances : float64 (V, P), variance of each instance's load around ``weights``; None if not
         known

@@ -432,10 +432,9 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints by which the available hosts together still have the reserved room free
-        after the moves. The free room of hosts without instances counts as well. If the hosts with
-        instances have less than the reserved room free now, only as much as they have now has to
-        stay free."""
+        """Add constraints by which the reserved room is still free after the moves, on all
+        available hosts together. Hosts without instances count as well. If less room is free now on
+        the hosts with instances, only this amount has to be free after the moves."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)

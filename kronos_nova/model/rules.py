@@ -175,11 +175,12 @@ class Room(Rule):
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the room of hosts and the needs of instances, for searches that only compare sums.
-        In such a search, instances fit on a host if the sum of their needs does not exceed the room
-        of the host in any of k resource classes.
+        In such a search, instances fit on a host if, in each of k resource classes, the sum of
+        their needs is at most the room of the host.
 
         Shared providers are not considered. If a host gets a class from a shared provider, the
-        host's room of this class is larger than the needs of all instances together.
+        returned room of this class is more than all instances together need, so that the class
+        never limits the host.
 
         :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
             host; and float64 (v, k), the needs of each instance
@@ -473,7 +474,8 @@ class CellRoom(Rule):
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays for a search that compares sums, in the shapes of
-        :meth:`Room.linear`. Each host has the sum over its NUMA cells.
+        :meth:`Room.linear`. The room of a host is the sum of the room in its NUMA cells. The need
+        of an instance is the sum of the needs of the cells of its NUMA topology.
 
         :returns: the free room of each host, the total room of each host, and the needs of
             instances

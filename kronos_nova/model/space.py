@@ -39,11 +39,12 @@ so that differences and products of such prices are numbers."""
 class SearchSpace:
     """The available hosts that a search may use, and the movable instances on these hosts. There
     are h hosts and v instances. There are c kinds of room, such as a resource class or a load
-    limit. A kind of room is left out if it cannot run out on any host by as many moves as the
-    budget permits.
+    limit. A kind of room is left out if no plan can use it up: on each host, it is enough for the
+    arrivals of as many instances as a plan may move.
 
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
-    stands for no instance, and has no load and no size.
+    stands for no instance, and has no load and no size. A move to a host counts as a swap with a
+    dummy item.
 
     Arrays with a row for each host may have further rows at the end. The further rows stand for the
     available hosts that the search may not use.
@@ -99,8 +100,8 @@ class SearchSpace:
 
     def _set_room(self, budget: int) -> None:
         """Set ``room``, ``free``, ``sizes`` and ``unit``: the arrays about the kinds of room that
-        rules limit. A kind of room is left out if it cannot run out on any host by ``budget``
-        moves."""
+        rules limit. A kind of room is left out if, on each host, the free room is enough for the
+        arrivals of any ``budget`` instances."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -256,8 +257,9 @@ class SearchSpace:
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """Return bool (h,): true for hosts on which all rules except the rules about room allow an
         instance. Members of an anti-affinity group may be together before the plan. Therefore the
-        group also allows the original host of the instance, unless more other members are there (or
-        in its failure domain) than before the plan.
+        group also allows the original host of an instance if no more of the other members are there
+        than before the plan. If the group keeps members in separate failure domains, the members in
+        the failure domain of the host are counted.
 
         :param place: intp, host of every instance; -1 for an instance on no host. Elements after
             the first v are ignored

@@ -53,9 +53,14 @@ def repair_order(level: str, repairs: str) -> str:
 
     :param level: level of the aggregate
     :param repairs: level of its repairs
-    :returns: :data:`TOGETHER` if both levels are equal: one plan has the repairs and all other
-        moves. :data:`NEVER` if repairs are off. Otherwise the repairs have a plan of their own:
-        :data:`FIRST` if their level is higher than that of the aggregate, else :data:`LAST`
+    :returns: the first of these that applies:
+
+        1. :data:`TOGETHER` if both levels are equal: one plan has the repairs and all other moves
+        2. :data:`NEVER` if ``repairs`` is off
+        3. :data:`FIRST` if ``repairs`` is the higher level: repairs have a plan of their own, which
+           is made before other moves are planned
+        4. :data:`LAST`: repairs have a plan of their own, which is made once no other moves are
+           needed
     """
     if level == repairs:
         return TOGETHER
@@ -149,9 +154,11 @@ class Switches:
                       key=lambda each: each.set_at)
 
     def pauses_of(self, aggregate: str) -> list[Switch]:
-        """Return the pauses and stops that prevent the start of moves of an aggregate. Switches for
-        all aggregates come first, then switches for this aggregate. In both groups stops come
-        before pauses, and older switches before newer ones."""
+        """Return the pauses and stops that prevent the start of moves of an aggregate. A stop is a
+        pause whose command has also ended the moves and the approved plans.
+
+        Switches for all aggregates come before switches for this aggregate, then stops before
+        pauses, then older switches before newer switches."""
         found = (*self.pauses.get(EVERY, ()), *self.pauses.get(aggregate, ()))
         return sorted(found, key=lambda each: (
             each.aggregate != EVERY, each.value != 'stop', each.set_at))

@@ -13,12 +13,12 @@ from kronos_nova.objects.snapshot import Instance
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a dry run. At most one of ``refused`` and ``unasked`` is not empty.
+    """The result of a dry run. If ``refused`` and ``unasked`` are both empty, Nova would permit the
+    move. They are never both set.
 
-    refused : reason why Nova would refuse the move; '' if Nova would permit the move, or if this is
-        unknown
-    unasked : reason why the dry run has no result; '' if there is a result. Without a result, the
-        move may still be made, and Nova may then refuse the move
+    refused : reason why Nova would refuse the move; else ''
+    unasked : reason why the dry run has no result; else ''. Without a result, the move may still be
+        made, and Nova may then refuse the move
     without : name of the part of the check that was left out; '' if the check was complete. A part
         is left out if its result depends on earlier moves of the plan
     """
@@ -39,7 +39,8 @@ moves of the plan have ended, so that a later dry run may have a result."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The earlier moves of a plan that change the destination of a later move.
+    """The earlier moves of a plan that bring instances to the destination of a later move, or take
+    instances away from it.
 
     arriving : instances that move to the destination before the later move
     leaving : instances that leave the destination; the later move waits until they have left

@@ -50,8 +50,9 @@ class OptOut:
 
     ``never_projects`` are the projects whose instances are never moved. Instances of
     ``only_evacuate_projects`` are moved only to empty a host, such as a disabled host. ``heeded``
-    has pairs (source of a restriction, purpose of a move), a subset of :data:`HEEDED`. Restrictions
-    from a source are ignored for a purpose if ``heeded`` does not have this pair.
+    says which restrictions are obeyed, as a subset of :data:`HEEDED`. Its pairs are (source of the
+    restriction: PROJECT, FLAVOR or METADATA; purpose of the move). All other restrictions are
+    ignored.
     """
 
     never_projects: frozenset[str] = frozenset()

@@ -68,7 +68,8 @@ that a move is tried."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A request for room for new servers of one shape, and the progress of the request.
+    """A request for room for new servers of one shape (flavor, or size without a flavor), and the
+    progress of the request.
 
     aggregate : aggregate in which the room is made; :data:`ANY` while none is chosen
     project_id : project whose servers may use the room; '' for any project
@@ -79,12 +80,13 @@ class Hold:
         of their host
     hold_seconds : seconds for which the room is kept once the moves have made it
     hosts : {host: number of servers for which room is kept on the host}
-    known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept;
+    known : uuids of the servers of the same flavor that were on ``hosts`` before the room was kept;
         these servers do not use the room
     used : {uuid of a server that uses the room: its host}
     plan_uuid : uuid of the newest plan of moves that make the room; '' for none
     plans : number of plans made so far
-    keeper : one of :data:`KEEPERS`; '' while nothing is kept
+    keeper : mechanism that keeps the room free from other servers, one of :data:`KEEPERS`; '' while
+        no room is kept
     consumers : {uuid of a consumer in placement that stands for an expected server: host of the
         consumer}. A consumer is added before its allocation is made, and removed after its
         allocation is removed
