@@ -654,8 +654,9 @@ Number of evaluation intervals for which an instance is not moved after Nova's s
 rejected it. Kronos asks the scheduler about the moves of a plan before the moves are made. An
 instance counts as rejected once the scheduler has refused three hosts for the instance. There is
 one exception: if only some hosts of the aggregate, at most ten, are possible destinations of the
-instance, the scheduler must have refused all of these hosts. The cause of a refusal (pinned CPUs, a device, a trait) seldom changes within minutes, and each question costs
-processor time of the scheduler.
+instance, the scheduler must have refused all of these hosts. The cause of a refusal (pinned CPUs, a
+device, a trait) seldom changes within minutes, and each question costs processor time of the
+scheduler.
 
 The number has a second effect. If Nova refuses to begin a move of a plan, the instance and similar
 instances are not moved to that destination for this number of intervals. Similar instances have the

@@ -175,10 +175,9 @@ MARGIN = 0.25
 with which the waiting plan is kept. The disadvantage is the combined imbalance after the waiting
 plan minus the combined imbalance after the new plan. The gain is the amount by which the new plan
 lowers the combined imbalance. With a larger disadvantage, the new plan replaces the waiting plan.
-Raised, plans that are much worse than a new
-plan continue to wait for approval; lowered, small changes of load replace waiting plans. Chosen so
-that a waiting plan is replaced when an empty host returns to service, and is kept when the
-imbalance changes by about a threshold; not measured."""
+Raised, plans that are much worse than a new plan continue to wait for approval; lowered, small
+changes of load replace waiting plans. Chosen so that a waiting plan is replaced when an empty host
+returns to service, and is kept when the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Share (0 to 1) of its gain that an approved plan must still have when it starts. The gain is the

@@ -315,13 +315,12 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Return the quality of a forecast. Forecasts for past hours were compared with the actual
-    loads of these hours.
+    """Return the quality of a forecast, from its errors in the past.
 
-    :param errors: float64 (hosts, hours ahead, past hours), errors of forecasts made at each past
-        hour
-    :param present_errors: float64, in the same shape, errors of forecasts that the load does not
-        change
+    :param errors: float64 (hosts, hours ahead, past hours), the errors of the forecast that was
+        made at each past hour
+    :param present_errors: float64, in the same shape, the errors if the load at each past hour is
+        used as the forecast
     :param known: bool (past hours,), true for hours that count
     :param least: minimum number of hours that count; with fewer, the quality is unknown
     """

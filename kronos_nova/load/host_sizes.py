@@ -40,8 +40,8 @@ class Sizes:
     """The sizes of some hosts for one policy.
 
     values : float64 (H,), size of each host; NaN if not known. The unit is the unit in which the
-        policy's query about instances returns loads. If this query returns fractions of hosts,
-        each size is a fraction of the largest host
+        policy's query about instances returns loads. If this query returns fractions of hosts, each
+        size is a fraction of the largest host
     is_of_own_host : True if the sample of an instance has to be multiplied by the size of its host.
         This is so if samples are fractions of hosts, and the hosts may differ in size
     problem : reason why the hosts cannot be compared, with the remedy; '' if the hosts can be

@@ -27,15 +27,16 @@ from kronos_nova.units import DAY
 SOON = 900.0
 """Time constant in seconds of the short-term mean of an instance's load. The weight of a sample of
 this age has fallen to 1/e, about a third. Raised, a new load is noticed later; lowered, noise
-counts as a new load. Chosen among 5, 10, 15 and 30 minutes: two sets of loads, a simulated week
-and days recorded on PlanetLab, together gave the best result with 15 minutes."""
+counts as a new load. Chosen among 5, 10, 15 and 30 minutes: 15 minutes is the best value for two
+sets of loads together, a simulated week and days that were recorded on PlanetLab (a network of
+research servers)."""
 AT_FIRST = 0.5
 """Share (0 to 1) of a change of load that is expected to last, for an instance that has been known
 for a short time. The change is the difference between the present load and the mean load of the
 instance. With 1, new instances are expected to keep their present load; with 0, new instances are
-expected to return to their mean load soon. Later the share is learnt from samples. Raised, plans react more to the
-present load of new instances; lowered, plans react less. Chosen halfway between 0 and 1; not
-measured."""
+expected to return to their mean load soon. Later the share is learnt from samples. Raised, plans
+react more to the present load of new instances; lowered, plans react less. Chosen halfway between 0
+and 1; not measured."""
 AS_GOOD_AS = 3 * 3600.0
 """Seconds of samples after which a learnt share and an assumed share have equal weight. Both are
 estimates of the share of a change of load that lasts, from which the load of an instance is

@@ -165,7 +165,7 @@ def _result_of(answer, wanted, source):
     if kind != wanted and kind in ('vector', *_REMEDY):
         raise exception.MetricsNotAVector(
             source=source, problem=f'the query gives a {kind}, not a {wanted}; '
-                                   f'{_REMEDY.get(kind, "send it to /api/v1/query_range")}')
+                                   f'{_REMEDY.get(kind, "the API must support range queries")}')
     if kind != wanted or not isinstance(data.get('result'), list):
         raise exception.MetricsNotUnderstood(
             source=source, problem='"data" of the answer must have the "resultType" '
@@ -192,8 +192,8 @@ def _sample(series, source):
     if 'value' not in series:
         raise exception.MetricsNotAVector(
             source=source, problem=f'series {boundary.shown(labels)} has no plain value (a native '
-                                   'histogram?); apply histogram_quantile(), or another function that '
-                                   'returns plain values, to the histogram')
+                                   'histogram?); apply histogram_quantile(), or another function '
+                                   'that returns plain values, to the histogram')
     timestamp, value = _point(series['value'], labels, source)
     return Sample(labels=labels, value=value, timestamp=timestamp)
 

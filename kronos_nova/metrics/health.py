@@ -11,12 +11,13 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Divisor (no unit) for the number of instances that may have several series without a warning. With
-10, a tenth of the instances may; in small clouds, one instance may. An instance has two
-series shortly after a live migration, or if its host is scraped twice. Raised, a few live
-migrations at the same time cause a warning; lowered, a host that is scraped twice causes no
-warning. Chosen because fewer than a tenth of the instances migrate at once, and because a host of a
-small aggregate (fewer than ten hosts) has, on average, more than a tenth of the instances."""
+"""Divisor (no unit) of the number of instances. The quotient is the number of instances that may
+have several series without a warning. With 10, a tenth of the instances may; in small clouds, one
+instance may. An instance has two series shortly after a live migration, or if its host is scraped
+twice. Raised, a few live migrations at the same time cause a warning; lowered, a host that is
+scraped twice causes no warning. Chosen because fewer than a tenth of the instances migrate at once,
+and because a host of a small aggregate (fewer than ten hosts) has, on average, more than a tenth of
+the instances."""
 
 TOLERANCE = 1e-9
 """Rounding error, as a fraction of a host's capacity. A load that is lower than 0 or higher than 1

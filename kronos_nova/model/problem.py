@@ -33,10 +33,9 @@ class Group:
     anti : True if members are kept apart; False if members are kept together
     hard : False for soft affinity and soft anti-affinity
     max_per_host : maximum number of members of an ``anti`` group in one place
-    arriving : intp (n_arriving,), the hosts of further members. Further members count, but cannot
-        be moved. A member that is migrating to a host of the problem is listed with this host. A
-        member on a host outside of the problem is listed with a host of the problem in the same
-        place
+    arriving : intp (n_arriving,), hosts on which one more member counts, in addition to
+        ``members``. A member that is migrating counts on its destination. A member on a host
+        outside of the problem counts on a host of the problem in the same place
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
         None if every host is a separate place
     most_places : maximum number of places of a group whose members are kept together
@@ -98,8 +97,9 @@ class Problem:
         from inside or outside of the problem
     unweighed : bool (V,), true for instances whose load is not known in every policy; ``weights``
         is 0 where the load is not known. By default none
-    leaving : bool (V,), true for instances that are migrating away from their ``vm_host``. Their
-        loads count in the scores of the destinations already. By default none
+    leaving : bool (V,), true for instances that are migrating away from their host in ``vm_host``.
+        The scores already count the loads of these instances on the destinations, and no longer on
+        ``vm_host``. By default none
     doubtful : bool (V,), true for instances whose next move is likely to fail; by default none
     variances : float64 (V, P), variance of each instance's load around ``weights``; None if not
         known

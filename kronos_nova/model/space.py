@@ -43,8 +43,8 @@ class SearchSpace:
     arrivals of as many instances as a plan may move.
 
     The items of the space are the instances, followed by a dummy item for each host. A dummy item
-    stands for no instance, and has no load and no size. A move to a host counts as a swap with a
-    dummy item.
+    stands for no instance, and has no load and no size. A swap with a dummy item is a move of one
+    instance.
 
     Arrays with a row for each host may have further rows at the end. The further rows stand for the
     available hosts that the search may not use.
@@ -258,7 +258,7 @@ class SearchSpace:
         """Return bool (h,): true for hosts on which all rules except the rules about room allow an
         instance. Members of an anti-affinity group may be together before the plan. Therefore the
         group also allows the original host of an instance if no more of the other members are there
-        than before the plan. If the group keeps members in separate failure domains, the members in
+        than before the plan. If the group keeps members in separate failure domains, all members in
         the failure domain of the host are counted.
 
         :param place: intp, host of every instance; -1 for an instance on no host. Elements after
