@@ -285,7 +285,7 @@ def _doubled(source):
 
 
 def _exporters(source, cloud):
-    """Return a Found with the exporters that Prometheus scrapes; None if Prometheus does not
+    """Return the exporters that Prometheus scrapes, as a Found; None if Prometheus does not
     answer."""
     try:
         return exporters.find(source.instant, cloud.needed, cloud.hosts, cloud.instances)

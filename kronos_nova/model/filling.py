@@ -11,8 +11,8 @@ def most_added(problem: Problem) -> np.ndarray:
 
     Each resource class gives a bound: the highest load of movable instances that fit into the free
     amount of the class on the host. The amount that movable instances of the host use now counts as
-    free. A part of an instance may fit, so that the bound is never too low. The lowest of these
-    bounds is returned.
+    free. The bound is computed as if a part of an instance could be placed, so that the bound is
+    never too low. The lowest of these bounds is returned.
     """
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]

@@ -169,8 +169,8 @@ class GroupCounts:
                             self._counts[begin:end])
 
     def on(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the number of members of each group in the place (host or failure
-        domain) of the host at the same position."""
+        """Return intp (n,), one number for each pair of a group and a host: the number of members
+        of the group in the place (host or failure domain) of the host."""
         if not len(self._keys):
             return np.zeros(np.shape(groups), dtype=np.intp)
         members = self.memberships
