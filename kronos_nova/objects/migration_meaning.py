@@ -12,11 +12,11 @@ in different transactions, and a service that dies in between leaves a record ``
 ``finished`` for ever. In Nova 33 and 34:
 
 * The API sets ``task_state`` before there is a migration record. The nova-compute that ends the
-  migration clears ``task_state``. So a record that is in progress by its status is stale if its
-  instance has no ``task_state``.
+  migration clears ``task_state``. So a record whose status says that the migration is in progress
+  is stale if the instance has no ``task_state``.
 * ``VERIFY_RESIZE`` (vm_state ``resized``) lasts from ``finished`` to the confirmation or the
-  revert. A ``finished`` record of an instance in another vm_state without a ``task_state`` can be
-  neither confirmed nor reverted.
+  revert. So a ``finished`` record is stale if the instance has no ``task_state`` and its vm_state
+  is not ``resized``: the migration can be neither confirmed nor reverted.
 * During a migration the instance is at the source or at the destination. An instance at a third
   host was evacuated.
 

@@ -1,9 +1,9 @@
 """Movability: whether Nova can move a server live, only cold or not at all.
 
-The result depends on the devices, secrets and shares of the server. The reasons are those of
-``nova.compute.api.API.live_migrate``, of Nova's conductor (``LiveMigrationTask``) and of libvirt's
-driver in Nova 33 and 34. The reasons do not depend on the destination, and no filter of the
-scheduler checks them.
+The result depends on the devices, secrets and shares of the server. If Nova cannot move the server
+live, the result has the reason. The reasons are the cases in which Nova 33 and 34 refuse a
+migration in ``nova.compute.api.API.live_migrate``, in the conductor (``LiveMigrationTask``) or in
+libvirt's driver. They do not depend on the destination, and no filter of the scheduler checks them.
 """
 
 import dataclasses
@@ -110,13 +110,15 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices = NO_DEVICES,
                where: Where = NOWHERE, has_launched: bool = True,
                power_state: int | None = None) -> Movability:
-    """Return whether Nova can move a server live, only cold or not at all, with the reason. A
-    reason against any move takes precedence over a reason against live migrations.
+    """Return whether Nova can move a server live, only cold or not at all, with the reason. If one
+    reason rules out all migrations, and another reason rules out live migrations only, the result
+    has the first reason.
 
     :param image: properties of the server's image; empty if unknown
     :param resources: the server's allocations by resource class
     :param has_launched: whether the server has ever run
-    :param power_state: power state of an active or paused server; None if unknown
+    :param power_state: power state of the server if the server is active or paused; None if the
+        power state is unknown or the server has another status
     """
     why = _bound(extra_specs, image, devices, where, has_launched)
     if why:

@@ -42,10 +42,10 @@ class MoveRecord:
     memory_total, memory_remaining, memory_processed : bytes of memory that have to be copied in
         total, that remain to be copied, and that were copied; ``memory_processed`` counts a page
         each time that the page is copied. None if the hypervisor's driver does not report them
-    group : a number that is equal for moves of the plan that help only together; None for a move
-        that helps alone
-    position : number by which moves that are due are sorted; the move with the lowest number starts
-        first
+    group : number of the group to which the move belongs. The moves of a group are useful only if
+        all of them are made. None for a move that is useful alone
+    position : number by which the moves that may start now are sorted; the move with the lowest
+        number starts first
     expected_seconds, expected_downtime : predicted duration of the move, and predicted time for
         which the guest is stopped; None if nothing was predicted
     """

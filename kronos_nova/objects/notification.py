@@ -103,9 +103,14 @@ class MovePayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AutomationPayload:
-    """The payload of a notification about a changed automation level or pause. ``kind`` is the kind
-    of switch that changed: a level or a pause. ``value`` is the new level, ``pause`` or ``stop``;
-    '' if the level or pause has ended. The aggregate ``*`` stands for all aggregates."""
+    """The payload of a notification about an automation level or a pause that an operator has set
+    or ended.
+
+    kind : ``level``, ``repair_level`` (level of rule repairs) or ``pause``
+    aggregate : name of the aggregate; ``*`` stands for all aggregates
+    value : for a level, the name of the new level. For a pause, the command that set the pause:
+        ``pause`` or ``stop``. '' if the level or pause has ended
+    """
 
     VERSION: ClassVar[str] = '1.0'
 

@@ -27,9 +27,13 @@ class Pages:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NumaCell:
-    """A NUMA cell of a host. ``cpus`` are CPUs that servers share; each of ``pinned_cpus`` can
-    belong to one server only. ``pages`` is {page size in KiB: pages}; empty if the hypervisor does
-    not report pages."""
+    """A NUMA cell of a host.
+
+    cpus : number of CPUs that servers share
+    pinned_cpus : number of CPUs that each belong to one server at most
+    pages : {page size in KiB: the Pages of this size}; empty if the hypervisor does not report
+        pages
+    """
 
     id: int
     memory_mb: int
@@ -53,10 +57,13 @@ class InstanceCell:
     """A NUMA cell of a server: a part of the server's CPUs and memory. Two cells of a server never
     use the same NUMA cell of the host.
 
-    ``cpus`` are pinned or shared. In a server with both kinds of CPUs (``mixed``), ``cpus`` are the
-    pinned CPUs and ``shared_cpus`` the shared CPUs, possibly 0. In other servers ``shared_cpus`` is
-    None. ``page_kb`` is a page size in KiB, or :data:`SMALL`, :data:`LARGE` or :data:`ANY`; None if
-    the server does not request a page size.
+    cpus : number of the cell's CPUs. In a server with both pinned and shared CPUs (``mixed``), only
+        the pinned CPUs are counted here
+    pinned : whether the CPUs in ``cpus`` are pinned
+    shared_cpus : number of the cell's shared CPUs in a ``mixed`` server, possibly 0; None in any
+        other server
+    page_kb : page size in KiB, or :data:`SMALL`, :data:`LARGE` or :data:`ANY`; None if the server
+        does not request a page size
     """
 
     cpus: int

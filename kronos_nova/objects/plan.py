@@ -99,14 +99,16 @@ class PlannedMove:
 
     ``order`` is the position of the move in the plan, from 1. If moves run in this order, every
     hard constraint holds after each move. ``depends_on`` are the ``order`` numbers of the moves
-    that must have succeeded before this move may start. ``group`` is a number that is equal for
-    moves that help only together; None for a move that helps alone.
+    that must have succeeded before this move may start. ``group`` is the number of the group to
+    which the move belongs. The moves of a group are useful only if all of them are made. ``group``
+    is None for a move that is useful alone.
 
     ``combined_after`` is the combined imbalance after this move; None for a move that was planned
     without load metrics. ``project_id`` is the project of the instance. ``caused_by`` is the uuid
     of another instance whose load caused the move; '' if no other instance caused it. ``benefits``
     are the projects with servers on the host that the move relieves, the project with the most load
-    first; empty if the move relieves no host. ``next_best`` is None if no other move was permitted.
+    first; empty if the move relieves no host. ``next_best`` is the best alternative to this move;
+    None if no other move was permitted.
 
     ``begins_after`` is the expected time between the start of the plan and the start of the move.
     ``expected_seconds`` is the expected duration of the move. ``expected_downtime`` is the expected
@@ -236,7 +238,8 @@ class PolicyReport:
 
     ``coverage`` is the fraction of available hosts that have a sample. ``sample_age`` is the age of
     the oldest sample in seconds; None if there are no samples. ``noise`` is the imbalance that
-    remains by chance among hosts with equal expected loads; None if variances are unknown.
+    chance alone causes on average between hosts with equal expected loads; None if the variances of
+    the loads are unknown.
     """
 
     name: str
@@ -292,20 +295,26 @@ class BufferRoom:
 class LossReport:
     """The consequences of losses of hosts, or of failure domains, of an aggregate. The loss of each
     host or domain is examined separately, and the losses are counted by their consequences.
+    ``level`` is the level of the failure domains; '' if single hosts are lost.
 
-    ``level`` is the level of the failure domains; '' if single hosts are lost. Each loss is counted
-    in one of four fields. ``fits``: all servers can restart elsewhere. ``does_not_fit``: some
-    servers cannot restart. ``not_found``: it is not proven whether all servers can restart.
-    ``not_judged``: the loss was not examined for lack of time.
+    The first check examines whether all servers can restart elsewhere. Each loss is counted in one
+    of four fields:
 
-    For losses in ``fits``, a second check places the servers one after the other, as Nova does.
-    ``in_order`` is the number of losses after which every server then finds a host.
-    ``not_in_order`` is the number of losses after which some server finds no host. A loss
-    without the second check is in neither number.
+    fits : all servers can restart
+    does_not_fit : some servers cannot restart
+    not_found : it is not proven whether all servers can restart
+    not_judged : the loss was not examined for lack of time
 
-    ``worst`` names the loss after which the most servers cannot restart by the first check, and
-    ``why`` names these servers. Both are '' if there is no such loss. ``judged_at`` is the time of
-    the result in Unix seconds.
+    For losses in ``fits``, a second check places the servers one after the other, as Nova does. A
+    loss without the second check is in neither of these numbers:
+
+    in_order : number of losses after which every server finds a host
+    not_in_order : number of losses after which some server finds no host
+
+    ``worst`` is the name of the loss with the worst result of the first check. ``why`` has the
+    number of servers that cannot restart after this loss, and the reason for one of them. Both are
+    '' if all servers can restart after every examined loss. ``judged_at`` is the time of the result
+    in Unix seconds.
     """
 
     level: str
@@ -338,13 +347,14 @@ class AggregateReport:
     aggregate.
 
     broken_groups : number of server groups whose hard policy was violated before the evaluation
-    intended : number of the first ``warnings`` that require no action, because they describe what
-        the operator or an option asked for
-    notes : additional texts about the plan; in contrast to ``warnings`` they require no action
+    intended : number of warnings at the beginning of ``warnings`` that require no action, because
+        an operator or an option has requested what they describe
+    notes : further texts about the plan; none of them requires an action
     unbelieved : hosts with metrics that failed a plausibility check
     immovable : instances that Nova cannot migrate live
     without_moves : estimate of the contention (numbers of hot hosts, and of servers on full hosts)
-        if Kronos had not balanced load by moves in the last weeks; None if unknown
+        that there would be now if Kronos had made no moves to balance load in the last weeks; None
+        if unknown
     purpose : purpose of the plan: ``balance``, or ``repair`` for a plan that only repairs violated
         rules
     domains : (level, number of failure domains that contain hosts of the aggregate), the largest

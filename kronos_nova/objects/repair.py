@@ -15,8 +15,9 @@ class Repair:
     """The record of a repair of wrong allocations. The record has the evidence for the fault, and
     the allocations of the consumers before and after the repair.
 
-    ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in these
-    bodies are outdated.
+    ``before`` and ``after`` are bodies of ``POST /allocations``. Their consumer generations are
+    those from the time of the repair. Before a body is sent again, its generations have to be
+    replaced by the present ones.
     """
 
     kind: str

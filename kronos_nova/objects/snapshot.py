@@ -209,12 +209,13 @@ class Instance:
     ``name`` is the name of its libvirt domain. ``resources`` are the instance's allocations on the
     provider tree of its host, and ``shared_resources`` are its allocations on sharing providers.
     Memory is in MiB, disk in GiB. ``launched_at`` is in Unix seconds. ``launched_at``, ``flavor``
-    and ``image`` are None if unknown. ``live`` is the way in which Nova can move the instance.
+    and ``image`` are None if unknown. ``live`` says whether Nova can move the instance live, only
+    cold or not at all.
 
     ``cells`` are the NUMA cells that the instance requests; empty for an instance without NUMA
-    topology. ``on_cells`` are the numbers of the host's NUMA cells that these cells use now; None
-    if unknown. ``on_pages`` are the page sizes of these cells in KiB; empty if unknown. ``devices``
-    are the devices that the instance needs.
+    topology. ``on_cells`` has the id of the host's NUMA cell that each of ``cells`` uses now, in
+    the order of ``cells``; None if unknown. ``on_pages`` has the page size in KiB of each of
+    ``cells``; empty if unknown. ``devices`` are the devices that the instance needs.
     """
 
     uuid: str
@@ -283,7 +284,8 @@ class MoveUnderWay:
 class Snapshot:
     """All data that an evaluation reads from Nova and placement. ``taken_at`` is the time in ISO
     8601, UTC. ``unread`` maps an aggregate, or the pool of hosts without an aggregate, to a text
-    that names hosts which could not be read. ``flavors`` are read only for requests about room."""
+    that names the hosts that could not be read. ``flavors`` has the flavors only in a snapshot that
+    is recorded for a replay; in any other snapshot it is empty."""
 
     taken_at: str
     hosts: tuple[Host, ...]
@@ -300,10 +302,11 @@ class Snapshot:
         moves need are added to ``used`` of their destinations.
 
         A move is left out if its instance already has a move or is not on the source, or if the
-        destination is the source or is not in the snapshot. Nothing is added for an instance
-        without allocations on the provider tree of its source. Nova has already given the
-        allocations on this tree to the migration, and has allocated the destination's resources to
-        the instance.
+        destination is the source or is not in the snapshot.
+
+        If an instance has no allocations on the provider tree of its source, nothing is added to
+        ``used``. In this case Nova has already given these allocations to the migration, and has
+        allocated resources of the destination to the instance.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}

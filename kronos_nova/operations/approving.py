@@ -90,5 +90,5 @@ def _refuse_unknown(word, numbers, moves):
     unknown = sorted(set(numbers) - {move.order for move in moves})
     if unknown:
         raise exception.RequestRefused(
-            what=f'To {word} move {unknown[0]}', problem='the plan has no such move',
-            remedy='"plan show" shows the numbers of its moves.')
+            what=f'Move {unknown[0]} in "{word}"', problem='is not a move of this plan',
+            remedy='"plan show" lists the moves of the plan with their numbers.')

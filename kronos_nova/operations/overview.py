@@ -324,9 +324,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield a problem if an aggregate has hosts that may not be lost, or failure domains at one
-    level that may not be lost. A host or domain may not be lost if some of its servers could not
-    restart elsewhere."""
+    """Yield a problem if an aggregate has hosts, or failure domains of one level, after whose loss
+    some servers could not restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'

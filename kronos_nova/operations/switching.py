@@ -85,14 +85,14 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
     """End pauses and stops of one aggregate or of all aggregates.
 
-    :param who: the aggregate, and the name of the operator who resumes, as a Switch of kind PAUSE
-        without a value
+    :param who: a Switch of kind PAUSE that only names the aggregate and the operator who resumes;
+        its ``value`` is ''
     :param everyone: whether to end the pauses and stops of all operators; otherwise only those of
         the operator in ``who``
-    :param is_done: True if the caller has already ended a stop that was not in the database yet. No
-        error is raised then, even if the database has no pause or stop to end
-    :returns: the Switches that ended
-    :raises NotInScope: there was no pause or stop to end, and Kronos does not plan for this
+    :param is_done: True if the caller has already ended a stop that was not in the database yet.
+        NotInScope is then never raised
+    :returns: the Switches in the database that ended
+    :raises NotInScope: the database has no pause or stop to end, and Kronos does not plan for this
         aggregate
     """
     gone = switches.SwitchBoard(database).resume(_dated(database, who), everyone)

@@ -114,12 +114,12 @@ ROUNDS = 10
 """Number of iterations in which predictions are fitted to past migrations. Raised, nothing changes
 once the fit has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations with which a prediction is corrected by half of their mean deviation.
-The past migrations are those of the same instance, of the same pair of hosts, or of instances with
-the same memory size. The deviation of a migration is the logarithm of its actual duration divided
-by its predicted duration. With *n* past migrations, the correction is the mean deviation times *n*
-/ (*n* + ``SHRINKAGE``). Raised, slow instances and links are learnt later; lowered, deviations by
-chance are learnt. Not measured."""
+"""Number of past migrations after which a prediction is corrected by half of their mean deviation.
+The deviation of a migration is the logarithm of the ratio of its actual to its predicted duration.
+A prediction is corrected by the past migrations of the same instance, of the same pair of hosts,
+and of instances with the same memory size. *n* past migrations give a correction of *n* / (*n* +
+``SHRINKAGE``) times their mean deviation. Raised, slow instances and links are learnt later;
+lowered, deviations by chance are learnt. Not measured."""
 MOST = 8.0
 """Largest ratio of the measured to the predicted duration of a past migration. A larger ratio
 counts as this value, and a ratio below 1 / ``MOST`` counts as 1 / ``MOST``. The ratios correct
@@ -226,9 +226,10 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Learn from past moves by which factors durations differ from the prediction. Return {key:
-        natural logarithm of the factor}. There is a key for each memory size, each pair of hosts
-        and each instance. A predicted duration is multiplied by the factors of its move.
+        """Compute, from past moves, factors that correct the predicted durations of moves. Return
+        {key: natural logarithm of the factor}. There is a key for each memory size, each pair of
+        hosts and each instance. The predicted duration of a move is multiplied by the factors of
+        the memory size, hosts and instance of the move.
 
         :param timed: moves with their durations in seconds
         """

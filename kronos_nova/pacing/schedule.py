@@ -20,10 +20,10 @@ TOLERANCE = 1e-9
 """Largest difference in seconds at which two times in a schedule count as equal. Fixed: far below
 the accuracy of a schedule."""
 SAME = 0.2
-"""Step, as a fraction of a link's bandwidth, to which overloads are rounded before moves are
-compared. The overload of a move is the traffic beyond the bandwidth that is predicted on a link
-once the move has started. It is computed for the links of the source and the destination, and the
-larger overload counts. Of equally urgent moves, the one with the smallest rounded overload starts
+"""Step, as a fraction of a link's bandwidth, to which overloads are rounded. The overload of a link
+is the part of its predicted traffic that exceeds its bandwidth. The overload of a move is the
+larger of two overloads once the move has started: that of the source's link and that of the
+destination's link. Of equally urgent moves, the move with the smallest rounded overload starts
 first. If the rounded overloads are equal as well, the longest move starts first.
 
 Raised, a move may start although another move would overload the links less; lowered, errors of the
@@ -91,9 +91,9 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     used instead if its schedule is shorter.
 
     If no move relieves a hot host, the schedule is chosen by the deadlines of the moves. The delay
-    of a move is the time from its deadline to its end. For each schedule, the largest delay of a
-    move counts, and the schedule with the smallest one is chosen. Of equal schedules, the shortest
-    is chosen.
+    of a move is the time from its deadline to its end. The delay of a schedule is the largest delay
+    of its moves. The schedule with the smallest delay is chosen; of schedules with equal delays,
+    the shortest.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -116,8 +116,8 @@ def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
 
     The bound is the largest of three times: the time that the busiest host or link needs for its
     moves; the time of all moves one after the other, divided by the number of moves that may run at
-    the same time in the cloud; and the duration of the longest chain of moves that wait for each
-    other.
+    the same time in the cloud; and the duration of the longest chain of moves. In a chain, each
+    move waits for the end of the move before it.
     """
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
@@ -244,11 +244,11 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: how many seconds each of the moves ``going`` copies in total, if the
-        links have as many moves as now for the whole time.
+        """Return float64: the seconds that each of the moves ``going`` needs to copy all of its
+        memory. The number of moves on each link is assumed not to change during this time.
 
-        :param going: positions of the moves that copy
-        :param under_way: bool (n,), True for the moves that copy
+        :param going: positions of the moves that are copying, for which times are returned
+        :param under_way: bool (n,), True for each move that is copying; these moves share the links
         """
         return np.array([max(self.jobs[n].copy.seconds(bandwidth) - self.fixed[n], TOLERANCE)
                          for n, bandwidth in zip(going, self.bandwidth(going, under_way),

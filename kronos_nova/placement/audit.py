@@ -45,10 +45,10 @@ class Finding:
     """A wrong allocation, and its repair.
 
     instance : uuid of the instance, or of a consumer that is no instance
-    wanted : {consumer: allocations that the consumer should have; {} if it should have none}; None
-        if only an operator can repair the allocation
-    needs_candidate : uuid of the instance if its repair first needs an allocation candidate on its
-        host; otherwise None
+    wanted : {consumer: its allocations after the repair}; the allocations are {} if the consumer
+        should have none. ``wanted`` itself is None if only an operator can repair the allocation
+    needs_candidate : uuid of the instance if the repair adds an allocation candidate on the
+        instance's host to the allocations in ``wanted``; None if the repair needs no candidate
     differing : resource classes whose allocated amount differs from the requested amount; empty
         unless the allocation is on the right host
     is_room : true if the consumer keeps room for a future server
@@ -70,8 +70,9 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """True if the finding may be repaired without an operator. Wrong amounts may be repaired
-        without an operator on two conditions:
+        """True if the finding may be repaired without an operator; else False. A finding with a
+        repair may be repaired without an operator, unless its kind is MISMATCHED (wrong amounts).
+        Wrong amounts have to meet two further conditions:
 
         * All of their resource classes are in EVERY_SERVER (CPUs, memory and disk). A service other
           than Nova may have requested other classes.
@@ -202,13 +203,19 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
     """Return True if a migration may still use the hosts of an instance that has no task_state.
-    Return False otherwise.
+    Return False otherwise. Such a migration may be in progress, because a migration continues after
+    an operator has reset the state of its instance.
 
-    A migration continues after an operator has reset the state of the instance. A cold migration
-    or resize then fails at its end, but its disks are copied until then. A resize that waits for
-    its confirmation no longer changes the host. A live migration changes the host only while the
-    instance is on the source. A migration whose record has not changed for ``stalled`` seconds
-    counts as ended.
+    The result is True for:
+
+    * a live migration whose instance is still on the source
+    * a cold migration or resize in progress. It fails at its end, but copies disks until then.
+
+    The result is False for:
+
+    * a resize that waits for its confirmation, because it no longer changes the host
+    * a migration that has ended
+    * a migration whose record has not changed for ``stalled`` seconds, because it counts as ended
     """
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):

@@ -47,8 +47,8 @@ class Holdings:
         provider is included if two conditions are met:
 
         * Some of ``allocations`` are on the host's own providers.
-        * The resource classes of the allocation occur neither there nor on sharing providers that
-          serve the host now.
+        * None of the allocation's resource classes is allocated on the host's own providers or on
+          sharing providers that serve the host now.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)

@@ -38,11 +38,14 @@ class Parties:
     """The two consumers of a move and the root providers of its two hosts, by uuid.
 
     ``is_live`` is false for cold migrations and resizes. Nova itself begins these moves, and gives
-    the migration all allocations that the instance had before. ``source_overwrites`` is true if the
-    nova-compute of the source reverts a failed move by Nova's own code. This code replaces all
-    allocations of the instance by those of the migration. The migration then also gets the
-    allocations on sharing providers, so that the instance does not lose them. ``source_tree`` are
-    the providers of the source; None if the caller has not read them.
+    the migration all allocations that the instance had before.
+
+    ``source_overwrites`` is true if the nova-compute of the source reverts a failed move by Nova's
+    own code. This code replaces all allocations of the instance by those of the migration, so the
+    instance would lose its allocations on sharing providers. If ``source_overwrites`` is true,
+    :func:`start` therefore gives these allocations to the migration as well.
+
+    ``source_tree`` are the providers of the source; None if the caller has not read them.
     """
 
     instance: str

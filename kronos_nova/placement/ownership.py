@@ -74,9 +74,9 @@ def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> froze
 
 def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
-    """Return the allocations that an instance had before its move began: ``on_source``, and the
-    present allocations of the instance on sharing providers whose resource class is not in
-    ``on_source``.
+    """Return the allocations that an instance had before its move began. These are ``on_source``,
+    and the present allocations of the instance on sharing providers. A resource class that is in
+    ``on_source`` is left out of the allocations on sharing providers.
 
     :param instance: present allocations of the instance
     :param on_source: allocations of the migration; or, if the migration has none, the instance's

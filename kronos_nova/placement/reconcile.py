@@ -169,9 +169,9 @@ class Reconciler:
             try:
                 self._end_dead_task(task)
             except exception.InventoryError as error:
-                LOG.warning('The live migration of instance %s, whose conductor worker died, '
-                            'cannot be ended now, and is tried again later: %s',
-                            task.instance_uuid, error)
+                LOG.warning('The conductor worker of the live migration of instance %s died. '
+                            'Kronos could not end this migration in Nova, and will try again '
+                            'later to end it: %s', task.instance_uuid, error)
 
     def _find_forgotten_tasks(self):
         """Record a lost task for each migration whose worker died before the worker recorded a
@@ -188,8 +188,9 @@ class Reconciler:
         lost if a worker dies right after it has received the request. The task_state that Nova set
         for the request then remains.
 
-        A task_state is cleared only after ``stalled`` seconds. After this time the request cannot
-        be in the queue any more, because this process also takes requests from the queue.
+        A task_state is cleared only ``stalled`` seconds after Nova has set it. By then the request
+        is not in the queue any more: this process takes requests from the same queue, and would
+        have received the request.
         """
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)

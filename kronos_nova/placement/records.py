@@ -118,8 +118,8 @@ class NovaRecords(Protocol):
         """Return the live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
-        """End migrations that have stalled, although their status is not that of an ended
-        migration. A migration has stalled if it has not changed since ``before``, and if its
+        """End migrations whose status says that they are in progress, although no service continues
+        them. A migration is ended if its record has not changed since ``before``, and if its
         instance is deleted or is on neither the source nor the destination.
 
         :returns: uuids of the migrations that were ended
@@ -152,9 +152,11 @@ class NovaRecords(Protocol):
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
-        """Return the amounts that an instance should have, by its flavor, request, devices and
-        ports. The result is a tuple with a dict {resource class: amount} for each permitted set of
-        amounts. The tuple is empty if the instance no longer exists."""
+        """Return the amounts that an instance should have allocated according to its flavor, its
+        request specification, its devices and its ports. The result is a tuple of dicts {resource
+        class: amount}. Mostly the tuple has one dict. For an instance with pinned CPUs it has two:
+        one with PCPU, and one with VCPU for a host that does not report PCPU. The tuple is empty if
+        the instance no longer exists."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
         """Return the candidates for the allocations of an instance on its host, the best candidate

@@ -28,14 +28,14 @@ class BestMove:
     """The search for the candidate move with the largest gain. The *gain* of a move is the amount
     by which the move lowers the combined imbalance.
 
-    Moves are tied if their gains differ by no more than the tolerance. Of tied moves, the move of
+    Moves are tied if their gains differ by at most :data:`TOLERANCE`. Of tied moves, the move of
     the instance with the least memory is chosen. If moves are still tied, the first move by uuid of
     the instance and name of the destination is chosen.
 
     A candidate move is (bound, instance, host). There are two kinds:
 
-    * ``host`` is the index of a host. Then the move is feasible, every policy accepts the move, and
-      ``bound`` is the gain of the move.
+    * ``host`` is the index of a host. Then the move is feasible, every policy accepts the move
+      (unless ``is_forced`` is true), and ``bound`` is the gain of the move.
     * ``host`` is :data:`EVERYWHERE`. Then the destination is not chosen yet, and ``bound`` is a
       gain that the move does not exceed with any destination. The best destination is searched only
       if ``bound`` is above the best gain so far.
@@ -43,13 +43,13 @@ class BestMove:
     state : the state in which moves start
     floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if the
         move raises the imbalance
-    wanted : function of a Delta that returns bool (...), true for moves that may be chosen; None if
-        all moves may be chosen
+    wanted : function that gets the Delta of candidate moves (the changes that these moves make),
+        and returns bool (...), true for moves that may be chosen; None if all moves may be chosen
     is_forced : True if moves may be chosen even if a policy does not accept them; False if every
         policy has to accept the move. A policy does not accept a move that raises its imbalance to
         a value above its threshold
-    model : the model whose rules apply; None for the model of the state. If ``is_forced`` is true,
-        None stands for the state's model without the rules that may be relaxed
+    model : the model whose rules apply. If the parameter is None, the model of the state applies;
+        if ``is_forced`` is true as well, the rules of this model that may be relaxed do not apply
     best : the largest gain of a feasible move so far; ``floor`` while no gain is larger
     """
 

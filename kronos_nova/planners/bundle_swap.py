@@ -1,11 +1,13 @@
-"""Swaps of bundles between full hosts, which make room. A bundle is several instances of one size
-that move together. The *usable room* of a host is its free room of its scarcest resource. The
-scarcest resource is the one whose free room is smallest in relation to the needs of the instances
-that are still to be placed.
+"""Swaps of instances between full hosts, to make room for further instances.
 
 Full hosts are seldom full in everything: one host has free processors and no free memory, another
 host has free memory and no free processors. Neither host can take a further instance until the two
 hosts exchange some instances. A chain of these swaps is an ejection chain (Glover 1996).
+
+A swap exchanges two bundles. A bundle is several instances of one size on one host. Swaps are rated
+by the *usable room* that they add. The usable room of a host is the free room of its scarcest
+resource: the resource of which the host has least, compared with the needs of the instances that
+are still to be placed.
 """
 
 from typing import NamedTuple
@@ -32,9 +34,10 @@ cheapest to move, or that leave most usable room on their host. Raised, a swap t
 lowered, the best swap is missed more often. Chosen because ``ROWS`` times :data:`COLUMNS` is about
 a million swaps, which are rated in some hundredths of a second. A plan needs hundreds of swaps."""
 COLUMNS = 1500
-"""Maximum number of bundles of returning instances that are rated with each bundle of leaving
-instances. A bundle is several instances of one size on one host. Raised, a swap takes longer to
-find; lowered, the best swap is missed more often. Chosen together with :data:`ROWS`."""
+"""Maximum number of bundles that are rated as the exchange for one bundle. A bundle is several
+instances of one size on one host. One bundle leaves a full host, and another bundle comes to this
+host in exchange. Raised, a swap takes longer to find; lowered, the best swap is missed more often.
+Chosen together with :data:`ROWS`."""
 TRIES = 20
 """Maximum number of swaps that are checked against the constraints, the swaps with the best ratings
 first. Raised, a plan takes longer where constraints forbid most swaps; lowered, an allowed swap is
@@ -89,9 +92,10 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Make room for an instance that has no host, and put the instance there. To make room,
-        some instances of a host go to a second host, and instances of the second host may come in
-        return. Return True if such a swap was made; False if no such swap was found."""
+        """Make room on a host for an instance that has no host, and put the instance on this host.
+        To make room, some instances of the host go to a second host. Instances of the second host
+        may come in exchange. Return True if the instance has a host now; False if no such swap was
+        found."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()

@@ -42,9 +42,9 @@ moves, of larger instances; lowered, plans have more moves, of smaller instances
 
 
 class Defragmenter:
-    """A planner that moves instances so that as many new servers as possible fit into the cloud. In
-    the problem, each new server is an instance on a draining host. The planner does not move these
-    instances. It moves only instances of the other hosts."""
+    """A planner that moves instances so that as many new servers as possible fit into the cloud.
+    The problem has an imaginary draining host, and an instance on this host for each new server.
+    The plan moves only instances of the real hosts."""
 
     phase = EVACUATE
 
@@ -77,7 +77,8 @@ class Defragmenter:
         stays if the destination would lose at least as many slots as the present host would gain.
 
         :param meant: the host to which the integer program moves the instance
-        :param slot: an instance that stands for all new servers
+        :param slot: index of an instance that stands for a new server; a slot has the size of this
+            instance
         :param hosts: intp (n,), possible destinations
         """
         state, home = ordering.state, ordering.state.vm_host[vm]

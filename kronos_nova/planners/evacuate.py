@@ -82,9 +82,10 @@ class _Way:
 class Evacuator:
     """A planner that empties the draining hosts and leaves as few instances behind as possible.
 
-    Hosts are emptied one after the other, the host with the least memory to copy first. So some
-    hosts are completely empty even if only the first moves of a plan are made. Instances whose
-    moves are likely to fail again are moved last, so that other instances do not wait for them.
+    Hosts are emptied one after the other. The first is the host from which least memory has to be
+    copied. So some hosts are completely empty even if only the first moves of a plan are made.
+    Instances whose moves are likely to fail again are moved last, so that other instances do not
+    wait for them.
     """
 
     phase = EVACUATE
@@ -215,11 +216,11 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the best end state; None if no end state was found in time.
+    """Return the best end state; None if no end state was found before ``limits.deadline``.
 
     The best end state leaves the fewest instances on the draining hosts. Of equal end states, the
-    best has the least load above limits. If these loads are equal as well, the best end state is
-    the one for which the least memory is copied to make room.
+    best has the least load above the load limits of the model. If these loads are equal as well,
+    the best end state is the one for which the least memory is copied to make room.
     """
     program = Program(together)
     program.keep_load_limits(price=PASSING)

@@ -50,25 +50,28 @@ search replaces moves by cheaper moves once more. Raised, plans have fewer moves
 instances; lowered, plans have more moves, of smaller instances, and a search of equal length finds
 worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Fixed costs of a move, as multiples of the mean memory of an instance. The fixed costs are used
-if the moves of the cheapest solution do not fit into one plan. A solution is a set of moves that
-brings the scores of all hosts into their target ranges. The cost of a move is the fixed cost plus
-the memory that the move copies. One solution is searched with each fixed cost; the higher the fixed
-cost, the fewer moves the solution has. Raised, these solutions have still fewer moves; lowered,
-these solutions equal the cheapest solution. Not measured separately."""
+"""Fixed costs of a move, as multiples of the mean memory of an instance. A solution is a set of
+moves that brings the scores of all hosts into their target ranges. The planner first searches a
+solution that copies little memory. If this first solution needs two plans or more, but at most
+:data:`FEW_PLANS`, solutions with fewer moves are built, one with each fixed cost. The cost of a
+move is the fixed cost plus the memory that the move copies. So the higher the fixed cost, the fewer
+moves a solution has. Raised, these solutions have still fewer moves; lowered, they equal the first
+solution. Not measured separately."""
 FEW_PLANS = 3
-"""Largest number of plans for which a search tries to save one plan. A solution is a set of moves
-that brings the scores of all hosts into their target ranges. The moves of a solution are made in
-one or more plans, one plan in each evaluation. If the cheapest solution needs two plans or more,
-but not more than this number, a solution with one plan less is searched. Raised, more memory is
-copied to save one of many plans; lowered, target ranges are more often reached one plan later than
+"""Largest number of plans of a solution that is compared with a solution of one plan less. A
+solution is a set of moves that brings the scores of all hosts into their target ranges. Its moves
+are made in one or more plans, one plan in each evaluation. The planner first searches a solution
+that copies little memory. If this first solution needs two plans or more, but at most this number,
+a solution that needs one plan less is searched. Raised, more memory is copied to need, for example,
+four plans instead of five; lowered, target ranges are more often reached one plan later than
 possible. Not measured."""
 PREMIUM = 1.25
-"""Factor by which the memory to copy may grow to save a plan. A solution is a set of moves that
-brings the scores of all hosts into their target ranges, in one or more plans. A solution that needs
-fewer plans than the cheapest solution is chosen if it copies at most this factor times as much
-memory. Raised, more memory is copied to save a plan; lowered, target ranges are more often reached
-one plan later. Chosen by ``bench installed``."""
+"""Factor by which the memory to copy may grow so that fewer plans are needed. A solution is a set
+of moves that brings the scores of all hosts into their target ranges, in one or more plans. The
+planner first searches a solution that copies little memory. A solution that needs fewer plans than
+the first one is chosen only if it copies at most this factor times as much memory. Raised, more
+memory is copied to need fewer plans; lowered, target ranges are more often reached one plan later.
+Chosen by ``bench installed``."""
 MOST_MOVES = 200
 """Number of moves that every search may find, even if a plan may have fewer moves. The moves that
 do not fit into the plan are left to later plans. If a plan may have many moves, :data:`REACH`
@@ -144,17 +147,19 @@ TRIES = 8
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
 a host is missed more often. Not measured."""
 SPARE = 0.96
-"""Share of the permitted moves that a search may use when it tries to need one plan less. The
-scores of all hosts are brought into their target ranges by one or more plans. If the cheapest set
-of moves needs several plans, a set for one plan less is searched. The remaining share of the moves
-is kept for instances that have to wait on a third host until their destination has room. Raised, no
-moves are left for waiting instances; lowered, such a set is found less often. Not measured."""
+"""Share of the permitted moves that a solution with one plan less should have at most. A solution
+is a set of moves that brings the scores of all hosts into their target ranges, in one or more
+plans. The planner first searches a solution that copies little memory. If this first solution needs
+*n* plans, a solution that fits into *n* - 1 plans may be searched. The remaining share of the moves
+of *n* - 1 plans is kept for instances that have to wait on a third host until their destination has
+room. Raised, no moves are left for waiting instances; lowered, such a solution is found less often.
+Not measured."""
 BEYOND = 4.0
 """Additional cost of each move that a solution has above a wanted number of moves. The unit is the
 mean memory of an instance. A solution is a set of moves that brings the scores of all hosts into
 their target ranges, in one or more plans. The wanted number is chosen so that the solution needs
-one plan less than the cheapest solution. Raised, larger instances are moved to save a move;
-lowered, solutions keep a few moves too many. Not measured."""
+one plan less than the solution that was found first. Raised, larger instances are moved so that one
+move less is needed; lowered, solutions keep a few moves too many. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. A further search is made if the moves of a search cannot
 all be made one after the other. The further search starts from the state after the moves that can
