@@ -17,8 +17,8 @@
     ├── MetricsError                a metrics source gave no usable answer
     │   ├── MetricsMisconfigured    a file that an option names cannot be used
     │   ├── MetricsUnreachable      no connection
-    │   ├── MetricsTimeout          no complete answer in time
-    │   ├── MetricsUntrusted        TLS could not be agreed on
+    │   ├── MetricsTimeout          no complete answer within the timeout
+    │   ├── MetricsUntrusted        TLS failed, such as an untrusted certificate or http for https
     │   ├── MetricsUnavailable      the source answers that it cannot serve now
     │   ├── MetricsDenied           the credentials are refused
     │   │   └── MetricsTenantMissing    the source has several tenants, and the request named none
@@ -34,7 +34,7 @@
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── ReplayBusy                  another replay of a snapshot is in progress
     ├── ReplayTooLarge              a replay takes more time or memory than it may
-    ├── TooManyListeners            as many clients listen to events as are permitted
+    ├── TooManyListeners            the maximum number of clients already listens to events
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
     ├── ClaimError                  the claims of a compute node cannot be read or changed
@@ -62,7 +62,7 @@
     │   ├── QuarantineNotFound      the instance is in no quarantine
     │   ├── ServerNotFound          no server of that name or uuid is known
     │   │   └── ServerAmbiguous     several servers have that name
-    │   └── TaskLost                another worker has ended the migration that this one prepares
+    │   └── TaskLost                another worker has ended the migration this worker prepares
     └── MoveError                   one move did not succeed
         ├── PlanOutdated            the cloud has changed since the move was planned
         ├── PreFlightError          the move was refused before anything changed
@@ -240,13 +240,13 @@ class ReplayBusy(KronosException):
 
 class ReplayTooLarge(KronosException):
     msg_fmt = ('The replay %(problem)s. The command "kronos-replay" replays snapshots without '
-               'these limits.')
+               'the limits of [kronos_api].')
     code = 'kronos.replay_too_large'
 
 
 class TooManyListeners(KronosException):
-    msg_fmt = ('The maximum number of clients that listen to events, %(most)d by [kronos_api] '
-               'listeners, is reached. Try again later.')
+    msg_fmt = ('No further client may listen to events: [kronos_api] listeners permits %(most)d '
+               'clients, and this number is reached. Try again later.')
     code = 'kronos.too_many_listeners'
 
 

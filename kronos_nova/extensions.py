@@ -12,8 +12,8 @@ def installed(namespace: str) -> ExtensionManager:
     """Import all entry points of a namespace and return their ExtensionManager. A process imports
     the entry points only once, so it does not find packages that are installed later.
 
-    :raises ConfigurationError: an entry point cannot be imported. No entry point is left out,
-        because plans without one of the constraints would not be safe
+    :raises ConfigurationError: an entry point cannot be imported. Such an entry point is not
+        skipped, because it may be a constraint, and plans that ignore a constraint are not safe
     """
     return ExtensionManager(namespace, on_load_failure_callback=_refuse)
 

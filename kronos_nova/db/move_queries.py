@@ -26,7 +26,7 @@ def moves(database: Database, limit: int, marker: str | None = None,
     :param host: source or destination of the moves
     :param since: leave out moves that ended before this time
     :param until: leave out moves that were planned after this time
-    :param begun_by: leave out moves that were not requested from Nova by this time
+    :param begun_by: leave out moves that were requested from Nova after this time, or not at all
     :param wanted: {column: value that it must have}; None permits any value
     :raises MoveNotFound: there is no move with the uuid ``marker``
     """

@@ -33,11 +33,11 @@ def plan(session, uuid, event_type, now):
 
 
 def step(session, uuids, states, now, detail, has_failed):
-    """Record notifications about moves whose state has changed. Nothing is recorded for a change
-    without an event type.
+    """Record notifications about moves whose state has changed. Some changes of state have no type
+    of notification, so nothing is recorded for them.
 
     :param states: (old state, new state)
-    :param has_failed: whether the state changed because an attempt at the moves failed
+    :param has_failed: whether the state changed because a try of the moves failed
     """
     event_type = event_of(*states, has_failed)
     if event_type is None or not is_announced(session):
@@ -50,8 +50,8 @@ def step(session, uuids, states, now, detail, has_failed):
 
 
 def event_of(old, new, has_failed):
-    """Return the event type of a change of a move's state; None for a change without an event
-    type."""
+    """Return the type of the notification about a change of a move's state; None if the change has
+    no type of notification."""
     if new == moves.MIGRATING and old != new:
         return n.MOVE_START
     if new == moves.PLANNED and has_failed:

@@ -47,9 +47,10 @@ class Outbox:
         """Give numbers to at most BATCH notifications that have no number, in the order in which
         they were written.
 
-        Notifications are not numbered when they are written, for two reasons. If the transaction
-        were rolled back, its number would be missing. And if a transaction took a long time, other
-        notifications with higher numbers would be sent before its own.
+        Notifications are not numbered in the transaction that writes them, for two reasons. If this
+        transaction were rolled back, a number would be missing. And if this transaction took a long
+        time, notifications of other transactions, with higher numbers, would be sent before its
+        notification.
 
         :returns: number of notifications that were numbered
         """

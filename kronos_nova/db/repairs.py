@@ -48,8 +48,9 @@ class Repairs:
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
-        """Return the repair with this uuid, if it can be undone: it may have changed allocations,
-        and was not undone before. Return None otherwise, also if no repair has this uuid."""
+        """Return the repair with this uuid if the repair can be undone; else None. A repair can be
+        undone if it has possibly changed allocations and was not undone before. Return None also if
+        no repair has this uuid."""
         with self.database.reader() as session:
             row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):

@@ -52,7 +52,8 @@ a table can be deleted in a day, :data:`BATCH` rows at a time."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """Days for which rows are kept after their end. A retention of 0 days keeps rows for ever.
+    """Days for which rows of the control database are kept. Rows about something that is still in
+    progress are kept for longer, until it has ended. With 0 days, rows are kept for ever.
 
     operations : days for the records of operators' actions: switches (levels and pauses), drains,
         holds and maintenances
@@ -141,10 +142,10 @@ class Retention:
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """Yield (table, select, days) for each table whose old rows are deleted. ``days`` is the
-        number of days for which rows of the table are kept. ``select`` is a function of a time. It
-        returns the model of the table, and a query of the primary keys of the rows that are older
-        than this time. If one table refers to another, the referring table comes first."""
+        """Yield (table, select, days) for each table whose old rows are deleted. ``select(time)``
+        returns (model of the table, query of the primary keys of the rows that are older than
+        ``time``). ``days`` is the number of days for which rows of the table are kept. If one table
+        refers to another, the referring table comes first."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 

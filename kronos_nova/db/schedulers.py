@@ -26,9 +26,9 @@ class Schedulers:
                                                 FILTERING if is_filtering else NOT_FILTERING)
 
     def all_filter(self) -> bool:
-        """Return whether KronosFilter is enabled in every worker process of nova-scheduler that
-        reports. The result is False if no process reports. A nova-scheduler in which Kronos is not
-        installed does not report."""
+        """Return whether KronosFilter is enabled in every worker process of nova-scheduler that has
+        called :meth:`report` in the last 60 seconds. The result is False if there is no such
+        process. A nova-scheduler in which Kronos is not installed never calls it."""
         roles = {role for _name, role, _heard_at in Journal(self._database, '').workers(
             self._database.utcnow() - HEARD_WITHIN) if role in (FILTERING, NOT_FILTERING)}
         return roles == {FILTERING}

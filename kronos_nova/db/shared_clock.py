@@ -80,9 +80,9 @@ class SharedClock:
         """Compare the clock of the host with the clock of the database.
 
         :raises ClockSkewed: the clocks differ by more than :data:`MOST_SKEW_SECONDS`. The text of
-            the error has the difference. It is not updated for every small change, because callers
-            log an error again when its text changes: it stays the same until the difference has
-            changed by more than :data:`MOST_SKEW_SECONDS`
+            the error has the difference. The text changes only when the difference has changed by
+            more than :data:`MOST_SKEW_SECONDS`, because callers log an error again when its text
+            changes
         """
         skew = self.skew()
         if skew is None or abs(skew) <= MOST_SKEW_SECONDS:

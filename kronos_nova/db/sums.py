@@ -139,7 +139,8 @@ def _differences(element, compiling, **more):
 
 
 class Sums:
-    """The sums of moves and of loads in the control database."""
+    """A reader of sums in the control database: numbers, memory and durations of moves that have
+    ended, and load of hosts."""
 
     def __init__(self, database: Database):
         self.database = database

@@ -32,9 +32,10 @@ class SwitchBoard:
         """Set a switch, which is a level or a pause. Once this function has returned, no move
         starts under the old value.
 
-        A level for every aggregate replaces the levels of single aggregates. Nothing changes if the
-        level is already in force and no new reason is given. Nothing changes either if the same
-        user has already set the same pause for the same reason.
+        A level that is set for all aggregates together (``*``) replaces the levels of single
+        aggregates. Nothing changes if the same level is already in force and no new reason is
+        given. Nothing changes either if the same user has already set the same pause for the same
+        reason.
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)

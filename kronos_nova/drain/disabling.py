@@ -135,7 +135,7 @@ class DrainService:
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
         if self.drains.enter(drain, (drains.REQUESTED,), drains.DRAINING, is_ours=is_ours):
-            LOG.info('Host %(host)s is drained by order of %(operator)s%(reason)s',
+            LOG.info('The drain of host %(host)s begins, by order of %(operator)s%(reason)s',
                      {'host': drain.host, 'operator': drain.requested_by,
                       'reason': f': {drain.reason}' if drain.reason else ''})
         elif self.drains.get(drain.uuid).state in drains.OPENED:
@@ -285,10 +285,11 @@ class DrainService:
         The service is enabled if its disabled reason is one of two kinds:
 
         * the reason of a drain
-        * a reason with which a service for high availability has replaced the reason of the drain.
-          Such a service may regard a reboot during a drain as a failure.
+        * a reason with which software for high availability has replaced the reason of the drain.
+          This software may regard a reboot during a drain as a failure.
 
-        If the service has another reason, an operator has disabled it, and it stays disabled.
+        With any other reason, an operator has disabled nova-compute, and nova-compute stays
+        disabled.
         """
         self._watch_again(drain)
         service = self.hosts.service(drain.host)

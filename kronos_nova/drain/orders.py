@@ -155,8 +155,9 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
     if not found:
         raise exception.RequestRefused(
             what=f'failure domain {domain}', problem='has no host',
-            remedy='Write a domain as LEVEL=NAME, such as rack=r3. The levels are those of '
-                   '[kronos] failure_domain_key, the names are in the metadata of aggregates.')
+            remedy='Write a domain as LEVEL=NAME, such as rack=r3. LEVEL is a key of [kronos] '
+                   'failure_domain_key; NAME is the value of this key in the metadata of an '
+                   'aggregate.')
     return found
 
 
@@ -236,16 +237,16 @@ def releasable(database: Database, host: str) -> drains.Drain:
     """Return the newest drain of a host, if this drain may be released.
 
     :raises DrainNotFound: Kronos has not drained the host
-    :raises HostInService: a maintenance is servicing the host
+    :raises HostInService: the host is being serviced in a maintenance
     """
     found, current = Drains(database).latest(host), Maintenances(database).current()
     if found is None:
         raise exception.DrainNotFound(host=host)
     if current is not None and current.hosts.get(host) == maintenance.HOOK:
         raise exception.HostInService(
-            what=f'Host {host}', problem='is being serviced by a maintenance',
-            remedy=f'Once it is serviced, run "kronos-manage maintenance done {host}"; '
-                   '"kronos-manage maintenance end" gives the maintenance up.')
+            what=f'Host {host}', problem='is being serviced in a maintenance',
+            remedy='When the host is ready for servers again, run "kronos-manage maintenance done '
+                   f'{host}". To give up the maintenance, run "kronos-manage maintenance end".')
     return found
 
 

@@ -1,9 +1,9 @@
-"""Plans that empty drained hosts.
+"""Plans that empty the hosts of drains.
 
 The planners of an evaluation also plan drains; the input is a DrainRequest. Cooldowns are ignored.
-Quarantines are respected, and a move that Nova refused is not planned again. A server stays on a
-drained host for the same reasons as on a disabled host. If a host cannot be emptied otherwise,
-servers of other hosts are moved to make room.
+Quarantines are respected, and a move that Nova refused is not planned again. A server that would
+stay on a disabled host, such as a locked server, also stays on the host of a drain. If a host
+cannot be emptied otherwise, servers of other hosts are moved to make room.
 
 An additional policy scores each host by the fraction of its resources that is allocated. So
 destinations can be chosen even where load is not known.
@@ -123,8 +123,9 @@ class DrainRequest:
 class DrainPlan:
     """The present plan for all drains of an aggregate.
 
-    report : report with the moves; ``policies`` is empty
-    kinds : {uuid of a server that is migrated cold: kind of its move (COLD or RESTART)}
+    report : result of the planners, with the moves; ``policies`` is empty
+    kinds : {uuid of a server that is migrated cold: kind of its move}. The kind is COLD for a
+        stopped server, and RESTART for a running server, which Nova stops and starts again
     left : {host: number of its servers}, without servers that the drain has stopped
     blocked : {host: {uuid of a server that stays: reason}}
     to_stop : {host: {uuid of a server that is stopped once no other servers are left: reason}}
@@ -296,8 +297,9 @@ class _Case:
         """Return a clause with the reason why the drain does not interrupt a server that Nova
         cannot migrate live. To interrupt a server is to migrate it cold or to stop it.
 
-        Return '' if the drain's option leaves such servers, or if a cold migration was requested
-        and Nova cannot migrate the server cold either.
+        Return '' if no clause is needed. This is so in two cases: the option of the drain leaves
+        such servers on the host, or it asks for a cold migration and Nova cannot migrate the server
+        cold either.
         """
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (

@@ -37,7 +37,8 @@ LOG = logging.getLogger(__name__)
 
 class HostDrains:
     """The part of an evaluation that plans drains, starts the plans, and records the progress. This
-    class implements the protocol Requester, which plans requests of operators.
+    class implements :class:`~kronos_nova.cycle.requests.Requester`, the protocol of all parts of an
+    evaluation that plan requests of operators.
 
     :param cycle_ports: CyclePorts
     :param policies: PolicySet

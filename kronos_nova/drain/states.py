@@ -73,7 +73,8 @@ class Drain:
 
     parallel : maximum number of concurrent moves off this host; None for
         ``max_concurrent_per_source``
-    keep_spare : number of hosts whose total room is kept free in the aggregate, as with ``[kronos]
+    keep_spare : room that is kept free in the aggregate, as a number of hosts. With 2, as much room
+        is kept free as the two largest hosts have in total, on any hosts; see ``[kronos]
         reserve_hosts``
     avoid : names of hosts that are to be emptied later. These hosts take servers only if no other
         host can

@@ -38,8 +38,9 @@ LOG = logging.getLogger(__name__)
 
 SOON = 10
 """Seconds between two evaluations of an aggregate with an approved plan or a drain. Such an
-aggregate does not wait for the usual interval. Raised, an approved plan begins later if the first
-attempt fails; lowered, a plan that cannot begin uses more processor time. Not measured."""
+aggregate does not wait for the usual interval. Raised, an approved plan that could not begin in one
+evaluation is tried again later; lowered, a plan that cannot begin uses more processor time. Not
+measured."""
 
 HEAD_START = 10
 """Seconds for which a due aggregate is reserved for the process that last evaluated the aggregate.

@@ -41,8 +41,8 @@ class AggregateLocks:
         except (tooz.ToozError, ValueError, stevedore.exception.NoMatches) as e:
             raise exception.ConfigurationError(
                 what='[kronos] coordination_url', problem=f'cannot be used: {self._said(e)}',
-                remedy='Give the URL of a tooz back end that answers, or remove the option where '
-                       'there is one controller.') from e
+                remedy='Give the URL of a tooz back end that answers. If the cloud has only one '
+                       'controller, remove the option.') from e
 
     def _said(self, error):
         """Return the text of an error of the lock back end. If the text contains the password of
@@ -85,8 +85,9 @@ class AggregateLocks:
             try:
                 self._coordinator.heartbeat()
             except tooz.ToozError as e:
-                LOG.warning('The locks on the aggregates that are being planned cannot be renewed, '
-                            'and may expire: %s', self._said(e))
+                LOG.warning('The locks on the aggregates that are being planned cannot be renewed. '
+                            'If they expire, another worker may plan these aggregates at the same '
+                            'time: %s', self._said(e))
 
     def release_all(self):
         self.release(*self._held)

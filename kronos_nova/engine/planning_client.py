@@ -112,7 +112,7 @@ class PlanningClient:
         return None
 
     def waited(self):
-        """Return the seconds since the last order in which the child was ready to run, but had no
+        """Return for how many seconds since its last order the child was ready to run, but had no
         processor. The result is 0 if the kernel does not count these seconds."""
         return self._waited_ever() - self._waited_before
 
@@ -137,8 +137,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Log and suppress an OSError of the block, which sets the priority of a child. A container may
-    forbid the change of a priority. The child can also plan with its present priority."""
+    """Log and suppress an OSError of the ``with`` block. The block sets the priority of a child. A
+    container may forbid this, and the child then plans with its present priority."""
     try:
         yield
     except OSError as error:

@@ -260,8 +260,9 @@ def fan_out(transports, aggregates, method, **arguments):
 
 
 def listen_for_tasks(transports, aggregates, host, accept, stops):
-    """Start to receive tasks of ``aggregates`` and stops, and return the started Listening. The
-    broker delivers each task to one executor, and each stop to all executors.
+    """Start to receive two kinds of messages: stops, and the tasks of ``aggregates``. Return the
+    Listening that receives the messages. The broker delivers each task to one executor, and each
+    stop to all executors.
 
     :param host: name of this host, from which the name of a queue is made. The broker keeps this
         queue for ever, so the name has to be the same after a restart

@@ -96,8 +96,8 @@ class RequestedMigrations:
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
         """Return the migration that was requested for the move; None if there is none. If several
         migrations match, return the oldest. Nova runs one migration of an instance at a time. So a
-        later one that matches was requested only after the migration of this move had ended, and is
-        not the one of this move.
+        later migration was requested after the migration of this move had ended, and does not
+        belong to this move.
 
         :param listed: all migrations of the instance that are of the move's kind
         """
@@ -126,9 +126,10 @@ class ComputeApi(Protocol):
         """Return the nova-compute service of a host; None if the host has no such service."""
 
     def hold_room(self, move: MoveRecord) -> None:
-        """Have the destination reserve resources for the instance. A repeated call changes nothing.
+        """Have nova-compute on the destination reserve resources for the instance, before the
+        migration is requested (a two-phase claim). A repeated call changes nothing.
 
-        Nothing happens if the destination does not support two-phase claims. If this process dies
+        Nothing happens if this nova-compute does not support two-phase claims. If this process dies
         before it releases the resources, the claim expires.
 
         :raises PreFlightError: the instance does not fit on the destination
@@ -165,8 +166,8 @@ class ComputeApi(Protocol):
     def set_free(self, move: MoveRecord) -> bool:
         """Clear the task_state of an instance after Nova has lost the request for its migration.
         Nova sets the task_state ``migrating`` for a live migration, and ``resize_prep`` for a cold
-        migration. Nova loses a request if the service that received it dies before it creates a
-        migration.
+        migration. Nova loses a request if the service that received the request dies before the
+        service has created a migration.
 
         :returns: True if the task_state is cleared; False if it is not cleared, because a service
             may still act on the request

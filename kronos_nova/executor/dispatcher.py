@@ -27,12 +27,12 @@ class Dispatcher:
         self.options = options
 
     def tick(self):
-        """Give up moves that are too old, send out moves that are due, and close plans that have
-        ended.
+        """Give up moves that are too old, send out moves that may start now, and close plans that
+        have ended.
 
         :raises DBError: the journal cannot be reached
-        :raises ConfigurationError: nova.conf has an invalid level or maintenance window. Ended
-            plans were closed before, but no move was given up or sent out
+        :raises ConfigurationError: nova.conf has an invalid level or maintenance window. Plans that
+            have ended are closed nevertheless, but no move is given up or sent out
         """
         if not self.executor_ports.journal.aggregates_with_open_plans():
             return

@@ -92,9 +92,11 @@ class Executor:
 
     def idle(self):
         """Record a sign of life of this worker, and delete the records of processes that died long
-        ago. This method is called while no plan is open. Only commands that list workers read the
-        signs of life then, so few are enough: nothing is done if the last sign is younger than a
-        third of ``worker_timeout``.
+        ago. Nothing is recorded or deleted if the last sign of life is younger than a third of
+        ``worker_timeout``.
+
+        This method is called while no plan is open. During that time, signs of life may be rare,
+        because only commands that list workers read them.
 
         :raises DBError: the journal cannot be reached
         """

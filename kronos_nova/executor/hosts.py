@@ -9,9 +9,9 @@ from kronos_nova.objects.snapshot import Service
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOnHost:
-    """A server on a host. ``is_unsettled`` is true for a server that has left the host by a cold
-    migration or resize which is neither confirmed nor reverted. The host then still has the
-    server's disk."""
+    """A server that is on a host, or whose disk is still on this host. ``is_unsettled`` is true in
+    the second case: the server has left the host by a cold migration or resize, and this migration
+    or resize is neither confirmed nor reverted."""
 
     uuid: str
     name: str

@@ -37,8 +37,9 @@ class LateArrivals:
         self._is_looking = False
 
     def tick(self):
-        """Begin a search in the pool, at most once in :data:`LOOK_AGAIN_SECONDS`. Begin none while
-        another search runs."""
+        """Start a search for instances in quarantine that have arrived after all. The search runs
+        in a thread of the pool. No search is started while another search runs, or if the last
+        search began less than :data:`LOOK_AGAIN_SECONDS` seconds ago."""
         seconds = self._executor_ports.seconds()
         if seconds < self._next or self._is_looking:
             return

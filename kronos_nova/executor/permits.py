@@ -42,11 +42,11 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """Divide the running plans into three sorts: plans whose moves are permitted to start now,
-        plans whose moves are never permitted to start any more, and plans whose moves have to wait.
+        """Divide the running plans into three sorts: plans whose moves may start now, plans whose
+        moves can never start again, and plans whose moves have to wait.
 
-        :returns: (uuids of the plans whose moves are permitted to start now, {uuid of a plan whose
-            moves are never permitted to start: reason}); the moves of all other plans wait
+        :returns: (uuids of the plans of the first sort, {uuid of a plan of the second sort:
+            reason}); the result does not have the plans of the third sort
         :raises ConfigurationError: nova.conf has an invalid level or window
         """
         with self._database.reader() as session:

@@ -14,13 +14,15 @@ migrations of instances with very different memory sizes are used as well; lower
 migration has more influence on the prediction. Not measured."""
 
 OVERDUE = 3
-"""Ratio of the elapsed time of a move to its expected duration above which no end is predicted.
-Raised, an end is predicted for longer while a move hangs; lowered, no end is predicted for a move
-that is only slow. Not measured."""
+"""Factor of the expected duration of a move. A move whose elapsed time exceeds this number of
+times its expected duration is overdue, and no end is predicted for an overdue move. Raised, an end
+is predicted for longer while a move hangs; lowered, no end is predicted for a move that is only
+slow. Not measured."""
 LEAST_OVERDUE_SECONDS = 60.0
-"""Seconds for which a move is never overdue. Raised, an end is predicted for longer while a short
-move hangs; lowered, no end is predicted for a short move that waits for its confirmation. Not
-measured."""
+"""Seconds after the beginning of a move in which the move is not overdue, even if its expected
+duration is very short. No end is predicted for an overdue move. Raised, an end is predicted for
+longer while a short move hangs; lowered, no end is predicted for a short move that waits for its
+confirmation. Not measured."""
 
 
 def percent(move):
@@ -74,15 +76,16 @@ def error(predictions):
 
 
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
-    """Return the expected seconds until all ``waiting`` moves have ended. As many moves run at the
+    """Return the expected seconds until all of ``waiting`` have ended. As many moves run at the
     same time as ``caps`` permits.
 
-    :param waiting: moves that have not ended, from the journal or a plan
+    :param waiting: all moves that have not ended, from the journal or a plan; both the moves in
+        progress and the moves that have not begun
     :param observed: see :func:`expected_seconds`
     :param caps: Caps, the limits on concurrent moves
     :param between: seconds from the end of a move to the beginning of the next one
-    :returns: None if a move has no prediction and no move was observed, or if a move has taken more
-        than :data:`OVERDUE` times as long as expected
+    :returns: None if a move has no prediction and no move was observed, or if a move is overdue
+        (see :data:`OVERDUE`)
     """
     # Many servers are of few sizes, and each size is looked for once.
     sizes = {move.memory_mb for move in waiting if move.expected_seconds is None}

@@ -31,10 +31,11 @@ Nova; lowered, an overloaded Nova gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
 """Seconds after which an accepted request to abort a live migration is sent again, because the
-message to nova-compute may have been lost. The number has a second use: an operator may abort a
-move before Nova has a migration for the move. These seconds after the beginning of the move, Kronos
-then assumes that the request for the migration was lost. Raised, the migration may run for longer
-after a lost message; lowered, nova-compute has to handle more repeated requests. Not measured."""
+message to nova-compute may have been lost. The number is also used if an operator aborts a move for
+which Nova has no migration yet. If Nova still has no migration this many seconds after the
+beginning of the move, Kronos assumes that the request for the migration was lost. Raised, the
+migration may run for longer after a lost message; lowered, nova-compute has to handle more repeated
+requests. Not measured."""
 
 CONFIRM_AGAIN_SECONDS = 300
 """Seconds after which a request to confirm a cold migration is sent again, because the message to
@@ -358,8 +359,8 @@ class Runner:
 
     def _was_forced_in_vain(self, move):
         """Return True if forcing the migration to complete has not helped: more than
-        ``migration_timeout`` seconds have passed since then. If Nova has refused every request to
-        force it, the seconds are counted from the first request."""
+        ``migration_timeout`` seconds have passed since Nova accepted the request to force. If Nova
+        has refused every such request, the seconds are counted from the first request."""
         clock = self._clock(move)
         since = clock.forced_at or clock.began_at + self.options.migration_timeout
         return self._seconds() - since > self.options.migration_timeout
@@ -437,8 +438,8 @@ class Runner:
 
     def _has_aborted(self, move):
         """Return True if a worker may have asked Nova to abort the migration of a move. This worker
-        does not know the requests of other workers. A worker aborts a migration after its time
-        limit, so the result is always True after this time."""
+        knows only its own requests. But every worker aborts a migration that exceeds its time
+        limit. So the result is also True for every migration that has exceeded its limit."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -472,9 +473,12 @@ class Runner:
 
     def _verify(self, move):
         """Check the result of a migration, and end the move. The move has succeeded if the instance
-        has left the source and is not in ERROR. The status of the migration does not matter. It
-        does not matter either if the instance is on another host than planned, or has another
-        status: a user has then changed the instance since.
+        has left the source and is not in ERROR, or if the instance was deleted. A cold migration
+        first has to be confirmed.
+
+        The move has also succeeded if the instance is not on the planned host, or has another
+        status than before: a user has changed the instance after the migration. The status of the
+        migration does not matter.
 
         :raises MigrationFailed: the move has not succeeded
         """

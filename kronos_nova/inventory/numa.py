@@ -37,8 +37,9 @@ class Topology(NamedTuple):
     :class:`~kronos_nova.objects.snapshot.Instance` with the same names.
 
     cells : NUMA cells that the instance requests; empty for an instance without NUMA topology
-    on_cells : numbers of the host's NUMA cells that these cells use now; None if unknown
-    on_pages : page sizes of these cells in KiB; empty if unknown
+    on_cells : for each of ``cells``, the id of the host's NUMA cell that it uses now; None if
+        unknown
+    on_pages : for each of ``cells``, the page size in KiB that it uses now; empty if unknown
     """
 
     cells: tuple[InstanceCell, ...] = ()

@@ -90,9 +90,9 @@ class OpenStackInventory:
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that an instance has as its ``attribute`` although the last
-        snapshot does not contain the instance. No request is sent, because the last snapshot was
-        made from a list of all servers."""
+        """Return those of ``names`` that are the ``attribute`` of an instance outside of the last
+        snapshot. No request is sent, because the last snapshot was made from a list of all
+        servers."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:

@@ -34,9 +34,9 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Run the block as one step of a reading, and then pause. The pause is as long as the step,
-        up to :data:`LONGEST_REST` and up to the rest of ``rest_time``. Several threads may run
-        steps at the same time."""
+        """Run the ``with`` block as one step of a reading, and then pause. The pause is as long as
+        the step, but at most :data:`LONGEST_REST` seconds. All pauses of a reading together take at
+        most ``rest_time`` seconds. Several threads may run steps at the same time."""
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)

@@ -26,8 +26,8 @@ the next request may be sent."""
 
 def _advance_timer(self) -> float:
     """Return the time, by the monotonic clock, at which the caller may send a request. The next
-    caller gets a time that is later by the minimum interval between two requests. The caller has to
-    hold the semaphore's lock."""
+    caller gets a time that is later by the minimum interval between two requests. This function
+    replaces a method of keystoneauth's semaphore; the caller has to hold the semaphore's lock."""
     at = max(getattr(self, _NEXT, 0.0), time.monotonic())
     setattr(self, _NEXT, at + self._rate_delay)
     return at
@@ -51,8 +51,9 @@ def install() -> None:
             LOG.warning('The fix request_clock is not active, because it does not fit the '
                         'installed keystoneauth: %(class)s.%(method)s has other parameters than '
                         'expected. If the clock of this host is ever set back, restart this '
-                        'service. Otherwise, it may send no requests to other services until the '
-                        'clock has again reached the time before it was set back.',
+                        'service. Without a restart, the service may be unable to send requests '
+                        'to other services until the clock shows again the time from which it was '
+                        'set back.',
                         {'class': _SEMAPHORE.__name__, 'method': name})
             return
     for name, method in _REPLACED.items():

@@ -29,9 +29,10 @@ Raised, gains of moving servers that share memory (KSM) are overestimated; lower
 down only because servers and hosts are measured at different times. Chosen as the usual ratio of
 two averages over different times."""
 NOTHING = 0.01
-"""Summed load of a host's servers, as a share of the host, above which a host load of 0 counts as
-wrong. Raised, a wrong load of 0 is believed for hosts with few small servers; lowered, rounding
-errors make a correct load of 0 count as wrong. Chosen below the load of one idle server."""
+"""Share of a host that its servers may use in total although the measured load of the host is 0. If
+the loads of the servers add up to more than this share, the load of 0 counts as wrong. Raised, a
+wrong load of 0 is believed for hosts with few small servers; lowered, rounding errors make a
+correct load of 0 count as wrong. Chosen below the load of one idle server."""
 LEAST_BELIEVED = 0.5
 """Share of the measured hosts whose loads must pass all checks before a policy is used in plans. If
 two or more hosts are measured, at least two must pass. Raised, one broken exporter stops planning
@@ -96,9 +97,9 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return '' if the scores of enough hosts are believed (used). Otherwise, plans cannot use
-        the policy. Return then a text with the number of hosts whose scores are not believed, and
-        the reasons.
+        """Return '' if the scores of enough hosts are believed (used). Otherwise, return a text
+        with the number of hosts whose scores are not believed, and the reasons; plans then cannot
+        use the policy.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,), true for available hosts
@@ -141,8 +142,9 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
     :param servers: samples of the profile query
     :param names: names of the hosts
-    :param doubted: hosts whose score failed a check in the evaluation before. Even if their scores
-        pass all checks now, they are used only from the next evaluation on
+    :param doubted: hosts whose score failed a check in the previous evaluation. If the score of
+        such a host passes all checks now, this score is not used yet; it is used from the next
+        evaluation on
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
@@ -272,9 +274,11 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
                rules: BeliefRules) -> bool:
     """Return True if too few of a host's servers have a series; False otherwise.
 
-    If the policy has no fallback (``skip``), the result is True if less than the fraction
-    ``least_known`` of the host's servers have a series. With a fallback, the result is True if two
-    conditions are met: no server of the host has a series, and at least the fraction
+    A policy with the fallback ``skip`` assumes no load for servers without a series. The result is
+    then True if less than the fraction ``least_known`` of the host's servers have a series.
+
+    Any other fallback estimates the loads of servers without a series. The result is then True if
+    two conditions are met: no server of the host has a series, and at least the fraction
     ``least_known`` of the servers on other hosts have a series.
 
     :param expected: float64 (H,), number of servers of each host that must have a series

@@ -55,8 +55,8 @@ the forecast is used. The error is the difference between the forecast and the a
 forecasts are used later after a start; lowered, a forecast may be used at night although its errors
 are known only for hours of the daytime. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
-"""Mean square error (the square of a fraction of a host) below which differences between forecasts
-do not matter. The value has two uses:
+"""Square of a small error of a forecast, as a fraction of a host. Differences between forecasts
+with smaller errors do not matter. The value has two uses:
 
 * The value is added to the mean square error of each simple forecast, such as "as yesterday".
   Several simple forecasts of a load are combined, with weights inverse to these sums.
@@ -72,10 +72,11 @@ be better only by chance; lowered, useful forecasts are not used. Not measured s
 days --known`` measures the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest accepted ratio between the summed loads of a past hour and the present summed loads. The
-larger sum is divided by the smaller sum. If the ratio is exceeded in the same direction in every
-hour of the last day, the query of past loads is assumed to have another unit. Raised, a query in
-another unit is accepted; lowered, a cloud that has just become busy causes an error. Chosen below
-the ratios that wrong units cause: 100 for percent, and the number of cores of a host for cores."""
+larger sum is divided by the smaller sum. The query of past loads is assumed to have another unit in
+two cases: the ratio is exceeded in every hour of the last day, and either the past sum is always
+the larger one or the present sum is. Raised, a query in another unit is accepted; lowered, a cloud
+that has just become busy causes an error. Chosen below the ratios that wrong units cause: 100 for
+percent, and the number of cores of a host for cores."""
 _ROWS = 4096
 """Number of loads whose forecasts are computed and compared with the actual loads in one step.
 Raised, a step takes more memory; lowered, more steps are needed, which take more time. Chosen
@@ -93,9 +94,9 @@ def weeks(horizon: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedLoads:
-    """The hosts on which N forecast loads are now.
+    """The present hosts of N loads. Forecasts are made for these loads.
 
-    host : intp (N,), the host of each load
+    host : intp (N,), the present host of each load
     scale : float64 (N,), the score that one unit of the load adds to its host
     hosts : number of hosts
     """
@@ -227,10 +228,10 @@ def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecast the loads of one hour. This hour is ``lead`` hours after the current hour.
 
-    :returns: three arrays. float64 (loads,) has the forecasts. float64 (loads, 24) has the errors
-        of the forecasts that were made, in each hour of the last day, for the hour ``lead`` hours
-        later. Another float64 (loads, 24) has the errors of forecasts that assume that loads do not
-        change
+    :returns: (forecasts, errors, present errors). The forecasts are float64 (loads,). The errors
+        are float64 (loads, 24): one forecast is tested for each hour of the last day, as if it had
+        been made in this hour for the hour ``lead`` hours later. The present errors are of the same
+        shape: the errors of a forecast that loads do not change
     """
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]

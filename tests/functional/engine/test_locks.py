@@ -92,7 +92,7 @@ class FilesTest(LocksTest, testtools.TestCase):
                                side_effect=coordination.ToozConnectionError('injected')), \
                 self.assertLogs('kronos_nova.engine.locks', 'WARNING') as logged:
             one.heartbeat()
-        self.assertIn('may expire: injected', logged.output[0])
+        self.assertIn('at the same time: injected', logged.output[0])
 
 
 class MySqlTest(LocksTest, testtools.TestCase):

@@ -452,7 +452,7 @@ class ReleaseTest(HostTestCase):
             requested_at=clock.utcnow(), options=maintenance.MaintenanceOptions(),
             hosts={'a': maintenance.HOOK}))
         said = self.manage('host', 'release', 'a', expected=1)
-        self.assertIn('is being serviced by a maintenance', said)
+        self.assertIn('is being serviced in a maintenance', said)
 
     def test_what_is_not_drained_cannot_be_released(self):
         self.assertIn('a', self.manage('host', 'release', 'a', expected=1))
