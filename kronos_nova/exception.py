@@ -18,7 +18,7 @@
     │   ├── MetricsMisconfigured    a file that an option names cannot be used
     │   ├── MetricsUnreachable      no connection
     │   ├── MetricsTimeout          no complete answer within the timeout
-    │   ├── MetricsUntrusted        TLS failed, such as an untrusted certificate or http for https
+    │   ├── MetricsUntrusted        no trusted TLS connection, or http where TLS is needed
     │   ├── MetricsUnavailable      the source answers that it cannot serve now
     │   ├── MetricsDenied           the credentials are refused
     │   │   └── MetricsTenantMissing    the source has several tenants, and the request named none

@@ -86,9 +86,9 @@ WORDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """A request to a planner to empty some hosts, which may be enabled or disabled.
+    """A request to a planner to empty some hosts.
 
-    sources : names of the hosts to empty
+    sources : names of the hosts to empty, whether enabled or disabled
     include_stopped : names of the hosts in ``sources`` whose stopped servers are moved as well
     avoid : names of hosts outside ``sources`` that take no server
     give_up : uuids of servers that are not moved, because their moves failed too often or because

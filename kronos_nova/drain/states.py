@@ -9,8 +9,8 @@ REQUESTED = 'requested'
 """State of a requested drain, before a worker disables the nova-compute service."""
 DRAINING = 'draining'
 BLOCKED = 'blocked'
-"""State of a drain whose remaining servers have no destination or may not be moved. Each evaluation
-plans the drain again."""
+"""State of a drain whose remaining servers have no destination or must not be moved. Each
+evaluation plans the drain again."""
 EMPTY = 'empty'
 OVERDUE = 'overdue'
 """State of a drain that was given up because its deadline has passed. The host stays disabled."""

@@ -550,7 +550,7 @@ class Runner:
             error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
     def _drop(self, move_uuid, outdated):
-        """Give up a move that is not needed any more. The move is recorded as abandoned. If an
+        """Give up a move that is no longer needed. The move is recorded as abandoned. If an
         earlier try failed or was interrupted by an outage, the move is recorded as failed instead,
         unless its instance was deleted.
         """

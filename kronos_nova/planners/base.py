@@ -86,8 +86,8 @@ class Step:
     why : purpose of the move
     depends_on : positions, in the list of steps, of the earlier steps that must end before this
         step starts
-    joint : number of the group to which the step belongs. The steps of a group help only together.
-        None for a step that helps alone
+    joint : number of the group to which the step belongs. The steps of a group are useful only if
+        all of them are made. None for a step that is useful alone
     """
 
     vm: int

@@ -1,6 +1,6 @@
 """Lower bounds of the imbalances that a plan can reach. There are two bounds.
 
-The first bound holds because instances cannot be divided, and some instances may not be moved. The
+The first bound holds because instances cannot be divided, and some instances must not move. The
 most loaded host has at least the load of the largest instance. The least loaded of the other hosts
 has at most their mean load. The bound is the difference of the two loads.
 

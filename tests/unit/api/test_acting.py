@@ -60,7 +60,7 @@ class PlanTest(ActingTestCase):
 
     def test_what_is_asked_wrongly_changes_nothing(self):
         path = f'/v1/plans/{self.uuid}/approve'
-        for body, said in (({'skip': [9]}, 'move 9'), ({'skip': ['all']}, '$.skip[0]'),
+        for body, said in (({'skip': [9]}, 'Move 9'), ({'skip': ['all']}, '$.skip[0]'),
                            ({'skip': [0]}, '$.skip[0]'), ({'sikp': [1]}, 'sikp'), ([], 'object'),
                            ({'skip': [1], 'only': [2]}, 'The selection of moves')):
             self.assertIn(said, self.do_not(path, 400, json=body)['detail'])
