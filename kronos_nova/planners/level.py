@@ -50,13 +50,12 @@ search replaces moves by cheaper moves once more. Raised, plans have fewer moves
 instances; lowered, plans have more moves, of smaller instances, and a search of equal length finds
 worse plans. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Fixed costs of a move, as multiples of the mean memory of an instance. A solution is a set of
-moves that brings the scores of all hosts into their target ranges. The planner first searches a
-solution that copies little memory. If this first solution needs two plans or more, but at most
-:data:`FEW_PLANS`, solutions with fewer moves are built, one with each fixed cost. The cost of a
-move is the fixed cost plus the memory that the move copies. So the higher the fixed cost, the fewer
-moves a solution has. Raised, these solutions have still fewer moves; lowered, they equal the first
-solution. Not measured separately."""
+"""Fixed costs of a move, as multiples of the mean memory of an instance. The cost of a move is a
+fixed cost plus the memory that the move copies. A solution is a set of moves that brings the scores
+of all hosts into their target ranges. If the cheapest solution needs two plans or more, but not
+more than :data:`FEW_PLANS`, one solution is searched with each of these fixed costs. The higher the
+fixed cost, the fewer moves the solution has. Raised, these solutions have still fewer moves;
+lowered, these solutions equal the cheapest solution. Not measured separately."""
 FEW_PLANS = 3
 """Largest number of plans of a solution that is compared with a solution of one plan less. A
 solution is a set of moves that brings the scores of all hosts into their target ranges. Its moves
@@ -110,17 +109,18 @@ Other positions are tried if the number of these moves times the number of hosts
 product. Raised, plans for larger clusters take longer; lowered, plans for small clusters copy more
 memory. Chosen because in larger clusters no other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
-"""Smallest ratio at which servers are moved off a host: the summed load of its servers, divided by
-its excess. The excess is the part of the score outside the policy's target range. Raised, some
-hosts keep their excess although moves would help a little; lowered, servers are moved off hosts
-that are loaded for another reason than their servers. Chosen because it is not worth a migration to
-remove less than a tenth of the excess."""
+"""Smallest share of a host's excess that its servers have to cause together. If they cause less, no
+server is moved off the host, except in a swap of two servers. The excess is the part of the score
+outside the policy's target range. The share is the summed load of the servers, divided by the
+excess. Raised, some hosts keep their excess although moves would help a little; lowered, servers
+are moved off hosts that are loaded for another reason than their servers. Chosen because it is not
+worth a migration to remove less than a tenth of the excess."""
 NOISE = 0.3
 """Spread (no unit) of the random factors by which ratings of candidate moves are multiplied. The
 spread is the standard deviation of a factor's logarithm. The factors are used when a search
 replaces some moves of its solution by other moves. Raised, worse moves are chosen; lowered, the
-replaced moves are chosen again. Chosen between 0 and 1: with both values, the plans found in tests
-copied more memory."""
+search chooses the moves that it has just removed. Chosen because in tests, plans copied more memory
+with a spread of 0, and also with a spread of 1."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. A step draws one move
 at random; the two hosts are the source and the destination of this move. The step then looks for
@@ -132,11 +132,12 @@ step also undoes moves from or to two hosts (:data:`TAKEN_BACK`), and then looks
 less memory instead. Raised, a step takes longer and rarely finds such moves; lowered, the search
 hardly changes its moves. Not measured."""
 DEVIATION = 0.5
-"""Cost, as a multiple of the mean cost of a move, by which a solution may be more expensive than
-the best known solution. A solution is a set of moves that brings the scores of all hosts into their
-target ranges. Each search step changes the present solution. A step that makes the solution more
-expensive is undone if its cost is then beyond this limit. Raised, the search spends its time on
-worse solutions; lowered, the search hardly changes its moves. Not measured."""
+"""Largest difference of cost between an accepted solution and the best known solution, as a
+multiple of the mean cost of a move. A solution is a set of moves that brings the scores of all
+hosts into their target ranges. Each search step changes the present solution. A step that makes the
+solution more expensive is undone if the new solution costs more than the best known solution plus
+this difference. Raised, the search spends its time on worse solutions; lowered, the search hardly
+changes its moves. Not measured."""
 REBUILT = 6
 """Maximum number of additional moves or swaps that one search step makes. A step first undoes some
 moves. It then makes at most as many moves or swaps as it has undone, plus this number. Raised, a
@@ -148,12 +149,11 @@ first. Raised, plans for hosts with many server groups take longer; lowered, an 
 a host is missed more often. Not measured."""
 SPARE = 0.96
 """Share of the permitted moves that a solution with one plan less should have at most. A solution
-is a set of moves that brings the scores of all hosts into their target ranges, in one or more
-plans. The planner first searches a solution that copies little memory. If this first solution needs
-*n* plans, a solution that fits into *n* - 1 plans may be searched. The remaining share of the moves
-of *n* - 1 plans is kept for instances that have to wait on a third host until their destination has
-room. Raised, no moves are left for waiting instances; lowered, such a solution is found less often.
-Not measured."""
+is a set of moves that brings the scores of all hosts into their target ranges. If the cheapest
+solution needs two plans, a solution for one plan is searched; if it needs three plans, a solution
+for two plans. The other permitted moves of these plans are kept for instances that have to wait on
+a third host until their destination has room. Raised, no moves are left for waiting instances;
+lowered, a solution with one plan less is found less often. Not measured."""
 BEYOND = 4.0
 """Additional cost of each move that a solution has above a wanted number of moves. The unit is the
 mean memory of an instance. A solution is a set of moves that brings the scores of all hosts into
@@ -193,9 +193,9 @@ class Band:
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
         """Return bands (target ranges of scores) of the given widths around the scores. A band that
-        can hold all scores is centred on the scores. For any other band, the distances of the
-        scores above the band from the band are added up, and so are the distances of the scores
-        below the band. The band is placed where the two sums are equal.
+        can hold all scores is centred on the scores. A narrower band is placed so that two sums are
+        equal: the distances of higher scores from the upper end of the band, and the distances of
+        lower scores from the lower end.
 
         :param scores: float64 (hosts, P), scores of the hosts that count in the imbalance
         :param widths: float64 (P,), width of each band
@@ -406,12 +406,12 @@ class Leveling:
         weights of the policies
     cost : float64 (v,), cost of moving each instance, in GiB
     beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
-        host out of its imbalance
-    prices : prices of moving each instance to each host; None if no move has a price. The price of
-        a move is the least excess that the move must remove
+        host out of its imbalance; not related to :data:`BEYOND`
+    prices : prices of moving each instance to each host; None if no move has a price. A move with a
+        price is made only if it removes more excess than its price
     price : float32 (v,), price of moving each instance to its host in ``place``
-    is_paid : true once the search has moved an instance to a host to which its move has a price
-    fewer : number of moves that the solution should not exceed; each further move has the
+    is_paid : true once the search has made a move with a price
+    fewer : number of moves that the solution should have at most; each further move has the
         additional cost :data:`BEYOND`
     rated : number of pairs of an instance and a host that were rated so far
     """
@@ -615,7 +615,8 @@ class Leveling:
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
         """Return (rating, [(instance, destination)]) of the best chain that server groups allow. A
         chain is one move, or the two moves of a swap. Only the best :data:`TRIES` chains are
-        checked. The rating is 0 if none of these chains has a positive rating and is allowed.
+        checked. The rating is 0 if none of these chains is allowed, or if no chain has a positive
+        rating.
 
         :param ratings: float64, a table with the rating of each chain
         :param chain: function of a row and a column of ``ratings``, which returns the moves of the
@@ -658,9 +659,8 @@ class Leveling:
 
     def refine(self, move_gib: float, limits: Limits) -> None:
         """Make the solution cheaper. Each step undoes some moves and searches other moves in their
-        place. The number of ratings is limited, and the search ends when the limit is reached: one
-        rating is made for each pair of an instance and a host. The cheapest set of moves found is
-        kept.
+        place. The search ends once it has rated a maximum number of pairs of an instance and a host
+        (:data:`EFFORT`). The cheapest set of moves found is kept.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """

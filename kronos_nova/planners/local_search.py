@@ -33,18 +33,18 @@ estimated and not measured, because plans must not depend on the speed of the ma
 take longer; lowered, plans are worse. Measured: with a tenth of the total time, the search already
 finds most of the improvement, in clusters of any size."""
 PER_MOVE = 2.1e6
-"""Estimated nanoseconds of processor time that each permitted move adds to the time of a search.
-Raised, plans with many moves take longer; lowered, plans with many moves are worse, because the
-search tries fewer swaps. Not measured separately."""
+"""Estimated nanoseconds of processor time that a search may use for each permitted move, in
+addition to :data:`EFFORT`. Raised, plans with many moves take longer; lowered, plans with many
+moves are worse, because the search tries fewer swaps of instances. Not measured separately."""
 PER_ITEM = 1.1e5
 """Nanoseconds of processor time that a search may use for each instance and each host. Raised,
 plans for large clusters take longer; lowered, plans for large clusters are worse. Not measured
 separately."""
 LONGER = 2.5
-"""Factor that gives a search more time when it finds a better plan. The search may then take this
-factor times the time that it has used so far. A limit that is later than this remains in force.
-:class:`Tuning` sets an upper bound. Raised, searches last longer after an improvement; lowered,
-searches stop while plans still become better. Not measured."""
+"""Factor that gives a search more time when it finds a better plan. The time that the search may
+take becomes this factor times the time that it has used so far, unless it may already take longer.
+:attr:`Tuning.longest` sets an upper bound. Raised, searches last longer after an improvement;
+lowered, searches stop while plans still become better. Not measured."""
 WORTHWHILE = 0.01
 """Share by which the cost of the best plan must fall before a search gets more time. The cost of a
 plan is the combined imbalance after the plan plus the prices of its moves. Raised, searches end
@@ -112,30 +112,29 @@ take longer without being better; lowered, swaps are rated less exactly. Chosen 
 changes of the temperature do not affect plans."""
 POOL = 16
 """Maximum number of known plans, the best ones, from which a search makes new assignments of
-instances to hosts. A new assignment replaces one that no swap can improve. The search uses fewer
-plans if half the number of its assignments is smaller. Raised, good plans are improved less;
-lowered to 8, all assignments of a small cluster soon descend from one plan, and a longer search
-finds no better plan. Not measured in a bench."""
+instances to hosts. A new assignment replaces one that no swap can improve. A search that improves
+fewer than 32 assignments at the same time uses half as many plans as it has assignments. Raised,
+good plans are improved less; lowered to 8, all assignments of a small cluster are soon made from
+variants of one plan, and a longer search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves; fewer moves than this number are removed from a good plan at random: with 5, one
-to four. In addition, a share of the moves (:data:`PARTS`) is removed. The search then goes on from
-the remaining moves. Raised, a plan is changed more than the search can repair; lowered, the search
-finds the same plan again. Not measured."""
+"""Upper bound of a random number of moves, itself excluded: with 5, the number is one to four. When
+a search goes on from a good plan, it first removes this random number of moves from the plan, and
+in addition a share of the moves (:data:`PARTS`). Raised, a plan is changed more than the search can
+repair; lowered, the search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
-search improves several assignments of instances to hosts at the same time. When no swap improves an
-assignment further, a new assignment replaces it: a good plan without some of its moves. The removed
-moves are one of these shares, plus a small random number (:data:`TAKEN_BACK`). After as many
-replacements as there are assignments, the next of the three shares is used. Raised, new assignments
-differ more from known plans; lowered, new assignments differ less from known plans. Not
+small random number of moves is removed in addition (:data:`TAKEN_BACK`). A search improves several
+assignments of instances to hosts at the same time. When no swap improves an assignment further, a
+new assignment replaces it: a good plan without the removed moves. The three shares are used in
+turn. With 48 assignments, the search goes on to the next share after 48 replacements. Raised, new
+assignments differ more from known plans; lowered, new assignments differ less from known plans. Not
 measured."""
 KICKS = 2
-"""Number of rounds of which one has kicks: with 2, every second round. A search improves several
-assignments of instances to hosts at the same time. When no swap improves an assignment further, a
-new assignment replaces it. A round is as many replacements as there are assignments. A kick is a
-random move that is added to a new assignment. Raised, kicks are rarer, and all assignments of a
-small cluster become equal; lowered to 1, every round has kicks, and no plan is improved long
-enough. Not measured in a bench."""
+"""Number of rounds from one round with kicks to the next: with 2, every second round has kicks. A
+kick is a random move that is added to a new assignment of instances to hosts. A new assignment
+replaces one that no swap can improve. A round is as many replacements as the search has
+assignments. Raised, kicks are rarer, and all assignments of a small cluster become equal; lowered
+to 1, every round has kicks, and no plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the
@@ -162,8 +161,8 @@ class Tuning:
     longest : largest factor by which the effort is raised while the search finds better plans
     temperatures : temperatures of the search (see
         :class:`~kronos_nova.planners.population.SoftenedMax`), as fractions of the mean combined
-        imbalance of the assignments. The temperatures are used in turn. After as many restarts as
-        the search has assignments, the next temperature is used
+        imbalance of the assignments. The temperatures are used in turn: with 48 assignments, the
+        search goes on to the next temperature after 48 restarts
     cooling : exponent. Temperatures are divided by the number of hosts to the power of ``cooling``
     skips : whether the search leaves out swaps of two instances that are both on their original
         hosts
@@ -300,8 +299,8 @@ class LocalSearch:
     def _ruined(self, plan: Plan, turn: int) -> Plan:
         """Return a plan without some of its moves. The remaining moves have the same order.
 
-        :param turn: how many times the search has replaced as many assignments as it has. The
-            number determines the share of moves to remove
+        :param turn: number of completed rounds, which selects the share of moves to remove
+            (:data:`PARTS`). A round is as many replacements as the search has assignments
         """
         count = len(plan)
         if not count:

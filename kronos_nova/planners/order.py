@@ -22,7 +22,7 @@ from kronos_nova.planners.base import StepRecorder
 PLACES = 3
 """Maximum number of third hosts that are tried for an instance whose destination has no room yet.
 The instance waits on a third host until the destination has room. Raised, the order of moves takes
-longer to find; lowered, fewer plans can be made one move after the other. Not measured."""
+longer to find; lowered, a possible order of the moves is found for fewer plans. Not measured."""
 ASKED_FIRST = 32
 """Number of moves that are checked first to find a possible next move. The other moves are checked
 only if none of the first moves is possible. Raised, each check takes longer; lowered, a second
@@ -382,8 +382,9 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
 
     * the last earlier move of its own instance
     * the last earlier move of each instance that must not be moved at the same time
-    * all earlier moves off the destination, and off hosts that share room with it; but only if the
-      destination could not hold the instance and all earlier arrivals before any instance has left
+    * all earlier moves off the destination, and off hosts that share room with the destination;
+      these moves are left out if the destination has room for the instance and all earlier arrivals
+      even while no instance has left
 
     So each move has room at its start, in whatever order the other moves end.
 

@@ -28,11 +28,12 @@ ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Pairs of parameters (no unit) of a search that empties hosts: a price of a move and a number of
 hosts. The pairs are used one after the other.
 
-* Price of a move, as a fraction of a host's room. Two hosts exchange instances only if this joins
-  more free room to usable room than the moves cost. Raised, plans have fewer moves and empty fewer
-  hosts; lowered, plans have more moves and empty more hosts.
-* Number of failures: when so many hosts could not be emptied, the search goes on with the next
-  pair. Raised, plans take longer; lowered, plans empty fewer hosts.
+* Price of a move, as a fraction of a host's room. To make free room usable, two hosts exchange
+  instances if the usable room grows by more than the price of the moves. The usable room of a host
+  is its free room of its scarcest resource. Raised, plans have fewer moves and empty fewer hosts;
+  lowered, plans have more moves and empty more hosts.
+* Number of hosts: after this many failures to empty a host, the search goes on with the next pair.
+  Raised, plans take longer; lowered, plans empty fewer hosts.
 
 Not measured separately."""
 MOVE_MB = 4096

@@ -122,7 +122,8 @@ class SoftenedMax:
     policy to include the host. The rating of this swap is then not exact, but :class:`Trial` rates
     the chosen swap again, exactly.
 
-    price : float32 (T,), weight of the logarithm of each term in the value
+    price : float32 (T,), factor of the logarithm of each term in the value: the weight of the
+        policy times the temperature; not the price of a move
     kind : intp (h,), kind of each host, from 0 to k - 1; hosts of equal size are of one kind
     arriving, leaving : float32 (k, items, T), factors by which the contribution of a host to each
         term changes when an item arrives at the host or leaves it. There is a factor for each kind
@@ -164,26 +165,26 @@ moves instances off the drawn host, all hosts are considered, because single mov
 to rate, and the best destination often has a medium load. Raised, a step takes longer; lowered,
 more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Share of the imbalance up to which untried hosts are ignored. A search improves assignments of
-instances to hosts by swaps. A host is untried if no swap of the host was tried since the assignment
-last changed. If the untried hosts cause at most this share of its imbalance, an assignment counts
-as finished, and a new assignment replaces it. Raised, assignments are replaced while swaps could
-improve them; lowered, time is spent on assignments that no swap improves. Not measured."""
+"""Share of the imbalance that untried hosts may cause in an assignment that counts as finished. An
+assignment gives each instance a host. A search improves assignments by swaps of instances. A host
+is untried if no swap of the host was tried since the assignment last changed. A finished assignment
+is replaced by a new one. Raised, assignments are replaced while swaps could improve them; lowered,
+time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability, for each step of a search, that the second instances of swaps are sent back to their
-original hosts. A swap moves a first instance to another host, and a second instance away from that
-host. Usually the second instance goes to the host that the first instance leaves. If the second
-instance goes back to its original host instead, the plan needs no move of it. If plans may have
-only few moves for the number of hosts, instances are sent back only in steps that search moves off
-a host. Raised, other swaps are tried less often; lowered to 0, a search cannot replace one moved
-instance by another. Not measured."""
-FIRST_ORDER = 0.7
-"""Probability that a search step rates swaps by an approximation. A swap is rated by the change of
-a smooth function that is close to the combined imbalance. The approximation of this change is
-linear; all other steps use the exact change. If plans may have many moves for the number of hosts,
-every step uses the exact change. Raised, the exact change is used less often; lowered, plans for
-many hosts are worse, because the exact change favours the host with the most extreme load. Not
+"""Probability, for each step of a search, that the second instances of swaps go back to their
+original hosts. A swap moves a first instance from host A to host B, and a second instance off host
+B. Usually the second instance goes to host A. If it goes back to its original host instead, the
+plan needs no move of it. If plans may have only few moves for the number of hosts, some steps look
+only for moves off host A, and second instances go back only in these steps. Raised, other swaps are
+tried less often; lowered to 0, a search cannot replace one moved instance by another. Not
 measured."""
+FIRST_ORDER = 0.7
+"""Probability that a search step computes changes by a linear approximation. A swap is rated by the
+change of the value, a smooth function that is close to the combined imbalance. The other steps
+compute the change of this function exactly. If plans may have many moves for the number of hosts,
+every step computes it exactly. Raised, fewer steps compute the change exactly; lowered, plans for
+many hosts are worse, because the exactly computed change favours the host with the most extreme
+load. Not measured."""
 
 
 class Population:
@@ -261,15 +262,15 @@ class Population:
 
 class Swaps:
     """Possible swaps in each of n assignments, and the ratings of these swaps. In each assignment,
-    one host is drawn at random. A swap exchanges one of a items on the drawn host with one of b
-    items on other hosts. There are h hosts.
+    one host is drawn at random. A swap exchanges one of ``a`` items on the drawn host with one of
+    ``b`` items on other hosts. There are ``h`` hosts.
 
     here : intp (n, 1), the drawn host of each assignment
     first : intp (n, a), items on the drawn host. An item is an instance, or a dummy item that
-        stands for no instance. An assignment with fewer than a items is padded with the dummy item
-        of the drawn host
-    second : intp (n, b), items on other hosts, each of which may be swapped with each of
-        ``first``; padded in the same way
+        stands for no instance. An assignment with fewer than ``a`` of these items is padded with
+        the dummy item of the drawn host
+    second : intp (n, b), items on other hosts, each of which may be swapped with each of ``first``;
+        also padded with the dummy item of the drawn host
     there : intp (n, b), present hosts of the items ``second``
     goals : intp (n, b), destinations of the items ``second``: the drawn host, or the original host
         of the item

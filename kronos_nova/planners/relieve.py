@@ -1,9 +1,10 @@
 """The planner that relieves hosts whose load is above a limit that a policy sets.
 
-The instances that leave a host have to remove enough load in each policy. Of all sets of instances
-that do so, the set with the least memory is searched. This is a minimum knapsack problem with one
-constraint for each policy. It is solved by a best-first branch and bound search. The lower bound of
-a branch is the memory to copy if instances could be divided (Dantzig 1957).
+The instances that leave a host have to remove enough load in each policy. The planner looks for the
+set with the least memory among all sets of instances that remove enough load. This is a minimum
+knapsack problem with one constraint for each policy. It is solved by a best-first branch and bound
+search. The lower bound of a branch is the memory to copy if instances could be divided (Dantzig
+1957).
 """
 
 import functools
@@ -27,12 +28,12 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of branches that are examined to choose the instances that leave one hot host. A
-branch decides for some of the instances of the host, the first ones in a fixed order, which of them
-leave. The branch that needs least memory to copy is examined first. Raised, plans for hosts with
-many small instances take longer; lowered, the best instances are missed more often. Chosen because
-this number suffices to prove which three of a hundred instances are best, and most hosts need no
-more."""
+"""Maximum number of branches that are examined to choose the instances that leave one hot host. The
+instances of the host are put in a fixed order. A branch decides, for each of the first few
+instances, whether the instance leaves. The branch that needs least memory to copy is examined
+first. Raised, plans for hosts with many small instances take longer; lowered, the best instances
+are missed more often. Chosen because 2000 branches suffice to prove which three of a hundred
+instances are best, and most hosts need no more."""
 
 
 EXACT_PAIRS = 5000
@@ -50,12 +51,14 @@ Chosen small because the memory to copy is a small part of the compared value.""
 
 
 class Relieve:
-    """A planner that relieves one hot host after the other, the hottest first. Of all sets of
+    """A planner that relieves one hot host after the other, the hottest first. A host is hot if its
+    load, or the load of one of its instances, is above a limit of a policy. Of all sets of
     instances whose moves bring the host to its target load, the planner moves the set with the
     least memory. The destinations stay at or below their target loads.
 
-    If a host cannot reach its target load, it is relieved only until it is no longer hot. If the
-    host cannot reach this limit either, instances are moved as long as other hosts can take them.
+    If a host cannot reach its target load, it is relieved only until its load is no longer above
+    its limit. If the host cannot reach the limit either, instances are moved as long as other hosts
+    can take them.
 
     In small clusters, the planner makes a second plan, which relieves all hot hosts together, and
     may move other instances to make room. The better of the two plans is returned.
@@ -65,8 +68,8 @@ class Relieve:
 
     def __init__(self, marks: Marks, least_part: float = 0.0):
         """:param marks: the limits and target loads of the policies
-        :param least_part: load that an instance must have to be moved, as a fraction of the load by
-            which the host exceeds its target
+        :param least_part: smallest load of an instance that may be moved, as a fraction of the load
+            by which the host exceeds its target
         """
         self._marks, self._least_part = marks, least_part
 
@@ -113,12 +116,14 @@ class Relieve:
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
         """Return the moves of a plan that relieves all hot hosts together, in an order in which
-        every rule holds after each move. Return None in four cases:
+        every rule holds after each move. Return None in five cases:
 
         * No instance would relieve a hot host.
         * There are more pairs of an instance and a host than :data:`EXACT_PAIRS`.
         * A host is hot only because of instances whose own load is above a limit.
-        * No such plan is found in time.
+        * The integer program finds no such plan before it reaches :data:`NODES` or the time limit
+          of the evaluation.
+        * The moves that the integer program finds have no possible order.
 
         The plan brings as many hosts as possible to their target loads. Of equal plans, the one
         that best keeps hosts within their limits is chosen. If plans are still equal, the one that

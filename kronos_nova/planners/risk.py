@@ -1,18 +1,19 @@
 """The planner that makes hosts less likely to become full, by the best single move again and again
 (steepest descent). The *risk* is the expected number of full hosts.
 
-Loads change quickly, so that a move often comes too late once a measured load is high. The planner
-uses the likely load ``μ`` of each host and the variance ``V`` of this load. Both are sums over the
-instances of the host. Whatever the distribution of the load, the load is above a limit ``m`` for at
-most the fraction ``V / (V + (m - μ)²)`` of the time (Cantelli's inequality). Real loads reach the
-limit less often than this bound. The planner uses the square of the bound as the probability that a
-host is full. For loads measured on PlanetLab, a research network, this probability differs from the
-real frequency by at most a factor of two.
+Loads change quickly. If the planner waited until a measured load is high, the host would often be
+full before a move has ended. So the planner uses the likely load ``μ`` of each host and the
+variance ``V`` of this load. Both are sums over the instances of the host. Whatever the distribution
+of the load, the load is above a limit ``m`` for at most the fraction ``V / (V + (m - μ)²)`` of the
+time (Cantelli's inequality). Real loads reach the limit less often than this bound. The planner
+uses the square of the bound as the probability that a host is full. For loads measured on
+PlanetLab, a research network, this probability differs from the real frequency by at most a factor
+of two.
 
-If ``μ`` is above the limit, the planner uses 1 plus the excess in place of the probability, so that
-less load is better above the limit as well. No move makes its destination both full and fuller than
-its source. Without this rule, a plan for hosts that are all nearly full would leave a few very full
-hosts.
+If ``μ`` is above the limit, the planner uses 1 plus the load above the limit in place of the
+probability. So a plan that lowers the load of such a host is rated as better, even if the load
+stays above the limit. No move makes its destination both full and fuller than its source. Without
+this rule, a plan for hosts that are all nearly full would leave a few very full hosts.
 """
 
 from collections.abc import Callable
@@ -43,10 +44,10 @@ become full. Raised, a plan takes longer; lowered, constraints more often exclud
 of an instance. Not measured."""
 FREE = 1e-6
 """Lower bound of the price of a move when moves are rated, as a fraction of one expected full host.
-The price is the least decrease of the expected number of full hosts for which the move is made. The
-net gain of a move is the decrease minus the price. The rating of a move is its net gain divided by
-its price. Raised, moves of low price are compared by their net gains alone; lowered to 0, moves
-without a price cannot be compared. Chosen far below the price of any migration."""
+A move is made only if it lowers the expected number of full hosts by more than its price. The net
+gain of a move is this decrease minus the price. The rating of a move is its net gain divided by its
+price. Raised, moves of low price are compared by their net gains alone; lowered to 0, the rating of
+a move without a price divides by 0. Chosen far below the price of any migration."""
 AT_ONCE = 256
 """Number of candidate moves that are checked against the constraints in one call, the best moves
 first. Raised, a call takes longer; lowered, more calls are made. Not measured."""

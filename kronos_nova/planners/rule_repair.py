@@ -188,8 +188,8 @@ def is_due(state: State, should: bool) -> bool:
 
 def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays: intp, the movable instances that violate a rule; bool (V,), true for
-    instances on hosts that rules forbid; and bool, one value for each group of the model, true for
-    violated rules about several servers."""
+    instances on hosts that rules forbid; and bool, one value for each group of servers in the
+    model, true if an operator's rule about this group is violated."""
     model = state.model
     broken, astray = model.broken_rules(state), model.astray(state)
     members = model.movable_members(broken)

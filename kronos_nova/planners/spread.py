@@ -31,26 +31,27 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Largest number of moves of a plan for which more exact searches are made. There are two such
-searches:
+"""Number of moves up to which plans are searched more exactly, in two cases:
 
 * In a tiny cluster, plans with 1, 2, 3 ... moves are searched one after the other, up to this
   number. Each search also uses the plans found before, and a plan with more moves is therefore
   never worse than a plan with fewer moves.
-* The integer program is solved before the local search only if a plan may have at most this number
-  of moves.
+* In a cluster in which most moves are impossible at first (:data:`TIGHT`), the integer program is
+  solved before the local search. This is done only if at most this number of moves is permitted.
 
 Raised, plans for tiny clusters take longer; lowered, plans with more moves may be worse. Measured
 by ``bench budgets``."""
 TRIED = 2
 """Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
-time grows exponentially; lowered, a best plan is missed if each of its moves alone makes the
-imbalance worse. Fixed by the number of plans that can be tried in time."""
+time grows exponentially; lowered to 1, a best plan of two moves is missed more often if each of the
+two moves alone raises the imbalance. Fixed by the number of plans that can be tried within the time
+limit of an evaluation."""
 STUCK = 1e-3
-"""Largest accepted difference of cost between the chosen plan and the best end state. An end state
-gives each instance a host. The chosen plan leads to another end state if the moves to the best one
-have no possible order. If the difference is larger, other plans are searched. Raised, plans for
-full hosts are worse; lowered, plans take longer for gains that cannot be noticed. Not measured."""
+"""Largest accepted difference of cost between the end state of the chosen plan and the best end
+state found. An end state gives each instance a host. The two end states differ if the moves to the
+best end state have no possible order. If the difference is larger, other plans are searched.
+Raised, plans for full hosts are worse; lowered, plans take longer for gains that cannot be noticed.
+Not measured."""
 SLACK = 0.9
 """Share of the permitted moves that a search may use when it is repeated. A search is repeated if
 its moves cannot be made one after the other. The first repetition may use this share, and each
@@ -77,11 +78,12 @@ the program has several stages of moves, the number is divided by the number of 
 plans take longer; lowered, the best possible plan is missed more often. Not measured."""
 ROUNDS = 2, 3, 4
 """Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
-of moves, and a move of a later stage can use room that an earlier stage freed. The program is
-solved with each number in this order if the moves that lead to the least cost cannot be made one
-after the other. Raised to more numbers, plans take longer, by 1 to 5 s of processor time for each
-number; lowered to fewer numbers, plans for full hosts are worse. Measured by ``bench optimum``:
-without the number 4, one plan of 12 was 9 % worse."""
+of moves, and a move of a later stage can use room that an earlier stage freed. The program is first
+solved without stages. If the moves to the cheapest end state cannot be made one after the other,
+the program is solved with each of these numbers, in this order, until a plan is found that costs
+little more (:data:`NEAR`). Raised to more numbers, plans take longer, by 1 to 5 s of processor time
+for each number; lowered to fewer numbers, plans for full hosts are worse. Measured by ``bench
+optimum``: without the number 4, one of 12 plans was 9 % worse."""
 NEAR = 0.02
 """Share by which the cost of an accepted plan may exceed the cost of the best end state. The cost
 is the combined imbalance plus the prices of the moves. An end state gives each instance a host; the
@@ -90,11 +92,11 @@ is solved again with more stages of moves. A move of a later stage can use room 
 stage freed. Raised, plans for full clusters take less time and are worse; lowered, plans for full
 clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Share of the candidate moves below which an integer program is solved before the local search. A
-candidate move is a pair of an instance and another host. The share is that of the candidate moves
-that are possible as the first move of a plan. Raised, the program comes first in more clusters, and
-takes longer where the local search finds equally good plans; lowered, plans that the local search
-does not find are missed more often. Not measured."""
+"""Share of the candidate moves that decides whether an integer program is solved before the local
+search. A candidate move is a pair of an instance and another host. The program comes first if less
+than this share of the candidate moves are possible as the first move of a plan. Raised, the program
+comes first in more clusters, and takes longer where the local search finds equally good plans;
+lowered, plans that the local search does not find are missed more often. Not measured."""
 GAP = 1e-3
 """Relative gap, as a share of the cost, at which the integer program that computes the best plan
 stops. The solution then costs at most this share more than the cheapest solution. The cost is the
@@ -108,9 +110,10 @@ measured."""
 
 
 class Spread:
-    """A planner that searches the end states with the lowest cost, and returns the moves to the
-    best end state that can be reached. An end state can be reached if every rule holds after each
-    move. The planner also considers the plan of the planner ``greedy``."""
+    """A planner that looks for end states of low cost, and returns the moves to the cheapest end
+    state that can be reached. An end state gives each instance a host. It can be reached if its
+    moves have an order in which every rule holds after each move. The planner also considers the
+    plan of the planner ``greedy``."""
 
     phase = SPREAD
 
@@ -268,8 +271,8 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Return the best plan that can be carried out, with its moves in an order in which each of
-    them is possible. The candidates are the plans ``known`` and those in ``found``. Of a plan in
-    ``found``, the moves that are possible are the candidate.
+    them is possible. The candidates are the plans ``known`` and those in ``found``. If some moves
+    of a plan in ``found`` are not possible, the candidate is the plan without these moves.
 
     :param known: plans whose moves have a possible order
     """

@@ -30,8 +30,7 @@ def _chosen(candidate, requester):
     """Return the providers that a candidate uses for one port or one PCI request, as a Counter of
     their uuids.
 
-    :param requester: text with which the names of the request groups begin that belong to the port
-        or PCI request
+    :param requester: prefix of the names of the request groups of the port or PCI request
     """
     return collections.Counter(
         provider for group, providers in candidate.mappings.items()

@@ -11,7 +11,7 @@ LOG = logging.getLogger(__name__)
 
 PATIENCE = 5
 """Maximum seconds to wait for the databases of cells to answer a query. The query is sent to all
-cells at the same time. Cells that do not answer in time are left out of the result. Raised, a
+cells at the same time. Cells that have not answered by then are left out of the result. Raised, a
 worker waits longer for a cell that is down, and other workers may regard the worker as dead;
 lowered, a slow cell is left out. Chosen well below the time limit of Nova itself for a connection,
 which is more than a minute."""
@@ -72,7 +72,8 @@ def ask(context, wanted, read, patience=PATIENCE):
     silent = [cell for cell in wanted
               if nova_context.is_cell_failure_sentinel(answers[cell.uuid])]
     if silent:
-        LOG.warning('The database of %s does not answer; hosts and instances there are left out.',
+        LOG.warning('The database of %s does not answer. Until the database answers, Kronos '
+                    'ignores the hosts and instances there.',
                     ', '.join(f'cell {name(cell)}' for cell in silent))
     return {cell.uuid: answers[cell.uuid] for cell in wanted if cell not in silent}, silent
 

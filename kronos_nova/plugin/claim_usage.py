@@ -63,8 +63,9 @@ def is_way_back(migration, instance, host, node):
 
     A migration may change the resources of an instance. On the source, Nova counts the resources
     before the migration; on the destination, those after the migration. During a resize within the
-    node, Nova counts the instance with its present flavor, and in addition the resources of its
-    other flavor.
+    node, Nova counts the instance with its present flavor, and the migration with the flavor that
+    the instance does not have at present. The result is then True if this other flavor is the old
+    one, and False if it is the new one.
     """
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)

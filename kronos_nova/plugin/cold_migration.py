@@ -43,9 +43,9 @@ class ReportsOutages:
                 reason=first_line(error), code=outages.CODE) from error
 
     def _is_placement_away(self, error):
-        """Return True if ``error`` is an error of Nova and placement does not answer now. The error
-        alone is not enough to recognise an outage: a scheduler that cannot reach placement reports
-        that no host is valid."""
+        """Return True if two conditions hold: Nova itself raised ``error``, and placement does not
+        answer now. The error alone does not show an outage: a scheduler that cannot reach placement
+        reports that no host is valid."""
         if not isinstance(error, nova_exception.NovaException):
             return False
         try:

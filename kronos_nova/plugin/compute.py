@@ -96,8 +96,9 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
         try:
             tracker = self._build_tracker()
         except Exception as error:  # nova-compute has to start after any error
-            LOG.error('The claims of this host cannot be stored. Until it is restarted, '
-                      'this nova-compute keeps its claims in memory, as without Kronos: %s', error)
+            LOG.error('The claims of this host cannot be stored: %s. This nova-compute keeps its '
+                      'claims in memory only, as without Kronos, until nova-compute is restarted.',
+                      error)
             return
         self.rt = tracker
         self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(two_phase.TwoPhaseClaims(tracker)))
@@ -110,9 +111,8 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
 
     def prep_resize(self, context, image, instance, flavor, request_spec, filter_properties, node,
                     clean_shutdown, migration, host_list):
-        """Prepare this host for a cold migration or resize by Nova's method, unless the request is
-        outdated. A request is outdated if it has waited in a queue for so long that nova-conductor
-        has ended the migration."""
+        """Prepare this host for a cold migration or resize. Drop the request if it is outdated: the
+        request has waited in a queue for so long that nova-conductor has ended the migration."""
         if migration is not None and marks.has_ended(context, migration):
             marks.log_dropped(instance, migration)
             self._set_free(context, instance, migration)

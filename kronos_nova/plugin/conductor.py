@@ -295,9 +295,9 @@ def _tasks():
 def _prepared_instances():
     """Return the uuids of the instances whose migrations a conductor worker prepares.
 
-    If ``[kronos_allocations] reconcile_interval`` is 0, the tasks of dead workers are never
-    removed. A task is then no proof that its worker still prepares the migration, and the result is
-    empty.
+    A worker records a task while it prepares a migration. If ``[kronos_allocations]
+    reconcile_interval`` is 0, the tasks of dead workers are never removed. A task is then no proof
+    that the migration is still being prepared, and the result is empty.
     """
     if not CONF.kronos_allocations.reconcile_interval:
         return frozenset()

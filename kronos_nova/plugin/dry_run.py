@@ -31,8 +31,8 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return True if a refusal by the scheduler may have no meaning, because earlier moves of the
-    plan are not made yet. This is so in two cases:
+    """Return True if the scheduler may accept a move that it refuses now, once the earlier moves of
+    the plan are made. This is possible in two cases:
 
     * A server that will leave the destination has a PCI device or a NUMA topology.
     * The instance is in the same server group as a server that will arrive at the destination or
@@ -58,9 +58,9 @@ class SchedulerDryRun:
 
     A move may wait for earlier moves of its plan. Then less is requested from the scheduler: the
     room that the earlier moves will free at the destination is subtracted. If even the reduced
-    request finds no room, a single VCPU is requested, so that only the filters decide. Sometimes
-    the scheduler refuses perhaps only because the earlier moves are not made yet. The dry run then
-    has no result.
+    request finds no room, a single VCPU is requested, so that only the filters decide. If the
+    scheduler refuses a move, and the reason may be that the earlier moves are not made yet, the dry
+    run has no result.
     """
 
     def __init__(self):

@@ -74,7 +74,7 @@ class InProcessInventory:
     Answers of placement and the flavors of instances are kept from one reading to the next.
 
     :param reading_pace: pauses of a reading, which limit the load on databases and placement
-    :param patience: seconds that cells have to answer
+    :param patience: maximum seconds to wait for the databases of cells
     :param short_patience: as ``patience``, but used after a reading in which some cell did not
         answer
     :param domain_keys: metadata keys of aggregates that name the failure domain of their hosts

@@ -133,8 +133,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             migrate_data=self.migrate_data)
 
     def rollback(self, ex):
-        """Restore the allocations on the source. An error of placement is logged and left to the
-        reconciler, because Nova has to report the error that caused the rollback.
+        """Restore the allocations on the source. An error of placement is only logged, because Nova
+        has to report the error that caused the rollback. The reconciler, a periodic task of
+        nova-conductor, then restores the allocations later.
 
         The allocations are not changed if the request to the source may have arrived: the guest may
         then be moving, and needs its allocations at the destination.
@@ -151,12 +152,12 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             reverts.log_unreturned(self.migration, self.instance, error)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
-        """Check a destination by Nova's method. If the check fails, note the reason, for the error
-        of :meth:`_find_destination`.
+        """Check a destination by Nova's method. If the check fails, note the reason.
+        :meth:`_find_destination` reports the noted reasons if no host is valid.
 
-        :raises MigrationPreCheckError: the check failed with an error that Nova does not expect.
-            The original error would end Nova's search for a destination. After
-            MigrationPreCheckError, Nova tries the next host
+        :raises MigrationPreCheckError: raised in place of an error that Nova does not expect, and
+            that would end Nova's search for a destination. After MigrationPreCheckError, Nova tries
+            the next host
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)

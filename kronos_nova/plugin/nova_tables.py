@@ -131,7 +131,8 @@ def chunks(values, size):
 
 
 def nodes(context, hosts=None):
-    """Return the Nodes of a cell that have a nova-compute service, with any hypervisor.
+    """Return the Nodes of a cell that have a nova-compute service. Nodes with every kind of
+    hypervisor are returned.
 
     :param hosts: names of the hosts that are wanted, or None for all hosts
     """

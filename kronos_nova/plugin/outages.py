@@ -49,8 +49,9 @@ def retrying(stop: Callable[[tenacity.RetryCallState], bool],
     """Return a tenacity.Retrying, which calls a function again after an outage. At the end it
     raises the last error. The pauses are random, and at most 15 seconds long.
 
-    :param stop: condition of tenacity for the end, such as ``stop_after_delay``
-    :param is_worth: function that returns whether the function is called again after an error
+    :param stop: condition of tenacity after which the function is not called again, such as
+        ``stop_after_delay``
+    :param is_worth: called with an error; returns True if another attempt is made after this error
     :param rest: further arguments of tenacity.Retrying, such as ``before_sleep``
     """
     return tenacity.Retrying(retry=tenacity.retry_if_exception(is_worth), reraise=True, stop=stop,

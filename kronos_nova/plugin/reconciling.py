@@ -16,11 +16,12 @@ BEAT_SECONDS = 5
 repair allocations that moves left behind. Raised, other workers notice later that this worker has
 died; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Seconds without a heartbeat after which a nova-conductor worker regards itself as delayed. The
-worker then assumes that all workers were delayed, and waits before it treats any other worker as
-dead. Raised, workers that were only delayed may be treated as dead; lowered, the worker waits
-although its heartbeat was only a little late. Chosen as several times the interval between
-heartbeats (:data:`BEAT_SECONDS`)."""
+"""Seconds between two heartbeats of a nova-conductor worker above which the worker regards itself
+as delayed. The worker then assumes that all workers were delayed, for example by the database. So
+it waits before it treats any other worker as dead. Raised, the worker does not notice some delays,
+and may treat workers as dead that were only delayed; lowered, the worker waits although its
+heartbeat was only a little late. Chosen as several times the interval between heartbeats
+(:data:`BEAT_SECONDS`)."""
 LEASE_SECONDS = 60
 """Seconds for which a nova-conductor worker has the lease to repair allocations, unless the worker
 renews the lease. Only the worker with the lease repairs allocations. Raised, another worker takes
@@ -36,8 +37,8 @@ During the pause, nova-conductor handles RPCs. Raised, allocations are repaired 
 wait longer. Not measured."""
 OVERLAP_SECONDS = 300
 """Seconds by which a search for changed instances overlaps the previous search. A search looks back
-to the beginning of the previous search, and further back by these seconds and by the seconds of the
-option ``grace``. The latter are needed because the previous search ignored changes that were
+to the start of the previous search, less this number of seconds, and less the seconds of the option
+``grace``. The seconds of ``grace`` are needed because the previous search ignored changes that were
 younger than ``grace``. Raised, more instances are examined twice; lowered, a migration may be
 missed if clocks differ. Not measured."""
 
@@ -69,11 +70,11 @@ class Reconciling:
 
         A worker without a recent heartbeat counts as dead. If this worker was delayed for more than
         :data:`SILENCE_SECONDS`, the other workers were probably delayed as well, and would wrongly
-        count as dead. The next run then starts only after ``task_timeout``, when they have recorded
-        a heartbeat again.
+        count as dead. So the next run starts only after ``task_timeout``. Until then, the other
+        workers can record a heartbeat.
 
-        :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
-            same time again
+        :raises PlacementError, InventoryError, DBError: the step failed; the next run examines the
+            same changes again
         """
         self._tasks.beat()
         now = timeutils.now()

@@ -95,10 +95,10 @@ class Registration(Announcement):
         self._end()
 
     def fail(self, error: Exception) -> None:
-        """Note the error with which Nova's task ends. The record of the task is deleted if the
-        ``with`` block ends with this error or with a MigrationError, because Nova has then saved
-        the failure itself. After any other error, the record is kept, and nova-conductor ends the
-        migration later."""
+        """Note the error with which Nova's live migration task ends. If the ``with`` block ends
+        with this error or with a MigrationError, Nova has saved the failure itself, and this
+        worker's record of the migration is deleted. After any other error, the record is kept, and
+        nova-conductor ends the migration later."""
         self._error = error
 
     def _is_written_down(self, error):

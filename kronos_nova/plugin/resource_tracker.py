@@ -116,15 +116,16 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Remove the untracked claims of an instance, just before Nova counts or releases the usage
+        """Remove the untracked claims of an instance, just before Nova adds or subtracts the usage
         of the instance. Untracked claims are those that Nova's tracker does not know.
 
         The usage of these claims is subtracted first. Otherwise, the usage that Nova adds for the
-        instance would be counted twice. There is another case: Nova is about to subtract the usage
-        of the instance. Then one of the claims is kept as a tracked claim, and Nova subtracts its
-        usage.
+        instance would be counted twice. If Nova is about to subtract the usage of the instance, one
+        of the claims becomes a tracked claim. The usage of this claim is not subtracted here,
+        because Nova subtracts it.
 
-        :param leaves: whether the instance leaves this host
+        :param leaves: whether the instance leaves this host, so that Nova is about to subtract its
+            usage
         """
         untracked = claims.untracked_for(uuid)
         for claim in untracked:
@@ -380,8 +381,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         met:
 
         * Each instance on the node has a claim.
-        * Each claim in the state CLAIMED whose instance is on another node may belong to a move.
-          There are at most :data:`MOST_MOVES` such claims.
+        * Each claim in the state CLAIMED whose instance is on another node belongs to an instance
+          that may be in a move (:meth:`_is_moving`). There are at most :data:`MOST_MOVES` of these
+          claims.
         * Each PCI device in use belongs to an instance with a claim.
         * No PCI device has the status CLAIMED, because only Nova's audit allocates such devices.
         """

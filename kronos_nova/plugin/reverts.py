@@ -91,10 +91,10 @@ def _parties(context, instance, migration):
 def forget_destination(instance):
     """Delete the record of the resources that an instance was to have on the destination of a
     failed cold migration or resize. If the record stayed, the next migration of the instance would
-    fail: while it is being prepared, Nova's resource tracker on the source would set it to
-    ``error``.
+    fail: while this next migration is being prepared, Nova's resource tracker on the source host
+    would set its status to ``error``.
 
-    Source: ``ResourceTracker._update_usage_from_migrations`` in ``nova.compute.resource_tracker``.
+    See ``ResourceTracker._update_usage_from_migrations`` in ``nova.compute.resource_tracker``.
     """
     instance.drop_migration_context()
 

@@ -252,8 +252,8 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """Return the hosts to ignore in the list of hosts of a server's group. Nova lists them, but
-    none of the other members counts there:
+    """Return the hosts that do not count as hosts of other members of a server's group, although
+    Nova lists them as hosts of the group:
 
     * the hosts where the server itself is the only known member of the group; Nova counts the
       server among the members

@@ -20,9 +20,10 @@ WEIGHT_TOLERANCE = 1e-6
 weights are accepted although their sum is clearly not 1; lowered, three weights of one third are
 refused if they are written with few digits. Not measured."""
 _LARGEST = 10**9
-"""Largest whole number in a policies file that is added up as a weight (no unit). With a larger
-number, the sum of the weights is not checked, because Python cannot convert huge whole numbers to
-float. Fixed: each weight above 1 is refused anyway, with an error of its own."""
+"""Largest weight, as a whole number, with which the sum of the weights is still checked (no unit).
+If a weight is larger, the sum is not checked, because Python cannot convert huge whole numbers to
+float. Fixed: the exact value does not matter, because each weight above 1 is refused with an error
+of its own."""
 _ROUNDING = 1e-9
 """Fraction of a host that is added to a computed number of hosts before the number is rounded down.
 Without this fraction, a result such as 2.9999999 in place of 3 would be rounded down to 2. Fixed by
@@ -378,8 +379,8 @@ class PolicySet(pydantic.BaseModel):
 
 
 def contradictions(rows: list[dict]) -> Iterator[str]:
-    """Yield the problems of the policies of a file taken together, such as repeated names. Problems
-    of a single policy are found by the model of a policy.
+    """Yield the problems that several policies of a file have together, such as repeated names.
+    Problems of a single policy are found by the model of a policy.
 
     :param rows: policies as mappings whose values have not been checked
     """

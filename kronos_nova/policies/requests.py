@@ -83,8 +83,8 @@ class RequestRules:
 
     def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
         """Return the cost of the server on each host, in the order of ``hosts``. The cost is the
-        sum of the costs of the rules that prefer other hosts for the server. Costs are amounts of
-        combined imbalance."""
+        sum of the costs of the rules that prefer other hosts for the server. Costs are in the unit
+        of the combined imbalance, the weighted sum of the imbalances of all policies."""
         rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
         return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]
 

@@ -23,11 +23,12 @@ HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain of its own."""
 
 DEFAULT_COST = 0.02
-"""Cost of one server on a host that a rule prefers to avoid, as an amount of combined imbalance.
-The default applies to rules without the key ``cost``. A plan may violate the rule if the combined
-imbalance falls by more than the cost. Raised, plans obey the rule although the imbalance stays
-larger; lowered, plans violate the rule for a smaller decrease. Chosen as the initial value that the
-help of the option ``soft_group_cost`` advises."""
+"""Cost of each server that is on a host against the preference of a rule. The cost is used for
+rules without the key ``cost``. Its unit is that of the combined imbalance, the weighted sum of the
+imbalances of all policies. A plan may violate the preference if the combined imbalance falls by
+more than the cost. Raised, plans obey the rule although the imbalance stays larger; lowered, plans
+violate the rule for a smaller decrease. Chosen as the initial value that the help of the option
+``soft_group_cost`` advises."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one list of a rule, such as the list of its servers. Raised, a

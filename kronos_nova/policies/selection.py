@@ -80,12 +80,13 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return the rules in ``placing`` that select each instance. To save memory, the result is
-        two lists (numbers, sets), and equal sets of rules are stored once. The rules that select
-        the instance ``uuids[i]`` are ``sets[numbers[i]]``.
+        """Return the rules that select each instance, of the rules in ``placing``. Many instances
+        are selected by the same set of rules. To save memory, each different set is stored once,
+        and the result is two lists (numbers, sets). The set of rules of the instance ``uuids[i]``
+        is ``sets[numbers[i]]``.
 
-        A set is a tuple of positions in ``placing``. The first set is empty. The last result is
-        cached.
+        A set is a tuple of positions in ``placing``. The first set is empty. The result of the
+        latest call is cached.
         """
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
@@ -269,8 +270,8 @@ _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
 
 
 class _Values:
-    """An index of servers or hosts by value. A pattern is compared only with values that begin with
-    the same text as the pattern, up to the first wildcard of the pattern."""
+    """An index of servers or hosts by value. To be fast, a pattern is compared only with some
+    values: those that begin with the part of the pattern before its first wildcard."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
         self._having: dict[str, list[str]] = {}

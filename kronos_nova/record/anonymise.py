@@ -459,8 +459,9 @@ _EVERY = '*'
 
 
 def _options(options, names):
-    """Return the recorded options, in which names are replaced by pseudonyms. An option with any
-    other text is left out, because the text may contain names."""
+    """Return the recorded options. Values that cannot contain a name, such as numbers, are kept. In
+    the options whose values are names, such as ``aggregates``, the names are replaced by
+    pseudonyms. All other options are left out, because their texts may contain names."""
     known = recorded_options.known_options()
     return {group: {name: value if _is_plain(known[group, name], value)
                     else _of_named(name, value, names)

@@ -13,8 +13,9 @@ FORMAT = 3
 """Version of the format of recorded snapshots (no unit). Fixed: the version changes when older
 programs cannot read the snapshots."""
 WITHOUT_OPTIONS = 2
-"""Version of the format of a snapshot that has no options and nothing else that format 3 has added
-(no unit). Programs that do not know format 3 can read such a snapshot. Fixed by these programs."""
+"""Version of the format that is written into snapshots without the additions of format 3, such as
+options (no unit). Older programs, which do not know format 3, can then read the snapshots. Fixed:
+the older programs accept no higher version."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """{table of the inventory: keys that format 3 has added to its rows}"""

@@ -1,5 +1,5 @@
-"""Room in a cloud: the number of further servers that fit, the hosts whose loss is covered, and
-moves that make room.
+"""Room in a cloud: the number of further servers that fit, the hosts whose servers could all
+restart elsewhere, and moves that make room.
 
 All results are computed from allocations. Load is not used.
 """

@@ -119,9 +119,11 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
 def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
     """Return {host: number of servers whose room is kept there}.
 
-    The servers are placed one after the other. Each server is placed on the host that would then
-    keep the smallest fraction of its total room. Of equal hosts, the one with the least free room
-    is used, because balancing can move little load to it anyway.
+    The servers are placed one after the other. Each server is placed on the host that then keeps
+    free the smallest fraction of its total room. This fraction is the number of servers whose room
+    the host keeps, divided by the number that would fit if the host were empty. Of hosts with equal
+    fractions, the one with the least free room is used, because balancing can move little load to
+    this host anyway.
 
     :param by_host: {host: number of servers for which it has room}
     :param empty: {host: number of servers that would fit if the host were empty}

@@ -23,10 +23,10 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Number of new servers for which a plan tries to make room with each permitted move. The plan
-joins fragments of free room. The servers fit in addition to the servers that fit already. Raised,
-plans take longer; lowered, moves that each make room for several servers are missed. Chosen because
-few moves make room for more than two servers; not measured."""
+"""Number of additional new servers for which a plan tries to make room, for each permitted move.
+The plan joins fragments of free room. With 10 permitted moves, it tries to make room for 20 servers
+more than fit now. Raised, plans take longer; lowered, moves that each make room for several servers
+are missed. Chosen because few moves make room for more than two servers; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

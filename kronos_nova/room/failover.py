@@ -61,10 +61,10 @@ result. Not measured."""
 
 CUTS = 8
 """Maximum number of solutions of the integer program that one check of a lost host tries. A
-solution assigns a host to each server. If a server does not fit into the NUMA cells of its host
-that Nova would choose, the host is excluded for this server (a cut), and the next solution is
-searched. Raised, a check takes longer if NUMA cells are nearly full; lowered, more of these checks
-end without a result. Not measured."""
+solution assigns a host to each server. On this host, Nova would choose NUMA cells for the server.
+If the server does not fit into these NUMA cells, the host is excluded for this server, and the next
+solution is searched. Such an exclusion is called a cut. Raised, a check takes longer if NUMA cells
+are nearly full; lowered, more of these checks end without a result. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,16 +136,16 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return True if a move of the server can affect only the verdicts on these losses:
+        """Return True if a move of the server can affect only the verdicts on these losses (a loss
+        is the failure of hosts):
 
         * the loss of the source of the move
         * the loss of the destination of the move
         * losses whose servers restart on the destination
 
         Return False if the move may affect the verdicts on other losses as well. This is so if
-        hosts share providers, or if a rule for a host depends on other hosts. It is also so if a
-        server group keeps the server together with other servers, or in another failure domain than
-        other servers.
+        hosts share providers, or if a rule for a host depends on other hosts. It is also so if the
+        server is in a server group, unless this group only keeps its servers on different hosts.
         """
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:

@@ -102,10 +102,13 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of servers that existed before the room of a hold was kept on ``hosts``.
-    Such servers do not count as users of the room. These are the servers that are already recorded
-    in the hold for this reason, and all servers of the hold's flavor and project that are on
-    ``hosts`` now and do not use the room."""
+    """Return the uuids of the servers that do not count as users of the room of a hold, because
+    they existed before the room was kept on ``hosts``. There are two kinds:
+
+    * the servers that the hold has already recorded as existing before (``known``)
+    * the servers of the hold's flavor and project that are on ``hosts`` now, and do not use the
+      room
+    """
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

@@ -22,8 +22,8 @@ def keeper_of(shape: Shape, is_filtered: bool) -> tuple[str, str]:
     mechanism can.
 
     There are two mechanisms. Allocations in placement can keep amounts of all resource classes,
-    such as VGPUs and custom classes, but no NUMA cells. KronosFilter can keep NUMA cells, but of
-    amounts only those that nova-scheduler counts: VCPUs, memory and disk.
+    such as VGPUs and custom classes, but no NUMA cells. KronosFilter can keep NUMA cells, and
+    amounts of the resource classes that nova-scheduler counts: processors, memory and disk.
 
     :param is_filtered: True if KronosFilter is enabled in every nova-scheduler
     :returns: (keeper, ''), or ('', problem and remedy)

@@ -38,8 +38,8 @@ class LossRule:
         of domains is checked
     :param memory: results of earlier checks: the hosts on which the servers of a loss could
         restart. While these hosts are still possible, no others are searched
-    :param left: returns the seconds that are left; if none are left, no further loss counts as
-        covered
+    :param left: returns the seconds that are left for checks; if none are left, no further loss
+        counts as covered
     """
 
     def __init__(self, snapshot: Snapshot, rules: ConstraintRules, hosts: int, domains: int,
@@ -63,9 +63,9 @@ class LossRule:
         return [loss for loss, each in self._judged([*moves], among).items() if _is_covered(each)]
 
     def uncovered(self) -> list[Loss]:
-        """Return the losses that are not covered in the cloud before any move. The losses with the
-        most servers that find no host come first. Losses that were not checked in time are left
-        out."""
+        """Return the losses that are not covered in the cloud before any move: some servers of the
+        lost hosts could not restart elsewhere. The losses with the most such servers come first.
+        Losses that were not checked within the time limit of the rule (``left``) are left out."""
         found = [(len(each.verdict.left), loss) for loss, each in self._judged([], None).items()
                  if each.verdict is not None and not _is_covered(each)]
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
@@ -134,8 +134,8 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
     disabled hosts are never left out, even if they make a loss uncovered.
 
     :param moves: moves of a plan, in its order
-    :returns: {order of a move that is left out: text about the loss that the move would make
-        uncovered}
+    :returns: {``order`` of a PlannedMove that is left out: text about the loss that the move would
+        make uncovered}
     """
     kept, gone = list(moves), dict[int, str]()
     required = [move for move in moves if move.phase == plans.EVACUATE]

@@ -37,9 +37,10 @@ class Loss:
 class JudgedLoss:
     """A loss and the result of its check.
 
-    verdict : result of the check; None if the loss was not checked in time
-    in_order : True if all servers also restart when Nova's scheduler chooses a host for one server
-        after the other, without regard to later servers; None if this was not checked
+    verdict : result of the check; None if the time for all checks was over before this check
+    in_order : result of a second check, in which Nova's scheduler chooses a host for one server
+        after the other, without regard to later servers. True if all servers restart; False if it
+        is not certain that all servers find a host; None if this was not checked
     """
 
     loss: Loss

@@ -41,11 +41,14 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
     """Place instances one after the other, as Nova's scheduler would. Return {position: host}; None
     if it is not certain that every instance finds a host.
 
-    Nova's scheduler may have a weigher for operations in progress, which avoids hosts that it has
-    just chosen. So the instances are placed twice: as with this weigher, and as without it. Both
-    placements have to succeed. The placement with the weigher is not needed if each instance has
-    more possible hosts than there are instances before it. Even if each earlier instance takes
-    another host, one possible host is then left.
+    Nova's scheduler may have a weigher for operations in progress, by which the scheduler avoids
+    the hosts that it has chosen before. Whether the scheduler has this weigher is not known. So the
+    instances are placed once with this weigher and once without it, and both placements have to
+    succeed.
+
+    The placement with the weigher may fail if each instance has more possible hosts than there are
+    instances before it. Even if each earlier instance takes another host, one possible host is then
+    left.
 
     :param order: positions of the instances, in the order in which they are placed
     :param demands: float64 (instances, resource classes), needs of the instances

@@ -25,8 +25,8 @@ class Trend:
 
     days : number of days, from the last day with a known number of slots (how many more servers
         fit)
-    error : uncertainty of ``days``, in days. It follows from the uncertainty of the trend's slope,
-        which is :data:`SURE` times its standard error
+    error : uncertainty of ``days``, in days, computed from the uncertainty of the trend's slope.
+        The uncertainty of the slope is :data:`SURE` times the standard error of the slope
     """
 
     days: float

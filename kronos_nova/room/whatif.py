@@ -35,13 +35,13 @@ tried. Chosen as the smallest number of five digits."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Hypothetical changes of a cloud, to answer what would happen then. The changes are made in
-    the order of the fields.
+    """Hypothetical changes of a cloud. The changes are made in the order of the fields.
 
     ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
     add : texts such as ``2:like=compute1``: two new empty hosts like compute1
     lose : names of hosts that fail together, or failure domains such as ``rack=r3``
-    boot : texts such as ``3:m1.large`` or ``3:4:8192``: three new servers
+    boot : texts such as ``3:m1.large``: three new servers of this flavor; or ``3:4:8192``: three
+        new servers with 4 VCPUs and 8192 MiB of memory
     """
 
     ratio: Sequence[str] = ()
@@ -55,9 +55,9 @@ class Changed:
     """The cloud after hypothetical changes, and the outcome of the changes.
 
     snapshot : the cloud after the changes
-    left : {uuid of a server of a lost host that does not restart: reason}
+    left : {uuid of a server that was on a lost host and cannot restart: reason}
     not_booted : {name of a shape: number of its new servers that find no room}
-    restarted : {uuid of a server of a lost host that restarts: its new host}
+    restarted : {uuid of a server that was on a lost host and restarts: its new host}
     added : {name of a new host: name of the host that it is like}
     """
 
@@ -174,7 +174,8 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
 def _without(snapshot: Snapshot, rules: ConstraintRules,
              names: Iterable[str]) -> tuple[Snapshot, dict[str, str], dict[str, str]]:
     """Return the cloud without some hosts, after their servers have restarted on other hosts. If
-    not all servers fit, the largest servers are placed first and the others are left out.
+    not all servers fit, the servers are placed by size, the largest first, and servers that find no
+    host are left out.
 
     :returns: (the cloud, ``left``, ``restarted``) of :class:`Changed`
     """

@@ -48,7 +48,8 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
     """Record that a host of the maintenance in progress was serviced.
 
     :raises MaintenanceNotFound: no maintenance is in progress
-    :raises HostInService: the hook of the host runs, or the host does not wait to be serviced
+    :raises HostInService: the hook (the command that services the host) still runs; or the host is
+        in a state in which it cannot become serviced, for example because it is not empty yet
     """
     maintenances = Maintenances(context.database)
     found, host = maintenances.open(), request.host

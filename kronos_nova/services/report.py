@@ -143,9 +143,9 @@ def _uncompared(explanation):
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
     """Return the LoadOfTime of a range of days: the mean hot minutes and contended minutes per day.
-    Hot minutes are the time with a score above 0.9, summed over all hosts. Contended minutes are
-    the time on a full host, summed over all servers. Return None if no evaluation was made on these
-    days.
+    Hot minutes are the minutes in which a host has a score above 0.9, summed over all hosts.
+    Contended minutes are the minutes in which a server is on a full host (a score of 1 or more),
+    summed over all servers. Return None if no evaluation was made on these days.
 
     :param loads: list with one LoadSum, the sum over these days; empty if there is none
     :param days: (first day, last day)

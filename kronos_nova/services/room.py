@@ -391,10 +391,10 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Raise an error if, because of moves, some host's servers could no longer all restart
-    elsewhere if the host failed. Hosts for which this is not possible even without the moves are
-    ignored. The options ``failover_hosts`` and ``failover_domains`` set which failures are
-    considered: of hosts, or also of failure domains.
+    """Raise an error if, because of moves, the servers of lost hosts could no longer all restart
+    elsewhere. The options ``failover_hosts`` and ``failover_domains`` set how many hosts, or how
+    many failure domains, are assumed to fail together. Losses after which not all servers could
+    restart even before the moves are ignored.
 
     :raises RequestRefused: after the moves, the servers of a lost host or failure domain could not
         all restart elsewhere

@@ -36,9 +36,9 @@ class WithoutDatabase:
 
         :raises StopPending: the operation was a stop; the stop is in force, but is not in the
             database yet
-        :raises Unreachable: the operation needs the control database. If the operation was to end
-            stops, the text of the error lists the stops that were nevertheless ended: those that
-            were not in the database yet
+        :raises Unreachable: the operation needs the control database. A request to end stops is
+            carried out in part: stops that are not in the database yet are ended, and the text of
+            the error lists these stops
         :raises KronosException: the operation is refused
         """
         # A request that the database would refuse in any case is refused here, too.

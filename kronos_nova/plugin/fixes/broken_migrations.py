@@ -131,10 +131,10 @@ class Attempt:
 
         * The migration is rolled back.
         * The state of the guest is known.
-        * The error says nothing about the guest. This holds for outages and for errors of Nova and
-          libvirt. It also holds for errors of Python itself, such as AttributeError, that the
-          driver raised after the rollback. After any other error, an operator should look at the
-          instance.
+        * The error does not suggest that the guest was damaged. This holds for outages, for errors
+          of Nova and libvirt, and for errors of Python itself, such as AttributeError, that the
+          driver raised after the rollback. After any other error, the instance is set to ERROR, so
+          that an operator looks at it.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException)
@@ -142,8 +142,9 @@ class Attempt:
             or self.is_rolled_back_by_driver and type(self.error).__module__ == 'builtins')
 
     def runs(self, state):
-        """Return True if a power state means that the guest runs: RUNNING, or PAUSED if a user has
-        paused the instance."""
+        """Return True if a power state means that the migration has not stopped the guest. The
+        state RUNNING always means this. The state PAUSED means this only if a user had paused the
+        instance."""
         return state == power_state.RUNNING or (
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
@@ -337,8 +338,8 @@ class SettlesBrokenMigrations:
         try:
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has errors of its own
-            LOG.debug('The copying of the guest could not be aborted, probably because it has '
-                      'ended: %s', error, instance=attempt.instance)
+            LOG.debug('The copying of the guest could not be aborted, probably because the copying '
+                      'is already over: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
         """Wait while this host still has memory pages of a guest that already runs at the

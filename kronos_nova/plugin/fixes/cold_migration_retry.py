@@ -49,7 +49,7 @@ time as in the fix ``confirmation_retry``."""
 LONG_PATIENCE_SECONDS = 1800
 """Seconds for which a call is repeated while a service does not answer, if the guest is already
 powered off for the cold migration. The same limit applies to the calls that end a migration.
-Raised, a server that cannot be completed is reported later; lowered, the instance may be set to
+Raised, a migration that cannot be completed is reported later; lowered, the instance may be set to
 ERROR during an outage. Chosen as a time in which operators notice an outage and restart a service.
 """
 
@@ -232,7 +232,8 @@ class PatientConductor(PatientClient):
     def _read_if_saved(self, context, instance):
         """Find out whether the conductor has carried out a call whose answer was lost. For this,
         read the instance from the conductor. If the instance has the task_state that the call was
-        to save, return the conductor's answer; otherwise, return None."""
+        to save, return the answer to this reading in place of the lost answer; otherwise, return
+        None."""
         updates, _result = self._client.object_action(context, instance, 'refresh', (), {})
         is_saved = updates.get('task_state', instance.task_state) == instance.task_state
         return (updates, None) if is_saved else None
@@ -315,10 +316,10 @@ class MovesPatiently:
         return super()._get_power_off_values(instance, clean_shutdown)
 
     def _send_prep_resize_notifications(self, context, instance, phase, flavor):
-        """Send Nova's notification. At the end of ``prep_resize``, the source has received its
-        request and may power the guest off. So the notification about this end also sets
-        ``is_guest_touched`` of the step. After an outage, the source has not received its request,
-        and nothing is set."""
+        """Send Nova's notification. If it reports that ``prep_resize`` has ended without an outage,
+        also set ``is_guest_touched`` of the MigrationStep. The source has then received the request
+        ``resize_instance``, and may power the guest off. After an outage, the source has no
+        request, and the attribute is not set."""
         step = _current()
         if step and phase == fields.NotificationPhase.END and step.outage is None:
             step.is_guest_touched = True

@@ -142,8 +142,9 @@ def _leave_unconfirmed(instance, migration, error):
     except Exception as failure:
         if not outages.is_outage(failure):
             raise
-        LOG.warning('The status of migration %s stays "confirming": %s. Kronos repeats the request '
-                    'to confirm the migration if it belongs to a drain.', migration.uuid,
+        LOG.warning('The status of migration %s stays "confirming": %s. If the migration belongs '
+                    'to a drain, Kronos repeats the request to confirm the migration. For any '
+                    'other migration, Nova refuses another request.', migration.uuid,
                     first_line(failure), instance=instance)
 
 

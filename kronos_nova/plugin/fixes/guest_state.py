@@ -16,9 +16,9 @@ VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
 """Maximum seconds to wait until a nova-compute reports the power state of a guest on its host.
-Kronos asks for the state after the live migration of the guest broke off. Raised, the migration
-ends later if the nova-compute does not answer, and the guest may be without network until then;
-lowered, a busy nova-compute counts as failed. Not measured."""
+After the live migration of a guest broke off, Kronos reads this state to find out where the guest
+runs. Raised, the migration ends later if the nova-compute does not answer, and the guest may have
+no network until the migration ends; lowered, a busy nova-compute counts as failed. Not measured."""
 
 JOBS = (1, 2)
 """Types of libvirt jobs that copy a guest: VIR_DOMAIN_JOB_BOUNDED (1) and VIR_DOMAIN_JOB_UNBOUNDED
@@ -29,9 +29,10 @@ without libvirt."""
 class GuestStateEndpoint:
     """An RPC endpoint of nova-compute that reports the power state of a guest.
 
-    Version 1.0 has power_state.
+    Version 1.0 has one method, :meth:`power_state`.
 
-    :param power_state: ComputeManager._get_power_state
+    :param power_state: function that reads the power state of a guest on this host:
+        ComputeManager._get_power_state
     """
 
     target = messaging.Target(namespace=NAMESPACE, version=VERSION)

@@ -1,4 +1,5 @@
-"""Use of Nova's own credentials for images, if the request for a move has no token.
+"""Fetching of images from Glance with Nova's own credentials, if the request for a move has no
+token.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] image_credentials``.
 """
@@ -25,10 +26,10 @@ class FetchesImages:
     """A mixin for the compute manager that fetches images with Nova's own credentials.
 
     A destination with local disks fetches base images and kernels from Glance. For this, Nova uses
-    the token of the request for the move. Moves of Kronos have no token, because it could expire
-    before the move ends. If a request has no token, Nova uses its own credentials
-    (``[service_user]``) for other services, but not for Glance. This class makes Nova use them for
-    Glance as well.
+    the token of the request for the move. Moves of Kronos have no token, because a token could
+    expire before the move ends. If a request has no token, Nova uses its own credentials
+    (``[service_user]``) for other services, but not for Glance. This class makes Nova use its own
+    credentials for Glance as well.
     """
 
     def pre_live_migration(self, context, *args, **kwargs):

@@ -1,12 +1,16 @@
 """The end of cold migrations and resizes that a restart of nova-compute interrupts.
 
 *On the source*: When nova-compute starts, Nova clears the task_state of an instance whose cold
-migration was about to begin. If the request to begin is still in the queue, it then sets the
-instance to ERROR. If nova-compute had received the request, the migration seems to be in progress
-for ever. If the guest was already powered off, Nova starts the guest again on the source. The
-migration then also seems to be in progress, and keeps its allocations. With this fix, nova-compute
-ends the migration in all of these cases, and gives the allocations back to the instance. The
-executor tries such a move again.
+migration was about to begin. The consequence depends on how far the migration had come:
+
+* If the request to begin is still in the queue, Nova sets the instance to ERROR when nova-compute
+  receives the request.
+* If nova-compute had received this request, the migration seems to be in progress for ever.
+* If the guest was already powered off, Nova starts the guest again on the source. The migration
+  seems to be in progress for ever, and keeps its allocations.
+
+With this fix, nova-compute ends the migration in all three cases, and gives the allocations back to
+the instance. The executor tries such a move again.
 
 *On the destination*: If nova-compute is killed before it has sent its request to the source, the
 instance stays in the task_state ``resize_prep``. With this fix, nova-compute ends the migration
@@ -68,10 +72,11 @@ EXPECTED = {
 ON_SOURCE = (task_states.RESIZE_PREP, task_states.RESIZE_MIGRATING)
 """The task_states of an instance that is about to leave the source, or is leaving it."""
 REQUEST_SECONDS = 60.0
-"""Seconds after the start of nova-compute until it ends the migrations that were being prepared on
-its host. In this time, the source receives a request that was already sent. Raised, an instance
-waits longer until it can be used; lowered, the source may still begin such a migration. Chosen well
-above the seconds that a request takes."""
+"""Seconds from the start of nova-compute until it ends the migrations that it was preparing as the
+destination when it was stopped. Before it was stopped, nova-compute may have sent the request to
+begin such a migration to the source. The source receives the request within this time. Raised, an
+instance waits longer until it can be used; lowered, nova-compute may end a migration before the
+source can begin it. Chosen well above the seconds that a request takes."""
 ON_DESTINATION = (task_states.RESIZE_MIGRATED, task_states.RESIZE_FINISH)
 """The task_states of an instance whose guest is off, and is to be started on the destination."""
 
@@ -136,12 +141,14 @@ class EndsInterruptedColdMigrations:
                                 request_spec)
 
     def _end_cold(self, context, instance, migration):
-        """End a migration whose guest is unharmed on this host. The fault of the instance says that
-        the instance was not the cause."""
+        """End a migration whose guest is unharmed on the source, and give the allocations back to
+        the instance. A fault of the instance records that an outage, and not the instance, caused
+        the failure."""
         error = nova_exception.MigrationError(
             reason='nova-compute was restarted during the cold migration or resize',
             code=outages.CODE)
-        LOG.warning('Migration %s ends: %s.', migration.uuid, error, instance=instance)
+        LOG.warning('Migration %s is ended as failed, and the server stays on its host: %s.',
+                    migration.uuid, error, instance=instance)
         compute_utils.add_instance_fault_from_exc(context, instance, error)
         self._revert_allocation(context, instance, migration)
         reverts.forget_destination(instance)
@@ -161,8 +168,8 @@ class EndsInterruptedColdMigrations:
                 request_spec=request_spec)
         except OSError as error:
             LOG.warning('The file with which a restarted nova-compute could complete the cold '
-                        'migration or resize cannot be written. If nova-compute is restarted '
-                        'during the migration, the instance is set to ERROR: %s', error,
+                        'migration or resize cannot be written: %s. If nova-compute is restarted '
+                        'during the migration, the instance is set to ERROR.', error,
                         instance=instance)
         try:
             super().finish_resize(context, disk_info, image, instance, migration, request_spec)
@@ -175,9 +182,10 @@ class EndsInterruptedColdMigrations:
         """Handle an instance whose guest was to be started on this host. Nova's own method would do
         nothing, or would start the guest before its network and volumes are ready.
 
-        A checkpoint is a file with the request to start the guest. If an instance has no checkpoint
-        and the request has not changed its task_state yet, the request may still be in the queue.
-        Such an instance is left unchanged.
+        A checkpoint is a file with the request to start the guest. nova-compute writes it when it
+        receives this request, and then sets the task_state of the instance to ``resize_finish``. If
+        an instance has no checkpoint, and its task_state is still ``resize_migrated``, the request
+        may still be in the queue. Such an instance is left unchanged.
         """
         try:
             kept = self._cold_checkpoints.load(context, instance.uuid)
@@ -276,8 +284,8 @@ class EndsInterruptedColdMigrations:
         instance.save(expected_task_state=task_states.RESIZE_FINISH)
 
     def _fail_unfinished(self, context, instance, reason):
-        """Set an instance to ERROR whose guest nothing starts, as Nova does after an error of
-        ``finish_resize``."""
+        """Set an instance to ERROR, as Nova does after an error of ``finish_resize``. Called if
+        nova-compute cannot start the guest of the instance."""
         error = nova_exception.MigrationError(
             reason='nova-compute was restarted before it had started the guest, and cannot '
                    f'continue, because {reason}', code=outages.CODE)
@@ -322,8 +330,9 @@ def _is_on():
 
 
 def _is_outdated(context, instance):
-    """Return whether the task_state of the instance was cleared since the request was sent. Return
-    False if this is not known, for example because no conductor answers."""
+    """Return whether the task_state of an instance was cleared after its cold migration or resize
+    was requested, so that the request to begin is outdated. Return False if this is not known, for
+    example because no conductor answers."""
     try:
         found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except Exception as error:  # after any error, Nova's own method decides

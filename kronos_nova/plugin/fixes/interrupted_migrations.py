@@ -67,8 +67,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:
             LOG.warning('The file with which a restarted nova-compute could complete the live '
-                        'migration cannot be written. If nova-compute is restarted during the '
-                        'migration, the migration is handled as without Kronos: %s', error,
+                        'migration cannot be written: %s. If nova-compute is restarted during the '
+                        'migration, the migration is handled as without Kronos.', error,
                         instance=instance)
 
     def _conclude(self, attempt):
@@ -111,9 +111,10 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         """Set the status of the instance's unfinished live migrations from this host to ``error``,
         because no process continues these migrations.
 
-        :param attempt: the migration that this nova-compute ends itself, whose status is not set.
-            If ``attempt`` is None, Nova's method ends the migrations whose guest is being copied,
-            and their status is not set
+        :param attempt: the migration that this nova-compute completes or rolls back itself; its
+            status is not changed here. None if there is no such migration. In this case, Nova's
+            method ends the migrations that are copying the guest, and their status is not changed
+            here
         """
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
@@ -180,9 +181,11 @@ def _is_on():
 
 def _is_being_prepared(context, instance):
     """Return True if a live migration of the instance has the status ``accepted``: a conductor may
-    then be preparing the migration. If this conductor dies, another conductor worker clears the
-    task_state, provided that the option ``atomic_moves`` is on. If the option is off, the result is
-    always False, so that the task_state is cleared here."""
+    then be preparing the migration, and this nova-compute must not clear the task_state. If this
+    conductor dies, another conductor worker clears the task_state.
+
+    Always return False if the option ``atomic_moves`` is off. No other conductor worker then clears
+    the task_state, so this nova-compute has to clear it."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

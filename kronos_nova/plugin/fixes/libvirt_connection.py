@@ -3,8 +3,9 @@
 If nova-compute runs in native threads, the first thread that notices a closed connection to libvirt
 calls Nova's handler for closed connections. This thread may be testing the connection under Nova's
 lock. The handler then waits for the same lock for ever. No thread of this nova-compute reaches
-libvirt until nova-compute is killed. A reentrant lock avoids this. The lock does no harm: the
-handler only drops the connection, and the test would drop the connection as well.
+libvirt until nova-compute is killed. With a reentrant lock, the thread can take the lock a second
+time. The handler then runs in the middle of the test. This is safe, because both would only drop
+the closed connection.
 
 This fix sets :data:`LOCK`, a private attribute of the ``Host`` object of Nova's libvirt driver.
 

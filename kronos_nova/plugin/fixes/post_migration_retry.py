@@ -104,8 +104,8 @@ def _is_over(state):
 
 
 def compute_api(stock):
-    """Return the RPC client of nova-compute for the compute manager: a PatientComputeAPI, or
-    ``stock`` if the option is off.
+    """Return the RPC client with which the compute manager calls other nova-computes: a
+    PatientComputeAPI, or ``stock`` if the option ``post_migration_retry`` is off.
 
     :param stock: Nova's own client
     """
@@ -113,8 +113,8 @@ def compute_api(stock):
 
 
 def network_api(stock):
-    """Return the client of neutron for the compute manager: a PatientNetworkAPI, or ``stock`` if
-    the option is off.
+    """Return the client with which the compute manager calls neutron: a PatientNetworkAPI, or
+    ``stock`` if the option ``post_migration_retry`` is off.
 
     :param stock: Nova's own client
     """
