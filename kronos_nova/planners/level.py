@@ -441,8 +441,8 @@ class Leveling:
 
     def _leave_out(self) -> None:
         """Subtract from the scores the part that does not count, and save this part as ``beyond``.
-        Policies may leave hosts with extreme scores out of their imbalances. Of the scores of these
-        hosts, the part outside the bands does not count."""
+        A policy may leave hosts with extreme scores out of its imbalance. The part of the scores of
+        these hosts outside the bands does not count."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]

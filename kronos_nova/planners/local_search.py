@@ -117,10 +117,10 @@ fewer than 32 assignments at the same time uses half as many plans as it has ass
 good plans are improved less; lowered to 8, all assignments of a small cluster are soon made from
 variants of one plan, and a longer search finds no better plan. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Upper bound of a random number of moves, itself excluded: with 5, the number is one to four. When
-a search goes on from a good plan, it first removes this random number of moves from the plan, and
-in addition a share of the moves (:data:`PARTS`). Raised, a plan is changed more than the search can
-repair; lowered, the search finds the same plan again. Not measured."""
+"""Number of moves; a smaller random number of moves is removed from a good plan: with 5, one to
+four moves. In addition, a share of the moves (:data:`PARTS`) is removed. The search then goes on
+from the remaining moves. Raised, a plan is changed more than the search can repair; lowered, the
+search finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
 small random number of moves is removed in addition (:data:`TAKEN_BACK`). A search improves several

@@ -1,7 +1,7 @@
 """The planner ``pack``, which frees as many hosts as the budget of moves permits. The problem is
 vector bin packing in which moves have a price, as in BalCon (FGCS 2023). The *usable room* of a
-host is its free room of its scarcest resource. The scarcest resource is the one whose free room is
-smallest in relation to the needs of the instances that are still to be placed."""
+host is the free amount of its scarcest resource. The scarcest resource is the one whose free amount
+is smallest in relation to the needs of the instances that are still to be placed."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ hosts. The pairs are used one after the other.
 
 * Price of a move, as a fraction of a host's room. To make free room usable, two hosts exchange
   instances if the usable room grows by more than the price of the moves. The usable room of a host
-  is its free room of its scarcest resource. Raised, plans have fewer moves and empty fewer hosts;
+  is the free amount of its scarcest resource. Raised, plans have fewer moves and empty fewer hosts;
   lowered, plans have more moves and empty more hosts.
 * Number of hosts: after this many failures to empty a host, the search goes on with the next pair.
   Raised, plans take longer; lowered, plans empty fewer hosts.
@@ -67,8 +67,8 @@ lowered, hosts with little memory to copy are emptied first. Not measured."""
 
 class Pack:
     """A planner that empties one host after the other. Each instance goes to the host whose usable
-    room the instance reduces least. The usable room of a host is its free room of its scarcest
-    resource: the one whose free room is smallest in relation to the needs of the instances to be
+    room the instance reduces least. The usable room of a host is the free amount of its scarcest
+    resource: the one whose free amount is smallest in relation to the needs of the instances to be
     placed. If an instance fits on no host, full hosts swap instances until one of them has room.
 
     Several searches empty the hosts in different orders. The end state that frees the most hosts is
@@ -264,8 +264,8 @@ class Emptying:
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
         """Put an instance on the host whose usable room the instance reduces least. The usable room
-        of a host is its free room of its scarcest resource: the one whose free room is smallest in
-        relation to the needs of the instances to be placed.
+        of a host is the free amount of its scarcest resource: the one whose free amount is smallest
+        in relation to the needs of the instances to be placed.
 
         If the instance fits on no host, make room for the instance by a swap. If no swap makes
         enough room, make the swap that adds the most usable room, and try again. Return True if the

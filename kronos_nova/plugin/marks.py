@@ -1,6 +1,7 @@
-"""The task_states with which Nova's API marks instances when users request migrations; see
-``MARKS`` in :mod:`kronos_nova.objects.migration_status`. A request may wait in a queue while its
-migration is ended. The request is then outdated, and is dropped when a service receives it."""
+"""The task_states with which Nova's API marks an instance when a migration of the instance is
+requested; see ``MARKS`` in :mod:`kronos_nova.objects.migration_status`. A request may wait in a
+queue while its migration is ended. The request is then outdated, and is dropped when a service
+receives it."""
 
 from nova import exception as nova_exception
 from nova import objects

@@ -249,8 +249,8 @@ class OperatorRule(_Strict):
 
     @property
     def price(self) -> float:
-        """The cost of a server on a host that the rule prefers to avoid, as an amount of combined
-        imbalance."""
+        """The cost of each server that is on a host against the preference of the rule, in the unit
+        of the combined imbalance."""
         return DEFAULT_COST if self.cost is None else self.cost
 
     @property

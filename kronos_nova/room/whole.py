@@ -27,8 +27,8 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
              emptied: Sequence[str] = (), pinned: Sequence[str] = (),
              loads: Mapping[str, float] = MappingProxyType({})) -> Model:
     """Make the model of all supported hosts and their instances. Soft server groups may be
-    violated, because Nova starts a server even on a host that violates a soft group. Of the rules
-    of operators, only rules that name hosts apply.
+    violated, because Nova starts a server even on a host that violates a soft group. Operators'
+    rules apply only if they name hosts.
 
     :param emptied: names of hosts that all instances have to leave
     :param pinned: uuids of instances that do not move
