@@ -109,12 +109,12 @@ Other positions are tried if the number of these moves times the number of hosts
 product. Raised, plans for larger clusters take longer; lowered, plans for small clusters copy more
 memory. Chosen because in larger clusters no other position led to less copied memory."""
 LEAST_TOGETHER = 0.1
-"""Smallest share of a host's excess that its servers have to cause together. If they cause less, no
-server is moved off the host, except in a swap of two servers. The excess is the part of the score
-outside the policy's target range. The share is the summed load of the servers, divided by the
-excess. Raised, some hosts keep their excess although moves would help a little; lowered, servers
-are moved off hosts that are loaded for another reason than their servers. Chosen because it is not
-worth a migration to remove less than a tenth of the excess."""
+"""Smallest share of a host's excess that its servers have to cause together. If they cause less,
+the host is not relieved by moves of single servers. The excess is the part of the score outside the
+policy's target range. The share is the summed load of the servers, divided by the excess. Raised,
+some hosts keep their excess although moves would help a little; lowered, servers are moved off
+hosts that are loaded for another reason than their servers. Chosen because it is not worth a
+migration to remove less than a tenth of the excess."""
 NOISE = 0.3
 """Spread (no unit) of the random factors by which ratings of candidate moves are multiplied. The
 spread is the standard deviation of a factor's logarithm. The factors are used when a search

@@ -131,8 +131,8 @@ def chunks(values, size):
 
 
 def nodes(context, hosts=None):
-    """Return the Nodes of a cell that have a nova-compute service. Nodes with every kind of
-    hypervisor are returned.
+    """Return the Nodes of a cell. Only nodes with a nova-compute service are returned, with every
+    kind of hypervisor.
 
     :param hosts: names of the hosts that are wanted, or None for all hosts
     """

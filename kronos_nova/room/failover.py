@@ -136,8 +136,8 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return True if a move of the server can affect only the verdicts on these losses (a loss
-        is the failure of hosts):
+        """Return True if a move of the server can affect only the verdicts on the following losses.
+        A loss is the failure of hosts.
 
         * the loss of the source of the move
         * the loss of the destination of the move

@@ -49,7 +49,7 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
     :raises MaintenanceNotFound: no maintenance is in progress
     :raises HostInService: the hook (the command that services the host) still runs; or the host is
-        in a state in which it cannot become serviced, for example because it is not empty yet
+        not in a state in which it is serviced, for example because it is not empty yet
     """
     maintenances = Maintenances(context.database)
     found, host = maintenances.open(), request.host
