@@ -28,8 +28,8 @@ UUID_CHARACTERS = 36
 JSON_ITEMS = 10_000_000
 """Maximum number of values in all lists and objects of one JSON document together. Raised, a small
 document can take more memory, about a hundred bytes for each value; lowered, the documents of large
-clouds are refused. Chosen above the largest document that is expected: an answer of Prometheus with
-seven million values, about 300,000 instances."""
+clouds are refused. Chosen above the largest document that is expected: an answer of Prometheus
+about 300,000 instances, which has seven million values."""
 
 _STRUCTURE = (b'[', b'{', b',')
 

@@ -101,11 +101,12 @@ def _authenticated(application, conf):
 
 class Keystone(auth_token.AuthProtocol):
     """A middleware that validates the tokens of requests. A request without a valid token passes
-    this middleware; :class:`Authentication` then refuses the request if its resource needs a token.
+    this middleware; :class:`Authentication` then refuses the request, unless it is for a public
+    resource.
 
     If keystone does not answer, this class records the outage, and the request is refused with 503.
-    The option ``delay_auth_decision`` of keystonemiddleware is not used, because valid tokens would
-    then seem invalid during an outage.
+    The option ``delay_auth_decision`` of keystonemiddleware would also let such requests pass. It
+    is not used: with this option, valid tokens seem invalid during an outage.
     """
 
     def process_request(self, request):

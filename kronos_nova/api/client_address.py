@@ -38,8 +38,9 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the network of an address, for which wrong passwords are counted. For IPv4, the
-    network is the address itself. For IPv6, it is the first address with the same first 64 bits."""
+    """Return the network to which an address belongs. Wrong passwords are counted for each network.
+    The network of an IPv4 address is the address itself. The network of an IPv6 address is written
+    as the lowest address with the same first 64 bits."""
     found = _parsed(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)

@@ -61,10 +61,10 @@ longer in memory. Raised, a process takes more memory; lowered, clients have to 
 more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Number of bytes after which a chunk of an event stream is sent to the WSGI server without further
-events. The last event may make a chunk larger. A chunk is smaller if no further events wait.
-Raised, a process needs more memory for each slow client; lowered, the server is called more often
-for the same events. Not measured."""
+"""Size, as a number of bytes, at which a chunk of an event stream is complete. Waiting events are
+joined to a chunk until the chunk has at least this size, or until no event waits. The chunk is then
+sent to the WSGI server. Raised, a process needs more memory for each slow client; lowered, the
+server is called more often for the same events. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Maximum seconds that the first client of an event stream waits until the events are read from the

@@ -28,10 +28,12 @@ class Services:
 
     conf : the ConfigOpts
     utcnow : function that returns the time
-    read_cloud : function that returns a Snapshot of the present cloud; used only for drains and for
-        room for new servers
-    read_flavors : function that returns Nova's flavors; used only for room for new servers
-    host_api : function that returns the HostApi; used only for the list of servers on a host
+    read_cloud : function that returns a Snapshot of the present cloud. Only two kinds of operations
+        use it: those on drains, and those on room for new servers
+    read_flavors : function that returns Nova's flavors. Only operations on room for new servers use
+        it
+    host_api : function that returns the HostApi. Only the operation that lists the servers on a
+        host uses it
     room_allocations : function that returns the RoomAllocations of placement
     planner_ports : function that returns the PlannerPorts: the metrics source, the clock and the
         dry run for planning
@@ -76,13 +78,14 @@ class Call:
     """One request to the API.
 
     path : the values in the path, by name
-    query, body : the query parameters and the body, as objects of the types that the operation
-        names
+    query, body : the query parameters and the body, as objects of the types ``query`` and ``body``
+        of the Operation
     who : name of the user, which is recorded with changes
     expires_at : time until which the token is valid
     identify : function that returns the Identity of the user
     last_event_id : id of the last event that a listener received before it connected again
-    request : the request as a struct of the contract; None if the operation is not in the contract
+    request : the request as an object of the request type in :mod:`kronos_client.contract`; None if
+        that package does not define the operation
     """
 
     services: Services
@@ -109,7 +112,10 @@ class Operation:
     """An operation of the API.
 
     name : the name of the operation in its policy rule and in the OpenAPI document
-    run : function that carries out a Call, and returns an object of the type ``gives``
+    run : function that carries out a Call, and returns the response
+    gives : type of the response; None for an operation without a response, with a stream of events
+        or with a file
+    query, body : types of the query parameters and of the body; None for no body
     events : {type of an event: type of its data} for an operation that answers with a stream of
         events; ``run`` then returns an iterable
     media : media type for an operation that answers with a file; ``run`` then returns the file,
@@ -118,8 +124,9 @@ class Operation:
         time
     refusals : HTTP statuses with which the operation may be refused, in addition to the statuses
         that every operation can have
-    contract : the operation of the contract that this operation serves; None if there is none. With
-        a contract, the Call has ``request``, and ``query`` and ``body`` are not used
+    contract : the definition of this operation in :mod:`kronos_client.contract`; None if that
+        package does not define the operation. With a definition, ``run`` reads ``request`` of the
+        Call, and ``query`` and ``body`` are not used
     """
 
     method: str
@@ -144,7 +151,7 @@ class Operation:
 
 
 def serve(operation: operations.Operation) -> Operation:
-    """Make an Operation of the API that runs an operation of the contract."""
+    """Make an Operation of the API from its definition in :mod:`kronos_client.contract`."""
     def run(call):
         return dispatch.run(operation, call.services.context(call.who), call.request)
 

@@ -1,7 +1,8 @@
 """The default rules of oslo.policy, made from the table of operations.
 
-Kronos shows the whole cloud with the servers of all projects, so the reader role in one project is
-not enough.
+An answer of Kronos can show servers of all projects. So the reader role in a single project permits
+no operation. To read, a user needs the role ``kronos_reader``, or the reader role with the scope of
+the system.
 """
 
 import difflib

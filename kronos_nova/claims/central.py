@@ -21,9 +21,9 @@ class CentralStore:
     def __init__(self, conf, host, call):
         if call is None:
             raise exception.ConfigurationError(
-                what='[kronos_claims] store', problem='is "central", which works in nova-compute '
-                'only, because it needs calls to nova-conductor',
-                remedy='Set it to "sqlite" here.')
+                what='[kronos_claims] store', problem='is "central". Only nova-compute can use '
+                'this store, because only nova-compute can call nova-conductor',
+                remedy='Start this program with a configuration in which store is "sqlite".')
         self.host = host
         self._call = call
 

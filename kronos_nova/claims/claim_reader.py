@@ -13,7 +13,8 @@ class ClaimReader:
     """Access to the claims of all hosts in one database. The database is not created, upgraded or
     repaired.
 
-    :param history: migrate.CLAIMS or migrate.CONTROL
+    :param history: the schema revisions of the database: migrate.CLAIMS for a claims file, or
+        migrate.CONTROL for the control database
     :raises DatabaseVersionError: the database is not at the revision of this code
     """
 

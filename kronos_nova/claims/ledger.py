@@ -116,11 +116,11 @@ class Ledger:
         return claim
 
     def is_expired(self, claim, expiry):
-        """Return whether a claim is older than ``expiry``.
+        """Return whether a claim is older than the duration ``expiry``.
 
-        If the time of a claim is in the future, the clock of this host was set back after the claim
-        was made. The time of the claim is then set to now. Otherwise the claim would be kept until
-        the clock has caught up.
+        The time of a claim is in the future if the clock of this host was set back after the claim
+        was made. This method then sets the time of the claim to now, and returns False. Without
+        this correction, the claim would not expire until the clock had caught up.
         """
         now = self.clock()
         if claim.created_at > now:

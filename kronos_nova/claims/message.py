@@ -121,10 +121,10 @@ def _text_or_none(row, name, most):
 
 
 def _in_time(claim, now):
-    """Return the claim with a creation time of ``now`` or earlier. A creation time in the future is
-    replaced by ``now``, because the clock of the claim's host may be ahead.
+    """Return the claim with a creation time of ``now`` or earlier. A creation time up to a year in
+    the future is replaced by ``now``, because the clock of the claim's host may be ahead.
 
-    :raises OutOfBounds: the time is too far in the past or the future
+    :raises OutOfBounds: the time is more than a year after ``now``, or more than 20 years before
     """
     if not now - _PAST <= claim.created_at <= now + _FUTURE:
         raise boundary.OutOfBounds(

@@ -1,10 +1,14 @@
-"""The claims of a compute node. With the claims, the resource tracker counts the usage of the node.
-This module is pure: it has no I/O and reads no clock.
+"""The claims of a compute node. From the claims, the resource tracker of Kronos, which extends
+Nova's, computes the usage of the node. This module is pure: it has no I/O and reads no clock.
 
-There are three kinds of claims of an instance: a claim of the instance itself, a claim of a move to
-or from the node, and *untracked* claims. Nova's own tracker does not count untracked claims. An
-untracked claim was prepared before a move, or was not found by Nova's audit. A node has at most two
-claims of an instance at the same time, which differ in ``resize_target``.
+There are three kinds of claims:
+
+* a claim of an instance on the node
+* a claim of a move to or from the node
+* an *untracked* claim, which Nova's code does not count: Kronos has prepared the claim before a
+  move, or Nova's audit did not find its instance
+
+A node has at most two claims of an instance at the same time, which differ in ``resize_target``.
 """
 
 import collections

@@ -172,7 +172,8 @@ class SqliteStore:
         """Convert errors in the ``with`` block to errors of Kronos. The file is closed after any
         error, because the connection itself may be broken.
 
-        :raises ClaimError: the file cannot be used, or (``_Corrupt``) its content is wrong
+        :raises _Corrupt: the content of the file is wrong; a subclass of ClaimError
+        :raises ClaimError: the file cannot be used for another reason
         :raises DatabaseVersionError: the file was written by a newer Kronos
         """
         try:

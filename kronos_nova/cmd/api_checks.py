@@ -47,7 +47,8 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
     except exceptions.HttpError as error:
         raise exception.ConfigurationError(
             what='[keystone_authtoken]',
-            problem=f'keystone at {address} refuses the user of this group: {error}',
+            problem=f'keystone at {address} refuses the user that is set in this group of '
+                    f'options: {error}',
             remedy=REMEDY) from error
     except exceptions.ClientException as error:
         raise exception.ConfigurationError(

@@ -23,10 +23,9 @@ packet, and TCP sends a lost packet three more times within seven seconds."""
 
 WHOLE_SECONDS = 60
 """Maximum seconds in which a whole HTTP request, with its body, has to arrive. The number has a
-second use: these seconds after an answer was produced, the server begins to check how fast the
-client reads the answer (:data:`SLOWEST_BYTES`). Raised, slow clients hold their connections for
-longer; lowered, a client with a slow network connection cannot send a snapshot of many MiB. Not
-measured."""
+second use: once an answer is that many seconds old, the server checks how fast the client reads it
+(:data:`SLOWEST_BYTES`). Raised, slow clients hold their connections for longer; lowered, a client
+with a slow network connection cannot send a snapshot of many MiB. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest number of bytes per second at which a client has to read an answer. A slower client is cut

@@ -477,6 +477,7 @@ def _claims(conf):
     if not os.path.isdir(folder):
         raise exception.ConfigurationError(
             what='[kronos_claims] claim_db', problem=f'the directory {folder} does not exist',
-            remedy='Correct claim_db. If claim_db is a relative path, it is relative to [DEFAULT] '
-                   'state_path: set that to the directory of Nova\'s state.')
+            remedy='Correct claim_db. If claim_db is a relative path, check [DEFAULT] state_path '
+                   'first: the path begins there, and state_path has to be the directory of '
+                   'Nova\'s state.')
     return f'{path}{"" if os.path.exists(path) else " will be made by nova-compute"}', None

@@ -71,12 +71,12 @@ class Clean(command.Lister):
     """Remove claims that are no longer needed, and list them. Without --apply, the command only
     lists the claims that it would remove.
 
-    Without an ID, the command chooses the claims that were prepared for a move and are older than
-    [kronos_claims] claim_expiry_time. A nova-compute that runs removes such claims without this
-    command.
+    If no ID is given, the command selects the claims that were prepared for a move and are older
+    than [kronos_claims] claim_expiry_time. While nova-compute is running, it removes such claims
+    without this command.
 
-    A nova-compute that runs frees the resources of removed claims at its next audit. If a removed
-    claim belongs to an instance or a migration, that audit makes the claim again.
+    The resources of a removed claim become free at the next audit of nova-compute. If the claim
+    belongs to an instance or a migration, this audit makes the claim again.
     """
 
     def get_parser(self, prog_name):

@@ -30,8 +30,8 @@ class Cloud:
     hosts : the HostApi
     room_allocations : function that returns a RoomAllocations, which allocates room in placement
         for future servers
-    dry_run : the DryRun, which finds out whether a move is possible. The DryRun asks Nova's
-        scheduler if Nova's code runs in this process, and placement otherwise
+    dry_run : the DryRun, which finds out whether a move is possible. In a process that runs Nova's
+        code, the DryRun asks Nova's scheduler; in other processes, it asks placement
     """
 
     read: Callable[[], Snapshot]

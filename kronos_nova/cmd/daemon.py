@@ -40,9 +40,10 @@ from kronos_nova.policies import windows
 LOG = logging.getLogger(__name__)
 
 LAST_SECONDS = 30
-"""Seconds that a service has for its end in addition to the seconds of the option
-``drain_timeout``. After this time, the service is killed. Raised, a process that hangs is killed
-later; lowered, a process is killed while it saves its state. Not measured."""
+"""Seconds for which a service that ends may save its state. The seconds of the option
+``drain_timeout``, for which the service waits for its work, come first. If the service still runs
+after both times, it is killed. Raised, a process that hangs is killed later; lowered, a process is
+killed while it saves its state. Not measured."""
 
 
 def load_config(prog, arguments):

@@ -47,9 +47,9 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the set of the values that the label "instance" has for exporters on Nova's hosts. The
-    values are shortened for messages. Return None if Prometheus does not answer, or if there is a
-    kind of exporter whose series name no host of Nova."""
+    """Return the set of the values of the label "instance" of all exporters on hosts of this cloud.
+    The values are shortened for messages. Return None in two cases: Prometheus does not answer; or
+    for some kind of exporter, no label has the names of this cloud's hosts."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)

@@ -155,8 +155,8 @@ def fitting(check, options, wanted, later):
     """Return the first hosts of ``wanted``, as many as can be empty at the same time. The first
     host is returned even if it cannot be emptied; its drain then shows the reason.
 
-    :param check: function that plans the drains in a list. For each aggregate, the function returns
-        a tuple (name of the aggregate, Drains of its hosts, DrainPlan)
+    :param check: function that plans drains. Its argument is a list of Drains. It returns a list
+        with a tuple for each aggregate: (name of the aggregate, Drains of its hosts, DrainPlan)
     :param wanted: names of hosts, in the order in which they are serviced
     :param later: hosts that are serviced later; drains avoid these hosts as destinations
     """
@@ -215,8 +215,8 @@ class Checker(orders.Checker):
 
 
 class Run(_Running):
-    """Service hosts one after the other. For each host, the command drains it, runs the hook, waits
-    until its nova-compute reports, and releases it.
+    """Service hosts one after the other. The command drains a host, runs the hook that services the
+    host (--hook), waits until nova-compute of the host is up, and releases the host.
 
     The host with the fewest servers is serviced first. Hosts that are not yet serviced take servers
     only if no other host can take them, so that only few servers have to move twice. The command

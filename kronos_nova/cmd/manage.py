@@ -81,8 +81,8 @@ class ClientManager:
     @functools.cached_property
     def rebalancing(self):
         """Return a client that uses the control database. If the database does not answer, return a
-        client that can only stop moves (``kronos-manage stop``), and end stops that are not in the
-        database yet.
+        client with two abilities only: it can stop moves (``kronos-manage stop``), and it can end
+        stops that are not in the database yet (``kronos-manage resume``).
 
         :raises DatabaseVersionError: the database is not at the revision of this code
         """

@@ -27,13 +27,15 @@ class PolicyRow:
 
     hosts, instances : pair (number that have a series, number that should have a series)
     load : mean of the scores of the hosts; None = no host has a score
-    instances_load : mean over hosts of the sum of the profiles (loads) of the instances on a host.
-        None = there is no host with both a score and a sum
-    farthest_host : the host whose sum of profiles differs most from its score
-    farthest_load, farthest_instances_load : score and sum of profiles of ``farthest_host``
-    sizes : pair (size of the smallest host, size of the biggest host). Profiles are divided by the
-        size of their host. Sizes have the unit of profiles, such as CPUs or bytes. If profiles are
-        fractions, sizes are fractions of the biggest host. None = not known or not used
+    instances_load : load of the hosts according to their instances. The load of a host is the sum
+        of its instances' loads; this field is the mean of the sums. None = no host has both a score
+        and a sum
+    farthest_host : the host whose sum differs most from its score
+    farthest_load, farthest_instances_load : score and sum of ``farthest_host``
+    sizes : pair (size of the smallest host, size of the biggest host). The load of an instance is
+        divided by the size of its host. Sizes have the unit of the query about instances, such as
+        CPUs or bytes. If this query answers in fractions of hosts, sizes are fractions of the
+        biggest host. None = not known or not used
     sizes_from : source of ``sizes``: ``host_capacity_query`` or a resource class. ``not known`` =
         hosts differ in size, and no source has their sizes. '' = sizes are not used
     age : seconds since the oldest sample

@@ -238,9 +238,9 @@ def _losses(reports):
 
 
 def _slots(reports):
-    """Yield a metric with the numbers of further servers that fit, for each watched flavor: the
-    number at present, and the number after the loss of any one host. An unknown number has no
-    series."""
+    """Yield a metric of how many further servers fit, for each flavor in ``[kronos] slot_flavors``.
+    There are two numbers: the present number, and the number after the loss of the host whose loss
+    leaves the fewest. An unknown number has no series."""
     counts = {(each.flavor, name, state): getattr(each, state)
               for name, report in reports.items() for each in report.slots
               for state in ('now', 'after_loss')}

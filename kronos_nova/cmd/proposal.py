@@ -80,8 +80,8 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
          ) -> Proposal:
     """Find the exporters, and adapt a recipe (an example policies file) to them.
 
-    :param selector: label matcher of this cloud's series, such as ``region="one"``. With '', a
-        matcher is searched for if there may be series of other clouds
+    :param selector: label matcher of this cloud's series, such as ``region="one"``. If it is empty,
+        and Prometheus has series of other clouds too, this function finds a matcher itself
     :raises MetricsError: Prometheus does not answer
     :raises ConfigurationError: Prometheus has no series that the recipe needs
     """

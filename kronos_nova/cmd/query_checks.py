@@ -28,12 +28,12 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Change of a value, as a fraction of the largest value in the answer to a query, above which a
-check warns. The check compares the answer with the answer that leaves out extra series. Extra
-series are those of another cloud, and those of a target that is scraped twice; they may double
-values. Raised, the check misses extra series that change only the values of small servers; lowered,
-a change of the load between the two queries causes a warning. Chosen between 0.5, the change if a
-CPU is counted twice, and 0.02, a change on a busy machine without extra series."""
+"""Largest accepted difference of a value between two answers, as a fraction of the largest value. A
+check sends a query twice, with and without extra series, and warns if a value differs by more.
+Extra series are those of another cloud, and those of a target that is scraped twice. They may
+double values. Raised, the check misses extra series that change only the values of small servers;
+lowered, a change of the load between the two queries causes a warning. Chosen between 0.5, the
+change if a CPU is counted twice, and 0.02, a change on a busy machine without extra series."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns about a query that counts iowait
 as load. Raised, hosts with slow disks seem busy without a warning about the reason; lowered, hosts

@@ -42,10 +42,11 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     loss replaces a plan whose moves are chosen by load. The new plan counts as a repair, and has
     the automation level of repairs.
 
-    :param snapshot: the cloud in which servers of lost hosts restart. The servers must not use room
-        that is held for new servers; it counts as used. They may use the room of buffers
-    :param taken: the same cloud, in which moves are made. Moves must use neither; the room of
-        buffers counts as used as well
+    :param snapshot: the cloud, for judging whether servers restart elsewhere. Room that is held for
+        new servers counts as used in it. The room of buffers counts as free, because restarts may
+        use it
+    :param taken: the same cloud, for the search of moves. Here the room of buffers counts as used
+        as well, because moves may use neither
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
@@ -62,12 +63,14 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
     """Return True if a plan that covers a loss may be made for an aggregate now. A loss is covered
-    if all servers of the lost hosts could restart elsewhere. The result is False in these cases:
+    if all servers of the lost hosts could restart elsewhere. A plan that covers a loss counts as a
+    repair. The result is False in these cases:
 
     * Repairs are off in the aggregate.
     * Repairs are planned after all other moves, and the report has moves.
     * A plan is in progress, or a cooldown runs.
-    * The report has a plan that must be kept.
+    * The report has a plan with moves that are not chosen by load. Such a plan must not be
+      replaced.
     """
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)

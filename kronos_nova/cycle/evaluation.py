@@ -54,8 +54,8 @@ class Cycle:
 
     :param policies: PolicySet
     :param options: EngineOptions, which name the aggregates to evaluate
-    :param may_write: called before each write; returns False if nothing may be written, because the
-        conductor that began the cycle has ended
+    :param may_write: called before each write; returns False if nothing may be written. A cycle may
+        not write once the process that ordered the cycle has ended
     """
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet,
@@ -226,9 +226,10 @@ class Cycle:
 
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
-        """Correct the allocations in placement that keep room for holds (room kept for new
-        servers). Return the SettledAllocations: the allocations that placement has afterwards, and
-        the holds for which allocations could not be made."""
+        """Correct the allocations in placement that keep room for new servers, so that they agree
+        with the holds. A hold is the record of such room. Return the SettledAllocations: the
+        allocations that placement has afterwards, and the holds for which allocations could not be
+        made."""
         found = [SettledAllocations()]
         if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
             return found[-1]

@@ -325,8 +325,11 @@ later; lowered, an operator who moves two servers back by hand causes a warning.
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
-    """Yield a warning for each policy whose threshold is too low to be reached: noise (load that
-    fluctuates by chance) alone causes a larger imbalance. No instance is moved because of noise."""
+    """Yield a warning for each policy whose threshold is lower than the noise. The noise is the
+    imbalance that random changes of load cause. No moves can keep the imbalance below such a
+    threshold, and no moves are made for an imbalance that may be noise.
+
+    :param noise: {policy: its noise}"""
     for policy in policies:
         if noise.get(policy.name, 0.0) > policy.threshold:
             yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
@@ -521,7 +524,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
     :param after: the state at the end of the plan, by the measured load
     :param planned: the state before the plan, with the load for which the plan was made, such as
-        the likely load. The moves are applied to this state
+        the likely load. This function applies the moves of the plan to this state
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
@@ -548,9 +551,11 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
-    """Return {instance index: reason why the instance stays on a host that it has to leave}. Nova
-    may refuse every destination. The reason is then that of the destination with the fewest failed
-    checks."""
+    """Return {instance index: reason why the instance stays on a host that it has to leave}. If
+    every destination is forbidden, the most suitable one is considered (:func:`obstacle`). If
+    Nova's scheduler refused this destination, its reason replaces that of the planner.
+
+    :param unplaced: {instance index: reason of the planner}"""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
                } if found.due.evacuate else {}
     return {**unplaced, **{
@@ -563,8 +568,9 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
     """Return the instances that stayed, grouped by reason. The groups also have texts about the
     rules that keep instances on their hosts.
 
-    :param kept_back: {instance index: reason}, for instances whose move was left out of the plan
-        because servers could then not all restart after the loss of a host
+    :param kept_back: {instance index: reason}, for instances whose move was left out of the plan.
+        After such a move, the servers of some host or failure domain could not all restart
+        elsewhere if it failed
     """
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)

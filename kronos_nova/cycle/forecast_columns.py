@@ -234,7 +234,8 @@ class ForecastCache:
                   ) -> dict[str, ForecastColumns]:
         """Return {name: forecast columns} of the policies with a forecast.
 
-        :param units: float64 (H, P), weight that an instance with a sample of 1 has on each host
+        :param units: float64 (H, P), factor from the sample of an instance to its weight, by the
+            host on which the instance runs
         """
         found = {}
         for number, policy in enumerate(policies):
@@ -405,7 +406,9 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
          imbalances: np.ndarray) -> ForecastReport | None:
     """Return the ForecastReport of a policy; None if the policy has no forecast.
 
-    :param imbalances: float64 (P,), imbalance of each column of the expanded problem
+    :param problem: the problem that :func:`expanded` returns. Its columns are the policies and the
+        hours of forecasts
+    :param imbalances: float64 (P,), imbalance of each of these columns
     """
     if policy not in forecasts:
         return None

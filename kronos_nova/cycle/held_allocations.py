@@ -115,8 +115,9 @@ class HeldAllocations:
         Missing allocations for these servers are made. Surplus allocations, such as those of
         servers that have arrived, are removed.
 
-        :returns: the reason why missing allocations cannot be made; '' if they are made, or if a
-            host no longer exists
+        :returns: the reason why missing allocations cannot be made; '' if no allocation is missing
+            any more. If a host no longer exists, nothing is made and '' is returned, because
+            :func:`kronos_nova.room.holding.problem_of` reports that problem
         """
         wanted = hold.left()
         extra = _beyond(hold.consumers, wanted, empty)
@@ -135,8 +136,9 @@ class HeldAllocations:
             return (f'the allocations of {len(lost)} of {len(hold.consumers)} servers were '
                     f'removed, and placement has no room for them any more: {error}')
         LOG.warning('Room %s: someone had removed %d of the %d allocations that keep the room; '
-                    'Kronos has made them again. "nova-manage placement audit --delete" removes '
-                    'such allocations.', hold.uuid, len(lost), len(hold.consumers))
+                    'Kronos has made them again. A possible cause is "nova-manage placement '
+                    'audit --delete", which removes such allocations.', hold.uuid, len(lost),
+                    len(hold.consumers))
         return ''
 
 

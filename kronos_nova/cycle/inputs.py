@@ -42,8 +42,8 @@ class PlannerPorts:
         also occur in instances which the snapshot does not contain
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
-    look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
-        approval, if a new plan was made as well
+    look_ahead : called if a plan waits for approval and a newer plan was made for the same
+        aggregate. The arguments are the aggregate and the ProposalOutlook of the waiting plan
     forecast_cache : past loads read in earlier cycles, for forecasts
     loss_memory : results of earlier cycles: for each loss of a host, the hosts on which its servers
         could restart

@@ -49,10 +49,10 @@ SAVED = 1.25
 """Factor that decides when the next check of losses of hosts begins. The check finds out for each
 host whether its servers would restart elsewhere. Each evaluation adds time to a time budget. The
 next check begins when the budget is as long as the last check took, times this factor. A factor
-above 1 leaves time for an additional check: whether the servers also fit elsewhere when Nova
-chooses their hosts one after the other. Raised, checks are rarer, and the additional check is made
-for more hosts; lowered, checks are more frequent, and the additional check is made for fewer hosts.
-Not measured."""
+above 1 leaves time for an additional check, which places the servers one after the other as Nova
+does. In this order, room may be missing although the first check found a place for every server.
+Raised, checks are rarer, and the additional check is made for more hosts; lowered, checks are more
+frequent, and the additional check is made for fewer hosts. Not measured."""
 COLD = 3.0
 """Estimated ratio of the duration of the first check of losses of hosts to the duration of the
 second check, after a start of Kronos. The check finds out for each host whether its servers would
@@ -64,8 +64,8 @@ later. Measured for 1,000 hosts: the first check takes 2.4 seconds, a later chec
 MOST_FLAVORS = 10
 """Maximum number of flavors for which an evaluation counts slots. A slot is room for one more
 server of a flavor. Raised, the Prometheus exporter has more series, and evaluations take longer;
-lowered, operators can watch fewer flavors. Chosen to give an aggregate about as many Prometheus
-series about slots as about losses of hosts."""
+lowered, operators can watch fewer flavors. Chosen so that an aggregate has about as many Prometheus
+series on slots as on lost hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

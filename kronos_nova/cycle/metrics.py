@@ -201,17 +201,23 @@ class ScoreGuard:
 class Load:
     """The load of the hosts and instances of one aggregate.
 
+    The sample of an instance is its measured value. Its weight is its load in a unit that is the
+    same on all hosts: sample * ``units`` of its host. The instance adds weight * ``host_scale`` to
+    the score of its host.
+
     policies : policies with data
     no_data : {name of a policy without data: reason}
-    guards : ScoreGuards of the policies in ``no_data`` whose scores of hosts are known
+    guards : ScoreGuards, for policies in ``no_data`` of which only the scores of hosts are used
     scores : float64 (H, P), the answers to ``imbalance_query``; NaN = not measured
     capacity : float64 (H, P), the answers to ``capacity_query``; NaN = not measured, or no query
-    host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
+    host_scale : float64 (H, P), factor from the weight of an instance to the score that it adds to
+        the host
     measured : bool (H,), True if ``scores``, ``capacity`` (for policies that query it) and
         ``host_scale`` of the host are known for all policies
-    weights : float64 (V, P), load of each instance; NaN = not known; None before :func:`weigh`
-    units : float64 (H, P), weight that an instance with a sample of 1 has on each host; None before
-        :func:`weigh`
+    weights : float64 (V, P), weight of each instance; NaN = not known; None before :func:`weigh`
+    units : float64 (H, P), factor from the sample of an instance on the host to its weight; None
+        before :func:`weigh`
+    warnings : texts for an operator about the metrics
     doubts : the part of ``warnings`` about missing or impossible figures: loads of instances, and
         sizes of hosts
     answered : {policy: quality of its answer}, for policies with an answer
@@ -306,9 +312,10 @@ class _Weighed:
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
           rules: belief.BeliefRules) -> Load:
-    """Return the Load with the weights (loads) of instances. The score of a host becomes NaN if the
-    score contradicts Nova or the loads of the host's servers. A policy is left out if its profile
-    (load per instance) does not fit its scores (load per host)."""
+    """Return the Load with the weights (loads) of instances. The score of a host becomes NaN if it
+    fails a check of :mod:`kronos_nova.load.belief`: monitoring does not know the servers that Nova
+    has on the host, or the score is 0 although these servers have load. A policy is left out if its
+    profile (load per instance) does not fit its scores (load per host)."""
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)

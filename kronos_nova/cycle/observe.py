@@ -94,7 +94,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
     :param units: {aggregate: the aggregates with which it shares hosts}; an aggregate waits for the
         plans and cooldowns of these aggregates as well
     :param proposals: {aggregate: report with its plan that waits for approval}
-    :param policies: policies whose rules may limit the number of moves
+    :param policies: the content of the policies file, whose rules of operators may limit the number
+        of moves
     """
     counts_moves = any(rule.max_moves for rule in policies.rules)
     cooldowns, journal, limits = cycle_ports.cooldowns, cycle_ports.journal, options.move_limits

@@ -79,9 +79,9 @@ class EngineOptions:
     max_sample_age : seconds; None accepts samples of any age
     soft_groups_yield : True if moves may violate soft server groups to empty a host; set by drains,
         not by an option
-    repair_order : {aggregate: when violated rules are repaired}: one of TOGETHER (with other
-        moves), FIRST, LAST and NEVER of :mod:`kronos_nova.objects.automation`; TOGETHER for other
-        aggregates
+    repair_order : {aggregate: time at which violated rules are repaired}. The time is TOGETHER
+        (with other moves), FIRST, LAST or NEVER of :mod:`kronos_nova.objects.automation`. An
+        aggregate that is not in the dictionary has TOGETHER
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova
     """
 

@@ -212,7 +212,7 @@ class ResultWriter:
             LOG.info('Aggregate %s gets no new plan before the present one has ended: %s',
                      report.name, e)
             return
-        LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB; %s',
+        LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB of memory; %s',
                  uuid, report.name, state, level, _moves(len(report.moves)),
                  sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
         if state == plans.EXECUTING:

@@ -39,13 +39,12 @@ because a few unusual hosts were refused. Chosen because a filter that refuses a
 CPUs, a device or an image mostly refuses every host; not measured."""
 
 FEW_HOSTS = 10
-"""Largest number of permitted hosts of an instance with which Nova's scheduler is asked about all
-of them. The permitted hosts are those on which rules allow the instance; other hosts are forbidden.
-If more hosts are permitted, the scheduler is asked only until it has refused :data:`ENOUGH` hosts.
-The instance then stays on its host for some time. Raised, an instance that no host takes costs more
-requests to the scheduler; lowered, an instance that fits on few hosts stays on its host before the
-right destination was tried. Chosen as the number of hosts in a rack that have a certain device; not
-measured."""
+"""Number of hosts. If rules permit an instance on some hosts only, and on at most this number,
+Nova's scheduler may be asked about all of these hosts. In all other cases, the scheduler is asked
+only until it has refused :data:`ENOUGH` hosts. After these refusals, the instance stays on its host
+for some time. Raised, an instance that no host takes costs more requests to the scheduler; lowered,
+an instance that fits on few hosts stays on its host before the right destination was tried. Chosen
+as the number of hosts in a rack that have a certain device; not measured."""
 
 PLANNING_SHARE = 0.6
 """Share of the remaining planning time that one search for a plan may use. The planning time is
@@ -111,9 +110,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the instances that earlier moves of the plan bring to the destination of a move,
+        """Return the instances that earlier moves of the plan bring to the destination of ``move``,
         or take off this destination. An instance that leaves the destination is included only if
-        ``move`` waits for the end of its move."""
+        ``move`` waits until this instance has left."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -213,9 +212,12 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return a Refusal for each refused instance, with all hosts that were refused for
-        instances of its kind. Instances that are not moved for some time, because too many hosts
-        were refused for their kind, have a Refusal as well."""
+        """Return the Refusals of instances. A Refusal has all hosts that were refused for instances
+        of the same kind. Two groups of instances have a Refusal:
+
+        * instances for which a host was refused now or in an earlier evaluation
+        * instances that are not moved for some time, because too many hosts were refused for their
+          kind"""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable

@@ -29,13 +29,13 @@ move is the time of its migration multiplied by these cores. Optional moves, whi
 keep an imbalance near its threshold, are made only if their gain is at least their cost. Raised,
 fewer moves are made; lowered, more moves are made. An estimate; not measured."""
 FULL_HOST = 4.0
-"""CPU time, as a number of core-hours, that all servers of a host together are expected to lose
-while the host is full. A move that keeps a host from becoming full gains this time. The cost of the
+"""Estimated CPU time, as a number of core-hours, that the servers of a host lose together each time
+the host becomes full. A move that keeps a host from becoming full gains this time. The cost of the
 move is the CPU time of its migration. Raised, more moves are worth their cost; lowered, fewer moves
 are worth their cost. Chosen by ``bench days``, which adds up the minutes in which hosts are loaded
 above 0.9.
 
-Compared with moves that cost nothing, 4 core-hours lead to 2 % more minutes above 0.9, and to 39 %
+Compared with planning without costs, 4 core-hours lead to 2 % more minutes above 0.9, and to 39 %
 less copied memory (mean of 17 runs, each of a cloud and a day).
 
 Two other values were compared in another set-up: 20 hosts, the day 20110412 of PlanetLab, and costs
@@ -192,11 +192,11 @@ class Gain:
     The gain is the sum of two amounts: the decrease of the combined imbalance, and the decrease of
     the expected number of full hosts.
 
-    With restraint, the excess counts as well: the load of hosts outside the target range of loads
+    With restraint, the first amount is the larger of two decreases: that of the combined imbalance,
+    and that of the excess. The excess is the load of hosts outside the target range of loads
     (:mod:`kronos_nova.planners.level`). If several plans are needed, the first one may lower only
-    the excess, and not yet the combined imbalance. So the decrease of the excess replaces that of
-    the combined imbalance if it is larger. If the excess increases, the gain is minus infinity,
-    because later plans would undo the moves.
+    the excess, and not yet the combined imbalance. If the excess increases, the gain is minus
+    infinity, because later plans would undo the moves.
     """
 
     def __init__(self, before: State):

@@ -1,11 +1,13 @@
-"""Restraint (``[kronos] restraint``): planning for the load that is likely in the next half hour. A
-plan with restraint stops when it reaches its target.
+"""Restraint (``[kronos] restraint``): planning for the load that is likely in the next half hour,
+with few moves.
 
-Moves are needed or optional. Moves are needed if the imbalance of a policy is above its threshold
-and too high to be noise. Noise is the imbalance that random changes of load cause. The cheapest
-moves that reach the target are made, even if they cost more than they gain. All other moves are
-optional. An optional move makes full hosts less likely. The move has to save more than its copy
-costs (:mod:`kronos_nova.cycle.prices`).
+Moves are needed if the imbalance of a policy is above its threshold and too high to be noise. Noise
+is the imbalance that random changes of load cause. A plan then has a target: the imbalance of each
+policy that the plan has to reach. The cheapest moves that reach the target are made, even if they
+cost more than they gain.
+
+All other moves are optional. An optional move makes full hosts less likely. It has to save more CPU
+time than its copy costs (:mod:`kronos_nova.cycle.prices`).
 """
 
 import dataclasses
@@ -32,10 +34,10 @@ the threshold again. Raised, the threshold is exceeded again sooner; lowered, pl
 without a lasting effect. Chosen by ``bench days``."""
 
 LEAST_GAIN = 0.2
-"""Share (0 to 1) of a policy's threshold by which the imbalance may exceed the least possible
-imbalance before moves are made. The limit applies only where no plan can reach the threshold. Noise
-is the imbalance that is expected only because loads fluctuate. If the noise is larger than the
-limit, the noise is the limit, but at most half of the threshold. Raised, an aggregate whose load
+"""Share (0 to 1) of a policy's threshold that is the margin where no plan can reach the threshold.
+Moves are made there only if the imbalance exceeds the least possible imbalance by more than the
+margin. If the noise is larger than this share, the noise is the margin, but at most half of the
+threshold. Noise is the imbalance that random changes of load cause. Raised, an aggregate whose load
 could be more even is not changed; lowered, moves are made for smaller gains. Checked by ``bench
 buffers``: a week has 329 moves with 0.2, as many as with 0.5."""
 
@@ -65,7 +67,7 @@ class Outlook:
 
     problem : the problem with the likely loads; the thresholds of this problem are the imbalances
         that a plan has to reach
-    noise : float64 (P,), imbalance that is expected only because loads fluctuate, that is, between
+    noise : float64 (P,), imbalance that random changes of load cause: the expected imbalance of
         hosts whose likely loads are equal
     least : float64 (P,), lower bound of the imbalance of the likely loads after any plan
     """
@@ -118,8 +120,8 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
 
 
 def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the imbalance that is expected only because loads fluctuate, that is,
-    between hosts whose likely loads are equal.
+    """Return float64 (P,): the noise, which is the imbalance that random changes of load cause. It
+    is the expected imbalance of hosts whose likely loads are equal.
 
     :param variances: float64 (V, P), variances of the instances' loads
     """
@@ -134,19 +136,19 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
     """Return float64 (P,): the target of each policy, which is the imbalance that a plan has to
-    reach. The noise is the imbalance that is expected only because loads fluctuate. The target is a
-    base plus a limit, which are computed in three steps:
+    reach. The noise is the imbalance that random changes of load cause. The target is a base plus a
+    limit, which are computed in three steps:
 
     1. The limit is the threshold. If the noise is above the threshold, the limit is
        noise + min(noise - threshold, threshold), because a lower imbalance may be noise.
-    2. The base is 0 if a plan may reach the limit. Otherwise the base is ``least``, and the limit
-       is replaced by LEAST_GAIN * limit, or by the noise if the noise is higher, but at most by
-       limit / 2.
+    2. If a plan may reach this limit (``least`` is not higher), the base is 0. Otherwise the base
+       is ``least``, and the limit becomes min(max(LEAST_GAIN * limit, noise), limit / 2), computed
+       with the limit of step 1.
     3. If the imbalance is at most base + limit, this sum is the target. Otherwise moves are needed,
        and the target is lower: base + max(limit - noise, LEAST_TARGET * limit). With this margin,
        noise that raises the imbalance after the plan does not cause further moves.
 
-    :param noise: float64 (P,), imbalance that is expected only because loads fluctuate
+    :param noise: float64 (P,), imbalance that random changes of load cause
     :param least: float64 (P,), lower bound of the imbalance after any plan
     """
     limit = np.maximum(problem.thresholds,

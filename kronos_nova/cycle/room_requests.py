@@ -184,7 +184,9 @@ class RoomRequests:
 
     def settle_allocations(self, snapshot: Snapshot,
                            aggregates: Collection[str]) -> SettledAllocations:
-        """Make the allocations in placement agree with the holds, before room is planned.
+        """Correct the allocations in placement that keep room for new servers, so that they agree
+        with the holds. A hold is the record of such room. This is done before moves for new room
+        are planned.
 
         :param aggregates: names of the aggregates that are evaluated now
         """
@@ -247,8 +249,9 @@ class RoomRequests:
             holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid,
                        plans=hold.plans)
             return
-        LOG.info('Plan %s starts. It frees the room of request %s, which is for %s: %d moves, %.1f '
-                 'GiB of memory', uuid, hold.uuid, what, len(moves), outcome.memory_mb / 1024)
+        LOG.info('Plan %s starts, to free the room of request %s (room for %s). It has %d moves, '
+                 'which copy %.1f GiB of memory', uuid, hold.uuid, what, len(moves),
+                 outcome.memory_mb / 1024)
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:

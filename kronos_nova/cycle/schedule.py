@@ -41,29 +41,31 @@ ROUNDS = 5
 """Maximum number of plans that one evaluation makes for an aggregate, each with another number of
 moves. The evaluation seeks a plan whose moves all start within ``stale_plan_age``. For a move that
 starts later, the load by which the move was chosen is out of date. Raised, an evaluation takes
-longer; lowered, moves that start too late have to be removed from more plans. Chosen above two
-plans, which are mostly enough. More plans are needed only where many moves wait for each other on
-one host."""
+longer; lowered, moves that start after this time have to be removed from more plans. Chosen above
+two plans, which are mostly enough. More plans are needed only where many moves wait for each other
+on one host."""
 SURE = 0.98
-"""Factor (0 to 1) on the estimated number of moves that can start in time. The product is the
-maximum number of moves of the third and each later plan that an evaluation makes for an aggregate.
-The estimate is made from the previous plan. The factor is below 1 because the moves of the next
-plan may take longer. Raised, further plans more often have moves that start too late; lowered,
-available time is left unused. Not measured."""
+"""Factor (0 to 1) that gives the maximum number of moves of the third and each later plan that an
+evaluation makes for an aggregate. From the previous plan, the evaluation estimates how many moves
+can start within ``stale_plan_age``. The maximum is this estimate times the factor. The factor is
+below 1 because the moves of the next plan may take longer. Raised, further plans more often have
+moves that start after ``stale_plan_age``; lowered, less of this time is used. Not measured."""
 LARGER = 1.04
-"""Smallest ratio of two numbers of moves at which one more plan is made for an aggregate. The ratio
-compares the moves that the next plan may have with the moves of the best plan so far. Only plans
-whose moves all start in time are considered as the best plan. Raised, more moves that could start
-in time are left out; lowered, plans are searched for few additional moves. Not measured."""
+"""Factor that decides whether one more plan is made for an aggregate. One more plan is made only if
+it may have at least this many times as many moves as the best plan so far. The best plan is chosen
+from the plans whose moves all start within ``stale_plan_age``. Raised, more moves that could start
+within this time are left out; lowered, plans are made for few additional moves. Not measured.
+"""
 SAMPLED = 256
-"""Approximate number of instances whose migration times are predicted in order to estimate how many
-moves can start in time. Raised, the estimate takes longer; lowered, the estimate is less exact. Not
-measured."""
+"""Approximate number of instances whose migration times are predicted, to estimate how many moves
+can start within ``stale_plan_age``. Raised, the estimate takes longer; lowered, the estimate is
+less exact. Not measured."""
 AMPLE = 2.0
-"""Factor on the estimated number of moves that can start in time. The product is the maximum number
-of moves of the first plan that an evaluation makes for an aggregate. The factor is above 1 because
-moves may take less time than estimated. Raised, the first plan more often has moves that start too
-late, and another plan has to be made; lowered, plans of short moves leave available time unused.
+"""Factor that gives the maximum number of moves of the first plan that an evaluation makes for an
+aggregate. The evaluation estimates how many moves can start within ``stale_plan_age``. The maximum
+is this estimate times the factor. The factor is above 1 because moves may take less time than
+estimated. Raised, the first plan more often has moves that start after ``stale_plan_age``, and
+another plan with fewer moves has to be made; lowered, plans of short moves use less of this time.
 Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
@@ -150,9 +152,10 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """Estimate how many times as many moves a plan could have, if the last of them still has to
-        begin within ``stale_plan_age``. Return this factor. If every move begins immediately, the
-        factor cannot be estimated, and 1 is returned. Moves that empty hosts are not considered."""
+        """Return the factor by which the number of moves could grow until the last move begins
+        ``stale_plan_age`` after the start of the plan. The factor is an estimate. If every move
+        begins immediately, no estimate is possible, and 1 is returned. Moves that empty hosts are
+        not considered."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
@@ -203,11 +206,11 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimelyPlan:
-    """A plan whose moves begin in time.
+    """A plan whose moves begin within ``stale_plan_age``. Moves that empty hosts may begin later.
 
     moves : the moves with their times, by :meth:`Pace.paced`
     is_short : True if the plan has fewer moves than its budget, because further moves would begin
-        too late
+        after ``stale_plan_age``
     kept_back : {index of an instance whose move was left out of the plan: reason}. The reason names
         a host or failure domain whose servers could not restart elsewhere after the move
     """
@@ -222,11 +225,11 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
            limits: Limits) -> TimelyPlan:
     """Return a plan whose moves can all begin within ``stale_plan_age``.
 
-    A plan is made for a budget of moves, and its moves are scheduled. Moves that begin too late are
+    A plan is made for a budget of moves, and its moves are scheduled. Moves that begin later are
     not simply dropped, because other moves of the plan may depend on them. Instead another plan is
-    made, whose budget is the number of moves that could begin in time. If this plan leaves time
-    unused, a plan for a larger budget is tried. The best of the plans whose moves all begin in time
-    is returned.
+    made, whose budget is the number of moves that begin within this time. If that plan leaves time
+    unused, a plan for a larger budget is tried. The best of the plans whose moves all begin within
+    this time is returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 
@@ -263,7 +266,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
     """A plan for a budget of moves, with the start times of its moves. ``late`` has the numbers
-    (``order``) of the moves that begin too late."""
+    (``order``) of the moves that begin after ``stale_plan_age``."""
 
     budget: int
     chosen: Chosen

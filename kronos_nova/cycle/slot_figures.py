@@ -41,8 +41,8 @@ def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
     """Return a SlotReport for each flavor, with two numbers of slots (how many more servers fit).
     The first is the number now. The second is the number after the loss of one host of the
-    aggregate: the host whose loss leaves the fewest slots. It is None unless it is known that the
-    servers of every host could restart elsewhere.
+    aggregate: the host whose loss leaves the fewest slots. The second number is None, except if the
+    servers of every host are known to be able to restart elsewhere.
 
     :param judged: the checked losses of the aggregate's hosts
     :param left: returns the seconds that are left; if none are left, slots after losses are not

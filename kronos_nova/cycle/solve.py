@@ -321,17 +321,16 @@ def rules_of(phase: str, model: Model, capped: Model) -> Model:
 
 
 def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
-    """Return the plan without the ``refused`` moves, and without moves that only help together with
-    a refused move.
-
-    These moves are left out as well:
+    """Return the plan without the ``refused`` moves, and without moves that are impossible or
+    useless if the refused moves are not made:
 
     * moves that depend on a move that is left out, or have no room without such a move
     * moves that only make room for moves that are left out
     * packing moves whose source host no longer becomes empty
-    * the last moves that spread load, if these moves no longer gain their price
+    * moves that spread load, the last one first, until the remaining moves that spread load gain at
+      least their price
 
-    :param refused: numbers (``order``) of the moves, the first move has 1
+    :param refused: numbers (``order``) of the refused moves, counted from 1
     """
     model, gone = chosen.state.model, frozenset(refused)
     while True:

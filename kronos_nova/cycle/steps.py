@@ -81,7 +81,7 @@ def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     """Yield (aggregate, load) for every aggregate in scope. The load is measured as for planning,
     but without the planning history. Nothing is planned.
 
-    :raises ConfigurationError: an aggregate of that name does not exist
+    :raises ConfigurationError: ``options`` names an aggregate that does not exist
     """
     line = Line(snapshot, policies, options, planner_ports, PlanningHistory())
     for name in options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates)):

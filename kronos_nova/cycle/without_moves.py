@@ -1,7 +1,9 @@
-"""The estimate of the contention that there would be without the moves that Kronos made for load.
+"""The estimate of the contention as if Kronos had not balanced load. Contention is the number of
+hot hosts, and the number of servers on full hosts.
 
-The scores of hosts are computed with each server on the host on which Kronos found it. Servers have
-their present loads, because the demand of a server does not depend on the moves.
+The estimate leaves out the moves that relieve, spread or pack hosts (moves by load). It computes
+the scores of hosts as if each server were still on the host where it was before such moves. Servers
+have their present loads, because the demand of a server does not depend on the moves.
 """
 
 import dataclasses
@@ -53,11 +55,12 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
 
 
 def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention | None:
-    """Return the contention that there would be without Kronos' moves by load; None if no host is
-    measured. The scores are computed with each server in ``places`` on its host without these
-    moves.
+    """Return the estimated contention without Kronos' moves by load; None if no host is measured.
+    Contention is the number of hot hosts, and the number of servers on full hosts.
 
-    If that host is not available or has no score, the server stays on its present host.
+    The scores are computed as if each server in ``places`` were on the host where it would be
+    without these moves. If that host is not available or has no score, the server is counted on its
+    present host.
 
     :param places: the result of :func:`homes`
     """

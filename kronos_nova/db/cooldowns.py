@@ -36,9 +36,9 @@ class Cooldowns:
         :param scope: AGGREGATE, INSTANCE or SPREAD
         :param names: names of aggregates, or uuids of instances
         :param until: end of the cooldown. If a later end is already recorded, the later end is kept
-        :param now: the present time. A cooldown that is recorded as set more than
-            :data:`CLOCKS_APART` after ``now`` was set by a wrong clock. Its end is replaced by
-            ``until``, even if ``until`` is earlier. None to skip this check
+        :param now: the present time; None to skip the check for a wrong clock. A wrong clock set a
+            recorded cooldown if its ``set_at`` is more than :data:`CLOCKS_APART` after ``now``. The
+            end of such a cooldown is replaced by ``until``, even if ``until`` is earlier
         """
         with self.database.writer() as session:
             for name in names:

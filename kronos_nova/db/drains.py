@@ -34,15 +34,16 @@ class Drains:
         """Record the request to drain some hosts. Either the drains of all these hosts are
         recorded, or none of them.
 
-        If an earlier drain of a host has ended without a release of the host, the state of the
-        earlier drain becomes released. The new drain takes over the list of servers that the
-        earlier drain has stopped.
+        An earlier drain of a host may have ended, because the host is empty or the deadline has
+        passed, while the host was not released. The state of this earlier drain then becomes
+        released. The new drain takes over the list of servers that the earlier drain has stopped.
 
         :param refuse: function that raises an error if the request has to be refused. Its argument
-            is the names of all hosts that are drained already. The function is called in the
-            transaction that records the request, so that two simultaneous requests cannot both
-            pass the check
-        :raises DrainPending: one of the hosts is being drained, or waits to be released
+            has the names of the hosts that are being drained, and of the hosts whose drain has
+            ended without a release. The function is called in the transaction that records the
+            request, so that two simultaneous requests cannot both pass the check
+        :raises DrainPending: one of the hosts is being drained, or its requested release is not
+            done yet
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             if all(session.get(models.DrainRow, drain.uuid) for drain in wanted):

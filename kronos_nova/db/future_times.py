@@ -1,7 +1,7 @@
 """Correction of rows with times in the future, which a wrong clock wrote.
 
-A time in the future is replaced by the time of the correction. A cooldown or quarantine that was
-set in the future keeps its length, counted from the correction.
+A time in the future is replaced by the time of the correction. If the start of a period, such as a
+cooldown, is in the future, the period begins at the correction and keeps its length.
 """
 
 import dataclasses

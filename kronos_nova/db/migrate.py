@@ -108,8 +108,8 @@ def _is_missing(engine):
 def check(engine, history):
     """Check that a database has the revision that this code needs.
 
-    :raises DatabaseVersionError: the revision is older or newer than the needed one, or was removed
-        before the first release
+    :raises DatabaseVersionError: the database is empty, or has an older or newer revision than the
+        needed one. A revision from before the first release counts as older
     """
     found = current(engine, history)
     if found != head(history):

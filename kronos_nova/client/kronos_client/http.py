@@ -51,8 +51,9 @@ def _decoded(answer, response):
         return response and msgspec.json.decode(answer.content, type=response)
     except msgspec.MsgspecError as error:
         raise errors.Unreachable(
-            f'The answer of {sanitize.shown(answer.url)} is not that of a kronos-api of this '
-            f'release: {sanitize.shown(error)}') from error
+            f'{sanitize.shown(answer.url)} does not answer as a kronos-api of this release does: '
+            f'{sanitize.shown(error)}. Check that the URL is that of kronos-api, and that client '
+            'and kronos-api are of the same release.') from error
 
 
 def _refusal(answer):

@@ -192,8 +192,9 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """Return {instance uuid: [errors]} of the moves off drained hosts that have failed since a
-        time and are not tried again. Moves that Nova refused before they began are left out."""
+        """Return {instance uuid: [errors]} of the moves that were to empty a host, have failed
+        since a time and are not tried again. Moves that Nova refused before they began are left
+        out."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,

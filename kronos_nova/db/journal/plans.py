@@ -185,8 +185,9 @@ class Plans:
         """End the plans that are too old to start, and the running plans whose moves have all
         ended.
 
-        A plan expires if it was not approved and started in time. A running plan is done once all
-        its moves have ended and are settled (the consequences of their end are recorded).
+        A proposed or approved plan expires if it has not started by its ``expires_at``. A running
+        plan is done once all its moves have ended and are settled (the consequences of their end
+        are recorded).
 
         :returns: aggregates of the running plans that ended
         """

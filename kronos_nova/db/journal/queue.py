@@ -89,7 +89,7 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Set dispatched moves that no worker has accepted back to the state PLANNED, so that they
+        """Change the state of dispatched moves that no worker has accepted to PLANNED, so that they
         are dispatched again. The messages that offered these moves to workers were probably lost.
 
         :param dispatched_before: only moves that were dispatched before this time

@@ -30,8 +30,8 @@ class SwitchRow(_Switched, Base):
 
 class SwitchEventRow(_Switched, Base):
     """The record of one change of a switch (a level or a pause). ``value`` is the new value; empty
-    if the switch ended. The last column is true if a service has already written the change to its
-    log.
+    if the switch ended. The boolean column is true if a service has already written the change to
+    its log.
     """
 
     __tablename__ = 'switch_events'

@@ -38,8 +38,8 @@ class LeaseRow(Base):
     """A lease, which is the right of one process to do some work for all processes. ``holder`` is
     the name of that process. ``expires_at`` is the end of the lease.
 
-    ``progress_at`` is the time up to which the work is done. The meaning of the time depends on the
-    work.
+    ``progress_at`` is the time at which the last complete run of the work began; null for work that
+    saves no progress. The next run examines only changes since this time.
     """
 
     __tablename__ = 'leases'

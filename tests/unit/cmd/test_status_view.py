@@ -88,8 +88,10 @@ class StatusTest(test_automation.OperatorTestCase):
             plans.LossReport(level='rack', fits=1, does_not_fit=1, not_judged=1, judged_at=1.0,
                              worst='r2', why='2 of 3 servers find no place, such as vm1: full')))
         said = self.manage('status')
-        self.assertIn("    hosts that may be lost: 3 of 3, 2 in Nova's own order\n", said)
-        self.assertIn('    rack domains that may be lost: 1 of 3; 1 not judged\n', said)
+        self.assertIn("    hosts whose servers can all restart elsewhere: 3 of 3, 2 in Nova's own "
+                      'order\n', said)
+        self.assertIn('    rack domains whose servers can all restart elsewhere: 1 of 3; 1 not '
+                      'judged\n', said)
         self.assertIn('NOTICE: gpu: 1 of 3 domains of level rack cannot be lost with all servers '
                       'restarting elsewhere; worst is r2: 2 of 3 servers find no place, such as '
                       'vm1: full.\n', said)

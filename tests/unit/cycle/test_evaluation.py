@@ -715,7 +715,8 @@ class LogTest(CycleTestCase):
         found, made = self.log.output.splitlines()
         self.assertEqual('Aggregate gpu is planned; cpu 0.200 (threshold 0.050)', found)
         self.assertEqual(f'Plan {plan.uuid} for aggregate gpu is executing (level auto): 1 move, '
-                         '0.5 GiB; imbalance cpu 0.200 to 0.000 (threshold 0.050)', made)
+                         '0.5 GiB of memory; imbalance cpu 0.200 to 0.000 (threshold '
+                         '0.050)', made)
 
     def test_an_evaluation_that_ends_as_the_last_one_is_no_news(self):
         self.cloud.placed['vm1'] = 'b'

@@ -41,8 +41,8 @@ def at_least(least: int, most: int = LARGEST):
 
 MINUTES_DIGITS = 6
 """Maximum number of digits of an argument that is read as minutes from now. An argument with more
-digits is read as a date. Fixed: almost two years in minutes have six digits, and a date such as
-20261122 has eight."""
+digits is read as a date. Fixed by the formats: 999999 minutes are almost two years, which suffices
+for every argument, and a date such as 20261122 has eight digits."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

@@ -163,9 +163,10 @@ class Stop(_OfAggregates):
     The stop survives restarts; "resume" ends it. The command shows how the moves in progress end,
     and returns when the last one has ended, or after --timeout.
 
-    While the control database does not answer, kronos-manage stops moves by a file on its host and
-    a message to every executor. The stop is recorded in the database when the database answers
-    again.
+    The stop also works while the control database does not answer. kronos-manage then writes the
+    stop into a file on its own host, and sends the stop to every executor. No further move is
+    started. Moves in progress are aborted when the database answers again; the stop is then
+    recorded in the database.
 
     Exit codes: 0 moves are stopped, and no move is in progress; 1 moves could not be stopped; 3
     moves are stopped, but a move was still in progress after --timeout, or the control database

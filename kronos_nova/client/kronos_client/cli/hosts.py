@@ -31,11 +31,11 @@ LOOK_SECONDS = 2.0
 shows later that a host is empty; lowered, Nova has more requests. Not measured."""
 
 PATIENCE_SECONDS = 30
-"""Seconds after which a command no longer waits until a host is empty, if the host was blocked or
-down for all of this time. A host is blocked if one of its servers cannot leave. Raised, a drain
-that stays blocked is reported later; lowered, the command ends because a server cannot move for a
-moment, for example during a reboot. Chosen as three times the 10 seconds between two evaluations of
-an aggregate with a drain."""
+"""Seconds for which a host may be blocked or down before a command gives up waiting for the host to
+become empty. A host is blocked if one of its servers cannot leave. Raised, a drain that stays
+blocked is reported later; lowered, the command gives up although a server is only unable to move
+for a short time, for example during a reboot. Chosen as three times the 10 seconds between two
+evaluations of an aggregate with a drain."""
 
 RELEASE_SECONDS = 60
 """Maximum seconds for which the command ``host release`` waits until the host is enabled again. A
@@ -59,9 +59,10 @@ def add_drain_arguments(parser):
                         help='Maximum number of moves that leave a host at the same time; '
                              'default: [kronos_executor] max_concurrent_per_source.')
     parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='<n>',
-                        help='Number of hosts whose failure has to be survivable after the drain: '
-                             'the hosts that are not drained keep as much room free as the <n> '
-                             'largest of them have in total; default: 0.')
+                        help='Room that has to stay free on the other hosts after the drain, as a '
+                             'number <n> of hosts: their free room together is at least the total '
+                             'capacity of the <n> largest of these hosts, so that <n> hosts may '
+                             'fail; default: 0.')
     parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
                         help='Reason for the drain, which is recorded, and which Nova shows as '
                              'the reason why the host is disabled.')
@@ -295,9 +296,9 @@ def _text(found):
 class Release(command.Command):
     """End the drains of hosts, and enable the hosts again. A drain in progress ends too.
 
-    A host that was disabled before its drain, or that a user has disabled since for another reason,
-    stays disabled. Moves that have begun continue to their end. The command is refused for a host
-    that a maintenance is servicing.
+    A host stays disabled if it was already disabled before its drain, or if a user has disabled it
+    for another reason after the drain began. Moves that have begun continue to their end. The
+    command is refused for a host that a maintenance is servicing.
 
     Exit codes: 0 the drains have ended; 1 the request was refused; 3 no worker has ended the drains
     yet.

@@ -20,8 +20,8 @@ class Show(command.Lister):
     """Show the hosts of the maintenance in progress, in the order of servicing, and the state of
     each.
 
-    With the default format, a line above the table shows how many hosts are serviced, and when the
-    maintenance is expected to end.
+    With the default format, a line above the table shows how many hosts have been serviced so far,
+    and when the maintenance is expected to end.
     """
 
     def take_action(self, parsed_args):
@@ -39,8 +39,8 @@ def _summary(found):
 
 
 class Stop(command.Command):
-    """Stop the maintenance in progress after the hosts that are being serviced; no further host is
-    begun.
+    """Stop the maintenance in progress. The hosts that are being serviced are finished first; no
+    further host is drained.
 
     "maintenance resume" continues with the remaining hosts. "maintenance end" ends the maintenance
     without servicing the remaining hosts.
@@ -52,10 +52,10 @@ class Stop(command.Command):
 
 
 class End(command.Command):
-    """End the maintenance for good. Hosts that are not begun are not serviced.
+    """End the maintenance for good. Hosts whose service has not begun are left as they are.
 
-    Hosts that are being serviced stay disabled. The command names these hosts; "host release"
-    enables each of them.
+    A host that is being serviced stays disabled. The maintenance no longer releases it. The command
+    names these hosts; "host release" enables each of them.
     """
 
     def take_action(self, parsed_args):
@@ -67,8 +67,9 @@ class End(command.Command):
 
 
 class Done(command.Command):
-    """Report that a host was serviced: in a maintenance that runs without --hook, or after the hook
-    of the host has failed. The maintenance then releases the host and continues."""
+    """Report that a host was serviced. The maintenance then releases the host and continues. The
+    report is needed if the maintenance runs without --hook, or if the hook of the host has failed.
+    """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -61,8 +61,8 @@ class _OfPlan(command.Command):
 
 
 class Show(_OfPlan, command.ShowOne):
-    """Show a plan: the imbalance before and after the plan, its moves, and, for each reason not to
-    move a server, the number of servers.
+    """Show a plan: the imbalance before and after the plan, its moves, and the reasons why other
+    servers are not moved. Each reason has the number of these servers.
 
     With --verbose, each move is shown with its reason, its expected duration, the projects that
     benefit, and the best alternative. "plan move list" lists the same moves with a choice of
@@ -173,10 +173,12 @@ class Reject(_OfPlan):
 
 
 def _projects(moves):
-    """Return a list of dicts with the effects of a plan on each project. ``moved`` is the number of
-    the project's servers that move. ``relieved`` is the number of moves by which servers of other
-    projects leave a host on which the project has servers, and relieve this host. The projects with
-    the most moved servers come first."""
+    """Return a list of dicts with the effects of a plan on each project. The projects with the most
+    moved servers come first.
+
+    ``moved`` is the number of the project's servers that move. ``relieved`` is the number of moves
+    of other projects' servers from which the project benefits: such a move takes load off a host on
+    which the project has servers that stay."""
     moved = collections.Counter(move.project_id for move in moves if move.project_id)
     relieved = collections.Counter(itertools.chain.from_iterable(
         {*move.benefits} - {move.project_id} for move in moves))

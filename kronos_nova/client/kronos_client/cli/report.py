@@ -17,11 +17,12 @@ class Report(command.Lister):
 
     Servers, GiB and Minutes are totals of completed moves. "Observed minutes" is the time for which
     evaluations of an aggregate had data. "Hot minutes" adds up, over all hosts, the time with a
-    score above 0.9 in a policy. "Contended minutes" adds up, over all servers, the time on a host
-    that is full in a policy. The columns "without moves" are estimates from the same scores. The
-    estimates count each server on the host where the server would be if the moves for load of the
-    last four weeks had not been made. An empty cell means that the figure is not known. Totals are
-    kept for [kronos_database] sums_retention_days.
+    score above 0.9 in a policy. "Contended minutes" adds up, over all servers, the time on a full
+    host. A host is full if its score in a policy is 1 or more. The columns "without moves" estimate
+    Hot minutes and Contended minutes as if Kronos had not balanced load. Each evaluation makes this
+    estimate: it computes the scores of hosts as if its servers were on the hosts where they would
+    be without the balancing moves of the previous four weeks. An empty cell means that the figure
+    is not known. Totals are kept for [kronos_database] sums_retention_days.
 
     With the default format, lines above the table compare the load before the first completed move,
     the load after it, and the estimated load without moves.

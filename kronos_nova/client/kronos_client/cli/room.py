@@ -49,9 +49,9 @@ class _AboutRoom(command.Lister):
         return parser
 
     def say_outcome(self, outcome):
-        """Print the servers of lost hosts that do not restart, and the new servers for which there
-        is no room, after the hypothetical changes. If there are any, set the exit code to
-        :data:`LOST`."""
+        """Print the servers that have no place after the hypothetical changes: servers of lost
+        hosts that cannot restart elsewhere, and new servers for which there is no room. If there
+        are any, set the exit code to :data:`LOST`."""
         for uuid, why in outcome.left.items():
             self.say(f'Does not restart: {columns.server(uuid, outcome.names.get(uuid))}: {why}')
         for flavor, count in outcome.not_booted.items():
@@ -65,13 +65,14 @@ class Capacity(_AboutRoom):
     all new servers had that flavor.
 
     The column Now has the number of servers that fit. The column Hosts has the number of hosts with
-    room for at least one server. Short is the resource that runs out first. Unusable is the free
-    capacity that no server of the flavor can use, because too little is free on each host for one
-    more server.
+    room for at least one server. The column Short has the resource that runs out first. The column
+    Unusable has the free capacity that no server of the flavor can use, because too little is free
+    on each host for one more server.
 
-    With --loss, the column "After loss" has the number that still fits after any one host has
-    failed and its servers have restarted on the other hosts. The column is empty where the servers
-    of some host do not all restart; "room failover" shows why.
+    With --loss, the column "After loss" has the number that still fits after the failure of one
+    host, when the servers of this host have restarted on other hosts. The host is the one whose
+    failure leaves the smallest number. The column is empty if there is a host whose servers cannot
+    all restart; "room failover" shows why.
 
     With --moves, the column "After moves" has the number that fits after moving servers that exist.
     "room fragments" shows these moves.
@@ -158,9 +159,9 @@ class Failover(_AboutRoom):
                             help='Assume only failures of hosts of this aggregate, and that '
                                  'their servers restart only within the aggregate.')
         parser.add_argument('--all', action='store_true',
-                            help='Show all hosts. By default, only hosts are shown of which some '
-                                 'server would not restart, or only at a destination that an '
-                                 'operator gives.')
+                            help='Show all hosts. By default, a host is shown only if some of its '
+                                 'servers cannot restart, or can restart only at destinations that '
+                                 'an operator gives.')
         return parser
 
     def take_action(self, parsed_args):

@@ -163,16 +163,17 @@ def _aggregate(aggregate, now):
 
 
 def _losses(losses):
-    """Return a text with the number of hosts or failure domains that may be lost, such as "hosts
-    that may be lost: 7 of 8, 6 in Nova's own order; 1 not judged". A host or domain may be lost if
-    all its servers can restart elsewhere."""
+    """Return a text with the number of hosts or failure domains that can fail without harm, because
+    all of their servers can restart elsewhere. An example is "hosts whose servers can all restart
+    elsewhere: 7 of 8, 6 in Nova's own order; 1 not judged"."""
     many = 'hosts' if losses.level is None else f'{losses.level} domains'
     total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
     in_order = (f', {losses.in_order} in Nova\'s own order'
                 if losses.in_order + losses.not_in_order == losses.fits else '')
     unknown = [f'{count} {word}' for count, word in (
         (losses.not_found, 'not known'), (losses.not_judged, 'not judged')) if count]
-    return '; '.join([f'{many} that may be lost: {losses.fits} of {total}{in_order}', *unknown])
+    return '; '.join([f'{many} whose servers can all restart elsewhere: {losses.fits} of '
+                      f'{total}{in_order}', *unknown])
 
 
 def _times(aggregate, now):

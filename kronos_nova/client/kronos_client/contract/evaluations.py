@@ -43,7 +43,8 @@ class Immovable(Response):
 class Evaluation(Response):
     """The last evaluation of an aggregate. ``measured_at`` is the time at which the figures of
     ``hosts`` were measured. If the last evaluation measured nothing, the figures are from an
-    earlier evaluation. ``immovable`` counts servers of every status."""
+    earlier evaluation. ``immovable`` has the numbers of servers that Nova cannot migrate live, by
+    reason. Servers of every status count, also stopped servers."""
 
     aggregate: str
     evaluated_at: Maybe

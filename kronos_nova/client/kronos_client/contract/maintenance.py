@@ -45,11 +45,11 @@ SHOW = Operation(
 STOP = Operation(
     name='maintenance:stop', method='POST', path='/v1/maintenance/stop', response=Maintenance,
     command='maintenance stop', audience=OPERATOR, refusals=(404,),
-    summary='Stop the maintenance after the hosts that are being serviced.')
+    summary='Stop the maintenance once the hosts that are being serviced are done.')
 END = Operation(
     name='maintenance:end', method='POST', path='/v1/maintenance/end', response=Maintenance,
     command='maintenance end', audience=OPERATOR, refusals=(404,),
-    summary='End the maintenance for good; hosts that are not begun are not serviced.')
+    summary='End the maintenance for good; hosts whose service has not begun stay as they are.')
 DONE = Operation(
     name='maintenance:done', method='POST', path='/v1/maintenance/hosts/{host}/done',
     request=OneHost, response=Maintenance, command='maintenance done', audience=OPERATOR,

@@ -31,7 +31,9 @@ class Operation:
     name : name of the policy rule, and identifier in the OpenAPI document
     command : words of the command in ``kronos-manage`` and after ``openstack kronos``; None for an
         operation without a command
-    request : type of the request; fields that ``path`` names are sent in the path
+    path : the HTTP path, with the names of some fields of the request in braces, such as ``{host}``
+    request : type of the request. The fields whose names are in ``path`` are sent in the path, the
+        other fields in the body or the query string
     response : type of the response; None for an operation without a response
     refusals : HTTP statuses of the operation's errors, in addition to the statuses that every
         operation can have

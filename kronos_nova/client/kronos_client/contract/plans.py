@@ -21,10 +21,10 @@ class Plan(Response):
     """A plan of moves in an aggregate. The combined imbalance is the sum of the imbalances in all
     policies, each multiplied by the weight of its policy. ``combined_before`` is the combined
     imbalance before the plan, and ``combined_after`` after the plan. ``combined_now`` is the
-    combined imbalance after the plan, computed with newer loads: those of the last evaluation
-    during which the plan waited for approval; null if unknown. ``waits_for`` is the reason why an
-    approved plan is not started yet. ``reason`` is the reason why the plan ended, or a text about
-    moves that were left out."""
+    combined imbalance after the plan, computed with newer loads; null if unknown. Each evaluation
+    computes ``combined_now`` again while the plan waits for approval. ``waits_for`` is the reason
+    why an approved plan is not started yet. ``reason`` is the reason why the plan ended, or a text
+    about moves that were left out."""
 
     uuid: str
     aggregate: str
@@ -82,14 +82,14 @@ class PlannedMove(Response):
     complete before this move starts. ``group`` is the number of a group of moves that help only
     together; null for a move that helps alone.
 
-    ``combined_after`` is the combined imbalance after the move; null if the move was not planned
-    for load. ``begins_after`` is the predicted time from the start of the plan to the start of the
-    move. ``expected_seconds`` is the predicted duration of the move, and ``expected_downtime`` the
-    predicted time for which the guest is stopped. These three times are in seconds, and null if
+    ``combined_after`` is the combined imbalance after the move; null if the move was planned
+    without loads. ``begins_after`` is the predicted time from the start of the plan to the start of
+    the move. ``expected_seconds`` is the predicted duration of the move, and ``expected_downtime``
+    the predicted time for which the guest is stopped. These three times are in seconds, and null if
     there is no prediction. ``project_id`` is the project of the server. ``benefits`` are the
     projects that benefit from the move, because they have servers that stay on the source.
-    ``caused_by`` is the uuid of the server with the largest load on the source; empty if this
-    server itself moves, or if the move does not relieve the source.
+    ``caused_by`` is the uuid of the server with the largest load on the source. It is empty if this
+    move moves that server, or if the move does not relieve the source.
     """
 
     order: int

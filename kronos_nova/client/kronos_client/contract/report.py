@@ -29,16 +29,16 @@ class Sums(Response):
         longer kept
     memory_mb, seconds : sums over completed moves: MiB of memory of the moved servers, and seconds
         from the request of a move to its end
-    observed_seconds : seconds for which evaluations had data, summed over aggregates. This field,
-        ``hot_seconds`` and ``contended_seconds`` are null in sums by project, and if no loads are
-        kept
+    observed_seconds : seconds for which evaluations had data, summed over aggregates; null in sums
+        by project, and if no loads are kept
     hot_seconds : seconds for which a host has a score above 0.9 in at least one policy, summed over
-        hosts
-    contended_seconds : seconds for which a server is on a host that is full in at least one policy,
-        summed over servers
-    unmoved_hot_seconds, unmoved_contended_seconds : estimate of ``hot_seconds`` and
-        ``contended_seconds`` if no moves had been made; null if there is no estimate for a part of
-        ``observed_seconds``
+        hosts; null if ``observed_seconds`` is null
+    contended_seconds : seconds for which a server is on a full host, summed over servers; null if
+        ``observed_seconds`` is null. A host is full if its score in at least one policy is 1 or
+        more
+    unmoved_hot_seconds, unmoved_contended_seconds : ``hot_seconds`` and ``contended_seconds`` as
+        estimated without the moves that balance load; null unless all of ``observed_seconds`` have
+        an estimate
     """
 
     month: str | None
@@ -58,10 +58,12 @@ class Sums(Response):
 
 
 class LoadOfTime(Response):
-    """The loads from the day ``since`` to the day ``until`` (UTC), both included. ``hot_minutes``
-    are the minutes for which a host has a score above 0.9, summed over hosts. ``contended_minutes``
-    are the minutes for which a server is on a full host, summed over servers. ``hot_minutes`` and
-    ``contended_minutes`` are means per day and aggregate."""
+    """The loads from the day ``since`` to the day ``until`` (UTC), both included. ``observed_days``
+    is the time for which evaluations had data, summed over aggregates.
+
+    ``hot_minutes`` and ``contended_minutes`` are means for one day of one aggregate.
+    ``hot_minutes`` is the time with a score above 0.9, summed over the hosts. ``contended_minutes``
+    is the time on a full host, summed over the servers."""
 
     since: datetime.date
     until: datetime.date
@@ -73,9 +75,10 @@ class LoadOfTime(Response):
 class Comparison(Response):
     """The loads ``before`` and ``after`` the first completed move, over ranges of time of the same
     length. ``before`` or ``after`` is null if no evaluation of its range is kept. ``without_moves``
-    estimates the loads in the range of ``after`` as if the load had not been balanced: without the
-    moves for this purpose in the last four weeks. The estimate is computed from the scores of the
-    same evaluations. ``explanation`` says what is compared, or why nothing is compared."""
+    estimates the loads in the range of ``after`` as if Kronos had not balanced load. Each
+    evaluation makes this estimate: it computes the scores of hosts as if its servers were on the
+    hosts where they would be without the balancing moves of the previous four weeks.
+    ``explanation`` says what is compared, or why nothing is compared."""
 
     explanation: str
     before: LoadOfTime | None
@@ -84,9 +87,10 @@ class Comparison(Response):
 
 
 class Report(Response):
-    """Sums over moves and loads, and a comparison of loads. ``oldest`` is the end of the first
-    recorded move, of any aggregate. If older moves are recorded only in sums of days, ``oldest`` is
-    the beginning of the first of these days. ``oldest`` is null if no move is recorded."""
+    """Sums over moves and loads, and a comparison of loads. ``oldest`` is the time since which
+    moves are known, in any aggregate: the end of the oldest move that has a record of its own, or
+    the beginning of the oldest day that has sums of moves, whichever is earlier. ``oldest`` is null
+    if no move is recorded."""
 
     since: Time
     until: Time

@@ -310,11 +310,12 @@ class ShowFragments(Changes, kw_only=True):
 
 
 class SupposedLoad(Response):
-    """A load in a policy, now and after hypothetical changes. ``now`` is the present load.
-    ``changed`` is the load after the changes. ``planned`` is the load after the moves of the plan
-    that Kronos would then make. Each of the three loads is null if it is unknown.
+    """The load of a host, or the imbalance of an aggregate, in one policy. It has three values:
+    ``now`` is the present value. ``changed`` is the value after hypothetical changes. ``planned``
+    is the value after the moves of the plan that Kronos would make after these changes. Each value
+    is null if it is unknown.
 
-    host : name of the host with this load; null if the load is the imbalance of the aggregate
+    host : name of the host; null if the values are imbalances of the aggregate
     """
 
     aggregate: str

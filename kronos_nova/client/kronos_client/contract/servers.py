@@ -26,13 +26,14 @@ class ExplainedMove(Move):
 class Explanation(Response):
     """The reasons why a server is moved or not moved.
 
-    ``stays_because`` is the reason why the last evaluation did not move the server. If the
-    evaluation moved nothing, for example because the aggregate is balanced, the reason may be the
-    outcome of the evaluation. ``planned`` is the move of the server in a plan that waits or runs.
-    ``moves`` are the latest moves of the server, the newest first; if the request has ``at``, only
-    moves that had begun by that time are included. ``movable`` is the way in which Nova can migrate
-    the server, regardless of its status: ``live``, ``cold`` or ``no``. ``immovable_because`` is
-    Nova's reason against a live migration; empty if there is none.
+    ``stays_because`` is a word for the reason why the last evaluation did not move the server. If
+    the evaluation made no plan and recorded no reason for this server, ``stays_because`` is the
+    outcome of the evaluation, such as ``balanced``. ``stays_means`` explains the word. ``planned``
+    is the move of the server in a plan that waits or runs. ``moves`` are the latest moves of the
+    server, the newest first; if the request has ``at``, only moves that had begun by that time are
+    included. ``movable`` is the way in which Nova can migrate the server, regardless of its status:
+    ``live``, ``cold`` or ``no``. ``immovable_because`` is Nova's reason against a live migration;
+    empty if there is none.
     """
 
     instance_uuid: str

@@ -28,8 +28,8 @@ class Problem(Response):
 
 class Policy(Response):
     """A policy at the last evaluation of an aggregate. ``imbalance`` is null if there was no data.
-    ``forecast`` is a text about the use of the policy's forecast; empty if the policy has no
-    forecast."""
+    ``forecast`` is a text with the forecast imbalance and the error of past forecasts, or with the
+    reason why the forecast was not used; empty if the policy has no forecast."""
 
     name: str
     imbalance: float | None
@@ -121,10 +121,13 @@ class Aggregates(Response):
 
 
 class Worker(Response):
-    """A process of Kronos or nova-scheduler that reports to the control database. ``role`` is
-    ``executor``, ``engine``, ``room-filter`` or ``scheduler``. An ``executor`` runs in a
-    nova-conductor or as a service of its own. A ``room-filter`` is a nova-scheduler with
-    KronosFilter, and a ``scheduler`` is a nova-scheduler without KronosFilter."""
+    """A process that reports to the control database: a process of Kronos, or a nova-scheduler.
+    ``role`` is one of four words:
+
+    * ``engine``: a service kronos-engine, which makes plans
+    * ``executor``: a process that carries out moves, in nova-conductor or as a service of its own
+    * ``room-filter``: a nova-scheduler with KronosFilter
+    * ``scheduler``: a nova-scheduler without KronosFilter"""
 
     name: str
     role: str
