@@ -137,8 +137,8 @@ class Cycle:
 
     def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
                       now: datetime.datetime) -> None:
-        """End the holds (room kept for new servers) that have expired or whose room is used up. For
-        each other hold, record the servers that use its room."""
+        """End the holds (records of room that is kept for new servers) that have expired or whose
+        room is used up. For each other hold, record the servers that use its room."""
         holds = self.cycle_ports.holds
         for each in holds.expire(now):
             LOG.info('Room %s for servers of flavor %s has expired, and is no longer kept',
@@ -151,9 +151,9 @@ class Cycle:
                 holds.note(each, used=used)
 
     def _kept_here(self, snapshot: Snapshot, options: EngineOptions) -> list[Hold]:
-        """Return the holds (room kept for new servers) in the evaluated aggregates, and the holds
-        in aggregates that no longer exist. Holds in other aggregates are left out, because the
-        hosts of these aggregates were not read."""
+        """Return the holds (records of room that is kept for new servers) in the evaluated
+        aggregates, and the holds in aggregates that no longer exist. Holds in other aggregates are
+        left out, because the hosts of these aggregates were not read."""
         known = {each.name for each in snapshot.aggregates}
         elsewhere = known - {*options.scopes(tuple(known))}
         return [each for each in self.cycle_ports.holds.in_states(hold.KEPT)
@@ -161,9 +161,9 @@ class Cycle:
 
     def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
                        lost: Mapping[str, str]) -> None:
-        """Record the present problem of each hold (room kept for new servers); '' if there is none.
-        A problem is a reason why the expected servers cannot use the room, or a reason why other
-        servers can use the room.
+        """Record the present problem of each hold (record of room that is kept for new servers); ''
+        if there is none. A problem is a reason why the expected servers cannot use the room, or a
+        reason why other servers can use the room.
 
         :param lost: {uuid of a hold: reason why placement has no allocation for its room}
         """

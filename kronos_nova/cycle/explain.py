@@ -599,8 +599,8 @@ def _domains_of_rules(found, uuids):
 
 
 def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
-    """Yield notes for the report of a plan. The notes name moves that would begin too late, moves
-    that were left out, and targets that the plan does not reach."""
+    """Yield notes for the report of a plan. The notes name moves that would begin after
+    ``stale_plan_age``, moves that were left out, and targets that the plan does not reach."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
     if timely.kept_back:

@@ -28,7 +28,8 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True)
 class SettledAllocations:
-    """The allocations that placement has for open holds (room kept for new servers).
+    """The allocations that placement has for open holds (records of room that is kept for new
+    servers).
 
     held : uuids of consumers with allocations
     problems : {uuid of a hold: reason why placement has no allocations for its room any more}
@@ -76,9 +77,9 @@ class HeldAllocations:
 
     def settle(self, snapshot: Snapshot, is_here: Callable[[Hold], bool],
                resume: Callable[[Hold], None]) -> SettledAllocations:
-        """Make the allocations in placement agree with the holds (room kept for new servers).
-        Allocations of ended holds and of servers that have arrived are removed. Allocations that
-        others have removed are made again.
+        """Make the allocations in placement agree with the holds (records of room that is kept for
+        new servers). Allocations of ended holds and of servers that have arrived are removed.
+        Allocations that others have removed are made again.
 
         An earlier evaluation may have been interrupted while it allocated the room of a new hold.
         If all the room is allocated, ``resume`` is called for the hold. Otherwise the allocations

@@ -24,10 +24,10 @@ from kronos_nova.room.loss_rule import LossRule
 SHARE = 0.5
 """Share of ``planning_time_limit`` that the check of a plan against losses of hosts may take. The
 check finds out whether the servers of a lost host could still restart elsewhere after the plan. A
-plan is dropped if its check does not end in time. By default, a check may take 5 seconds. Raised,
-evaluations may take longer; lowered, more plans of large clouds are dropped. Chosen because the
-check of 1,000 hosts takes 2.4 seconds the first time, and 0.8 seconds if it reuses results of an
-earlier check (``python -m bench failover``)."""
+plan is dropped if its check takes longer than this share. By default, a check may take 5 seconds.
+Raised, evaluations may take longer; lowered, more plans of large clouds are dropped. Chosen because
+the check of 1,000 hosts takes 2.4 seconds the first time, and 0.8 seconds if it reuses results of
+an earlier check (``python -m bench failover``)."""
 
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
