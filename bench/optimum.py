@@ -138,7 +138,7 @@ def freed(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, float]:
     """Return (number of hosts that the moves free, cost of the moves: their GiB and 4 more for
     each)."""
     before, after = (_ended(problem, each).guests for each in ([], moves))
-    return int(((before > 0) & (after == 0)).sum()), _gib(problem, moves) + 4 * len(moves)
+    return int(((before > 0) & (after == 0)).sum()), gib(problem, moves) + 4 * len(moves)
 
 
 def relieved(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, int, float]:
@@ -147,14 +147,15 @@ def relieved(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, int, 
     high, target = MARKS
     hot = (problem.scores > high).any(axis=1)
     at_target, at_mark = ((scores[hot] <= mark + 1e-9).all(axis=1).sum() for mark in (target, high))
-    return int(at_target), int(at_mark), _gib(problem, moves)
+    return int(at_target), int(at_mark), gib(problem, moves)
 
 
 def _ended(problem, moves):
     return State(Model(problem)).after(moves)
 
 
-def _gib(problem, moves):
+def gib(problem: Problem, moves: list[tuple[int, int]]) -> float:
+    """Return the memory of the moved instances."""
     return sum(int(problem.memory_mb[vm]) for vm, _host in moves) / 1024
 
 

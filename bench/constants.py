@@ -1,0 +1,219 @@
+"""The effect of the planners' constants: plans with a quarter and four times a constant, against
+plans with its own value.
+
+Each variant is planned by a process of its own, in which the module of the constant is compiled
+with the other value. So a value also counts where it was copied: in a default argument, or in
+another module.
+"""
+
+import ast
+import dataclasses
+import importlib.machinery
+import importlib.util
+import json
+import math
+import os
+import pkgutil
+import statistics
+import subprocess
+import sys
+
+from bench import report
+
+FACTORS = 0.25, 4.0
+CLUSTERS = {'C-spread': ('c100_1000', 'spread', 50), 'C-pack': ('c32_320', 'pack', 100)}
+CLASSES = 'S3', 'S4', 'S5', 'P3', 'P5', 'P6', 'R', 'E1', 'E2', 'E3', *CLUSTERS
+MARKS = 0.85, 0.75
+"""``high`` and ``target`` of the clouds with hot hosts."""
+
+
+def register(subparsers):
+    parser = subparsers.add_parser(
+        'constants', help='plans with a quarter of each constant of a planner, and with four '
+                          'times it')
+    parser.add_argument('modules', nargs='*', metavar='MODULE',
+                        help='of kronos_nova.planners, such as "level" (default all)')
+    parser.add_argument('--classes', nargs='+', default=list(CLASSES), choices=CLASSES,
+                        help='classes of clouds, as in "bench optimum", and two clusters (default '
+                             'all)')
+    parser.add_argument('--clouds', type=int, default=4, metavar='N',
+                        help='clouds of each class (default 4)')
+    parser.add_argument('--seed', type=int, default=0, help='of the first cloud (default 0)')
+    parser.set_defaults(run=run)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Constant:
+    """A numeric constant of a module. ``value`` is a number, or nested tuples of numbers."""
+
+    module: str
+    name: str
+    value: object
+
+    def scaled(self, factor: float) -> object:
+        return _scaled(self.value, factor)
+
+
+def run(args) -> report.Report:
+    names = args.modules or sorted(info.name for info in pkgutil.iter_modules(_planners()))
+    found = [each for name in names for each in constants(f'kronos_nova.planners.{name}')]
+    usual = _planned(args, None, None)
+    rows, without_effect = [], []
+    for constant in found:
+        rates = []
+        for factor in FACTORS:
+            value = constant.scaled(factor)
+            if value == constant.value:
+                continue
+            rates.append(_rate(usual, _planned(args, constant, value)))
+            rows.append((constant.module.rpartition('.')[2], constant.name, repr(constant.value),
+                         repr(value), *rates[-1]))
+            print(*rows[-1], flush=True)
+        if rates and not any(rate[0] for rate in rates):
+            without_effect.append(f'{constant.module}.{constant.name}')
+    return report.Report(tables=(report.Table('plans with another value', (
+        'module', 'constant', 'value', 'instead', 'other plans', 'better', 'worse',
+        'value, mean', 'CPU s, mean'), rows),), notes=(
+            f'{len(usual)} clouds. "value, mean" is the geometric mean of the ratios of what is '
+            'minimised first and differs: combined imbalance, hosts in use, hot hosts, servers '
+            'left behind, GiB.',
+            'No plan depends on: ' + (', '.join(without_effect) or 'none')))
+
+
+def _planners():
+    return importlib.util.find_spec('kronos_nova.planners').submodule_search_locations
+
+
+def constants(module: str) -> list[Constant]:
+    """Return the numeric constants of a module, in their order."""
+    origin = importlib.util.find_spec(module).origin
+    with open(origin) as source:
+        tree = ast.parse(source.read())
+    return [Constant(module, name, value) for name, value in map(_numeric, tree.body)
+            if value is not None]
+
+
+def _numeric(node: ast.stmt) -> tuple[str, object]:
+    """Return (name, value) of a statement that assigns numbers to a constant; value is None for
+    other statements."""
+    target = (node.targets[0] if isinstance(node, ast.Assign) else
+              node.target if isinstance(node, ast.AnnAssign) else None)
+    if not isinstance(target, ast.Name) or not target.id.isupper() or any(
+            isinstance(part, (ast.Name, ast.Call, ast.Dict)) for part in ast.walk(node.value)):
+        return '', None
+    value = eval(compile(ast.Expression(node.value), target.id, 'eval'), {})  # noqa: S307
+    return target.id, value if _is_numeric(value) else None
+
+
+def _is_numeric(value) -> bool:
+    if isinstance(value, tuple):
+        return bool(value) and all(map(_is_numeric, value))
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _scaled(value, factor):
+    if isinstance(value, tuple):
+        return tuple(_scaled(each, factor) for each in value)
+    return type(value)(math.ceil(value * factor)) if isinstance(value, int) else value * factor
+
+
+def _planned(args, constant: Constant | None, value) -> list[list[float]]:
+    """Return [figures that are minimised, most important first; CPU seconds last] of each cloud.
+
+    :param constant: constant with another value; None to plan as installed
+    """
+    command = [sys.executable, '-m', 'bench.constants', json.dumps({
+        'module': constant and constant.module, 'name': constant and constant.name,
+        'value': repr(value), 'classes': args.classes,
+        'seeds': list(range(args.seed, args.seed + args.clouds))})]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True,
+                          env=os.environ | {'PYTHONHASHSEED': '0'})
+    return json.loads(done.stdout)
+
+
+def _rate(usual: list[list[float]], other: list[list[float]]) -> tuple:
+    """Return (plans that differ, better, worse, geometric mean of the values' ratios, ratio of the
+    CPU seconds)."""
+    better = worse = 0
+    ratios = []
+    for ours, theirs in zip(usual, other, strict=True):
+        differs = next(((was, now) for was, now in zip(ours[:-1], theirs[:-1], strict=True)
+                        if was != now), None)
+        if differs is None:
+            ratios.append(1.0)
+            continue
+        was, now = differs
+        better, worse = better + (now < was), worse + (now > was)
+        ratios.append((now + 1e-3) / (was + 1e-3))
+    seconds = [sum(each[-1] for each in figures) for figures in (other, usual)]
+    return better + worse, better, worse, statistics.geometric_mean(ratios), seconds[0] / seconds[1]
+
+
+class ChangedLoader(importlib.machinery.SourceFileLoader):
+    """A loader of a module in which a constant has another value."""
+
+    def __init__(self, fullname: str, path: str, name: str, value: str):
+        super().__init__(fullname, path)
+        self.constant, self.value = name, value
+
+    def get_code(self, fullname):
+        tree = ast.parse(self.get_source(fullname))
+        for node in tree.body:
+            if _numeric(node)[0] == self.constant:
+                node.value = ast.copy_location(ast.parse(self.value, mode='eval').body, node.value)
+        return compile(ast.fix_missing_locations(tree), self.path, 'exec')
+
+
+class Changing(importlib.machinery.PathFinder):
+    """A finder of one module, which it loads with another value of a constant."""
+
+    def __init__(self, module: str, name: str, value: str):
+        self.module, self.name, self.value = module, name, value
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != self.module:
+            return None
+        spec = super().find_spec(fullname, path, target)
+        spec.loader = ChangedLoader(fullname, spec.origin, self.name, self.value)
+        return spec
+
+
+def plan_all(classes: list[str], seeds: list[int]) -> list[list[float]]:
+    """Plan the clouds of classes, and return the figures of each, CPU seconds last."""
+    return [_plan(kind, seed) for kind in classes
+            for seed in (seeds[:1] if kind in CLUSTERS else seeds)]
+
+
+def _plan(kind: str, seed: int) -> list[float]:
+    from bench import inputs
+    from bench import optimum
+    from bench import optimum_classes
+    from bench import trial
+
+    if kind in optimum.CLASSES:
+        found = optimum.leave(optimum_classes.emptying(kind, seed))
+        return [not found.is_whole, found.others, found.seconds]
+    if kind in CLUSTERS:
+        name, mode, budget = CLUSTERS[kind]
+        problem = inputs.cluster(name, mode)
+    elif kind in optimum.SPREAD:
+        mode, (problem, budget) = 'spread', optimum_classes.spreading(kind, seed)
+    elif kind in optimum.PACK:
+        mode, (problem, budget) = 'pack', optimum_classes.packing(kind, seed)
+    else:
+        mode, (problem, budget) = 'relieve', optimum_classes.relieving(seed)
+    moves, seconds = trial.cycle(problem, mode, budget, MARKS, restraint=0)
+    if mode == 'spread':
+        return [*optimum.combined(problem, moves), optimum.gib(problem, moves), seconds]
+    if mode == 'pack':
+        hosts, cost = optimum.freed(problem, moves)
+        return [len(problem.hosts) - hosts, cost, seconds]
+    at_target, at_mark, gib = optimum.relieved(problem, moves)
+    return [len(problem.hosts) - at_target, len(problem.hosts) - at_mark, gib, seconds]
+
+
+if __name__ == '__main__':
+    task = json.loads(sys.argv[1])
+    if task['module']:
+        sys.meta_path.insert(0, Changing(task['module'], task['name'], task['value']))
+    print(json.dumps(plan_all(task['classes'], task['seeds'])))
