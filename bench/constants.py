@@ -21,8 +21,11 @@ import sys
 from bench import report
 
 FACTORS = 0.25, 4.0
-CLUSTERS = {'C-spread': ('c100_1000', 'spread', 50), 'C-pack': ('c32_320', 'pack', 100)}
-CLASSES = 'S3', 'S4', 'S5', 'P3', 'P5', 'P6', 'R', 'E1', 'E2', 'E3', *CLUSTERS
+CLASSES = 'S3', 'S4', 'S5', 'C', 'P3', 'P5', 'P6', 'B', 'R', 'E1', 'E2', 'E3'
+CLUSTERS = 'c32_320', 'c100_1000', 'hetero100_1000', 'tight100_1000', 'cpuheavy32_320'
+"""The clouds of class C, one for each seed."""
+BUDGET = 50
+"""Number of moves that a plan of class C may have."""
 MARKS = 0.85, 0.75
 """``high`` and ``target`` of the clouds with hot hosts."""
 
@@ -34,8 +37,8 @@ def register(subparsers):
     parser.add_argument('modules', nargs='*', metavar='MODULE',
                         help='of kronos_nova.planners, such as "level" (default all)')
     parser.add_argument('--classes', nargs='+', default=list(CLASSES), choices=CLASSES,
-                        help='classes of clouds, as in "bench optimum", and two clusters (default '
-                             'all)')
+                        help='classes of clouds, as in "bench optimum"; C, clusters of up to 100 '
+                             'hosts; B, instances of BalCon (default all)')
     parser.add_argument('--clouds', type=int, default=4, metavar='N',
                         help='clouds of each class (default 4)')
     parser.add_argument('--seed', type=int, default=0, help='of the first cloud (default 0)')
@@ -158,9 +161,8 @@ class ChangedLoader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname):
         tree = ast.parse(self.get_source(fullname))
-        for node in tree.body:
-            if _numeric(node)[0] == self.constant:
-                node.value = ast.copy_location(ast.parse(self.value, mode='eval').body, node.value)
+        [node] = [each for each in tree.body if _numeric(each)[0] == self.constant]
+        node.value = ast.copy_location(ast.parse(self.value, mode='eval').body, node.value)
         return compile(ast.fix_missing_locations(tree), self.path, 'exec')
 
 
@@ -180,8 +182,7 @@ class Changing(importlib.machinery.PathFinder):
 
 def plan_all(classes: list[str], seeds: list[int]) -> list[list[float]]:
     """Plan the clouds of classes, and return the figures of each, CPU seconds last."""
-    return [_plan(kind, seed) for kind in classes
-            for seed in (seeds[:1] if kind in CLUSTERS else seeds)]
+    return [_plan(kind, seed) for kind in classes for seed in seeds]
 
 
 def _plan(kind: str, seed: int) -> list[float]:
@@ -193,9 +194,13 @@ def _plan(kind: str, seed: int) -> list[float]:
     if kind in optimum.CLASSES:
         found = optimum.leave(optimum_classes.emptying(kind, seed))
         return [not found.is_whole, found.others, found.seconds]
-    if kind in CLUSTERS:
-        name, mode, budget = CLUSTERS[kind]
-        problem = inputs.cluster(name, mode)
+    if kind == 'C':
+        mode, budget = 'spread', BUDGET
+        problem = inputs.cluster(CLUSTERS[seed % len(CLUSTERS)])
+    elif kind == 'B':
+        names = inputs.balcon_names()
+        mode, problem = 'pack', inputs.balcon(names[seed % len(names)])
+        budget = 2 * len(problem.vms)
     elif kind in optimum.SPREAD:
         mode, (problem, budget) = 'spread', optimum_classes.spreading(kind, seed)
     elif kind in optimum.PACK:
