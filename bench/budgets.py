@@ -23,7 +23,8 @@ def register(subparsers):
     parser = subparsers.add_parser(
         'budgets', help='one plan for each of many budgets, with and without the age limit')
     parser.add_argument('--clusters', nargs='*', metavar='NAME',
-                        help='of data/clusters (default: all up to --largest)')
+                        help='of data/clusters, or an instance of BalCon such as "014" for mode '
+                             'pack (default: all clusters up to --largest)')
     parser.add_argument('--largest', type=int, default=320, metavar='HOSTS',
                         help='leave bigger clusters out (320)')
     parser.add_argument('--modes', nargs='*', choices=MODES, default=MODES)

@@ -58,7 +58,8 @@ class Case:
         self.cluster, self.mode, self.restraint = cluster, mode, restraint
         self._threshold = threshold if mode == 'spread' else NEVER_BALANCED
         self._policy_mode = mode if mode in ('spread', 'pack', 'relieve') else 'spread'
-        self._problem = inputs.cluster(cluster, 'pack' if mode == 'pack' else 'spread')
+        self._problem = (inputs.balcon(cluster) if cluster in inputs.balcon_names() else
+                         inputs.cluster(cluster, 'pack' if mode == 'pack' else 'spread'))
         high = float(np.quantile(self._problem.scores.max(axis=1), 1 - HOT_PART))
         self._marks = round(high, 3), round(high - BELOW, 3)
         count = len(self._problem.hosts)

@@ -28,6 +28,7 @@ from kronos_nova.pacing.precopy import MigrationForecast
 from kronos_nova.pacing.schedule import Job
 from kronos_nova.pacing.schedule import Links
 from kronos_nova.pacing.schedule import best
+from kronos_nova.planners.base import Cut
 from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
@@ -56,6 +57,11 @@ it may have at least this many times as many moves as the best plan so far. The 
 from the plans whose moves all start within ``stale_plan_age``. Raised, more moves that could start
 within this time are left out; lowered, plans are made for few additional moves. Not measured.
 """
+SEARCH_SHARE = 0.6
+"""Share (0 to 1) of the remaining planning time that the search for one plan may use. The planning
+time is limited by ``planning_time_limit``. If moves of the plan would start after
+``stale_plan_age``, plans with fewer moves are made in the rest of the time. Raised, these plans are
+worse; lowered, the first plan is worse. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted, to estimate how many moves
 can start within ``stale_plan_age``. Raised, the estimate takes longer; lowered, the estimate is
@@ -232,11 +238,13 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
     this time is returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
+    tried = 0
 
     def scheduled(moves: int) -> _Scheduled:
-        chosen = choose(dataclasses.replace(limits, budget=moves))
+        own = _of_one_plan(limits, moves)
+        chosen = choose(own)
         paced = pace.paced(chosen.moves(), scores)
-        return _Scheduled(moves, chosen, paced, pace.late(paced))
+        return _Scheduled(own, chosen, paced, pace.late(paced))
 
     found, rounds, part = scheduled(budget), 1, 1.0
     is_cut = bool(found.late)
@@ -246,41 +254,60 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
             budget, part = int(part * (len(found.moves) - len(found.late))), SURE
         else:
             budget = min(int(SURE * pace.room(found.moves) * len(found.moves)), too_large - 1)
-        if fitting and budget < LARGER * len(fitting.moves):
+        if budget <= tried:
+            budget = (tried + too_large) // 2
+        if fitting and budget < LARGER * max(tried, len(fitting.moves)):
             break
         found = scheduled(max(1, budget))
         rounds += 1
         if found.late:
-            too_large = found.budget
-        elif fitting is None or found.rank < fitting.rank:
-            fitting = found
+            too_large = found.limits.budget
+        else:
+            tried = found.limits.budget
+            fitting = min(fitting or found, found, key=lambda each: each.rank)
     found = fitting or found
+    limits.cut.happened |= found.limits.cut.happened
+    limits.unplaced.clear()
+    limits.unplaced.update(found.limits.unplaced)
     chosen, moves = found.chosen, found.moves
     if found.late:
         chosen = without(chosen, found.late, limits)
         moves = pace.paced(chosen.moves(), scores)
     return TimelyPlan(chosen, moves, is_short=bool(found.late) or (
-        len(moves) >= found.budget < limits.budget))
+        len(moves) >= found.limits.budget < limits.budget))
+
+
+def _of_one_plan(limits: Limits, moves: int) -> Limits:
+    """Return the limits of one of several plans, with records of its own.
+
+    :param limits: limits of all plans together
+    :param moves: maximum number of moves of the plan
+    """
+    now = limits.clock()
+    return dataclasses.replace(limits, budget=moves, cut=Cut(), unplaced={},
+                               deadline=now + SEARCH_SHARE * (limits.deadline - now))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A plan for a budget of moves, with the start times of its moves. ``late`` has the numbers
+    """A plan within ``limits``, with the start times of its moves. ``late`` has the numbers
     (``order``) of the moves that begin after ``stale_plan_age``."""
 
-    budget: int
+    limits: Limits
     chosen: Chosen
     moves: tuple[PlannedMove, ...]
     late: frozenset[int]
 
     @property
-    def rank(self) -> tuple[bool, float, int]:
-        """The rank of the plan; a smaller rank is better. The rank has three parts: False if the
+    def rank(self) -> tuple[bool, float, int, int]:
+        """The rank of the plan; a smaller rank is better. The rank has four parts: False if the
         plan has moves that spread load, otherwise True; the combined imbalance at the end of the
-        plan, or 0 if no move spreads load; and minus the number of moves."""
+        plan, or 0 if no move spreads load; minus the number of hosts that packing moves empty; and
+        minus the number of moves."""
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
         end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
-        return not spreads, end, -len(self.moves)
+        packs = any(move.phase == plan.PACK for move in self.moves)
+        return not spreads, end, -self.chosen.emptied if packs else 0, -len(self.moves)
 
 
 def highest(problem: Problem) -> dict[str, float]:

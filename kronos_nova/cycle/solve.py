@@ -126,6 +126,14 @@ class Chosen:
     steps: tuple[tuple[str, Step], ...]
     budget_left: int
 
+    @property
+    def emptied(self) -> int:
+        """The number of hosts that have instances before the steps and none after them."""
+        problem = self.state.problem
+        before, after = (np.bincount(hosts, minlength=len(problem.hosts))
+                         for hosts in (problem.vm_host, self.state.vm_host))
+        return int(((before > 0) & (after == 0)).sum())
+
     def end_in(self, model: Model) -> State:
         """Return the state after the steps, in another model. The other model has the same hosts
         and instances."""

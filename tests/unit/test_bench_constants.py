@@ -54,11 +54,11 @@ class ConstantsTest(testtools.TestCase):
 
     def test_a_plan_changes_with_the_constant_that_it_depends_on(self):
         def planned(**changed):
-            task = {'module': None, 'name': None, 'value': None, 'classes': ['B'], 'seeds': [7]}
+            task = {'module': None, 'name': None, 'value': None, 'classes': ['R'], 'seeds': [0]}
             done = subprocess.run([sys.executable, '-m', 'bench.constants',
                                    json.dumps(task | changed)], stdout=subprocess.PIPE, check=True)
             [figures] = json.loads(done.stdout)
             return figures[:-1]
         self.assertEqual(planned(), planned())
         self.assertNotEqual(planned(), planned(
-            module='kronos_nova.planners.pack', name='EFFORT', value='0'))
+            module='kronos_nova.planners.relieve', name='EXACT_PAIRS', value='0'))

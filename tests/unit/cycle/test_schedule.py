@@ -257,8 +257,8 @@ class FakePace:
 
 
 class FakeChosen:
-    def __init__(self, budget, end=0.0, phase='spread'):
-        self.budget, self.end, self.phase = budget, end, phase
+    def __init__(self, budget, end=0.0, phase='spread', emptied=0):
+        self.budget, self.end, self.phase, self.emptied = budget, end, phase, emptied
 
     def moves(self):
         return tuple(PlannedMove(
@@ -294,3 +294,35 @@ class TimelyTest(testtools.TestCase):
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
         self.assertLess(47, len(found.moves))
+
+    def test_of_plans_that_pack_the_one_that_empties_most_hosts_is_taken(self):
+        def choose(limits):
+            return FakeChosen(limits.budget, phase='pack', emptied=2 if limits.budget == 11 else 1)
+
+        found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
+        self.assertEqual(11, len(found.moves))
+
+    def test_a_search_that_would_use_all_the_time_leaves_some_for_a_plan_that_fits(self):
+        now = 0.0
+
+        def choose(limits):
+            nonlocal now
+            if limits.budget > 60:
+                now = limits.deadline
+                self.assertTrue(limits.is_over)
+            return FakeChosen(limits.budget)
+
+        limits = Limits(budget=200, clock=lambda: now, deadline=10.0)
+        found = schedule.timely(FakePace(), choose, {}, limits)
+        self.assertLess(47, len(found.moves))
+        self.assertFalse(limits.cut.happened)
+
+    def test_no_number_of_moves_is_tried_twice(self):
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            return FakeChosen(limits.budget if limits.budget > 60 else 5)
+
+        schedule.timely(FakePace(), choose, {}, Limits(budget=200))
+        self.assertEqual(sorted({*budgets}), sorted(budgets))
