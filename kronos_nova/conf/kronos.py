@@ -796,11 +796,12 @@ restart on other hosts before a plan, all its servers can still do so after the 
 which this would no longer be possible are left out of the plan. With 2 or 3, each set of two or
 three hosts is considered as well. Checking all sets takes time.
 
-A drain, a maintenance, or a request of an operator for room is refused if the servers of another
-host could no longer restart elsewhere afterwards. The operator can force the request. Moves that
-empty a disabled host are never left out. If new servers have taken the room that the servers of a
-host need to restart, plans move other servers until there is enough room again. These moves are
-repairs (``repair_automation``).
+An operator's request for a drain, a maintenance or room is refused if the servers of another host
+could no longer restart elsewhere afterwards. The operator can force the request. Once a host is
+disabled, the moves that empty it are not left out for this reason.
+
+New servers may take the room that the servers of a host need to restart. Plans then move other
+servers until there is enough room again. These moves are repairs (``repair_automation``).
 
 By default, 0: plans do not consider failures of hosts.
 

@@ -119,8 +119,9 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): true where a rule accepts a host for its servers. A rule that names wanted
-        hosts accepts these hosts; a rule that names unwanted hosts accepts all other hosts."""
+        """bool (n, H), a row for each of n rules: true where the rule accepts the host for its
+        servers. A rule that names wanted hosts accepts these hosts; a rule that names unwanted
+        hosts accepts all other hosts."""
         # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}

@@ -171,13 +171,13 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Largest disadvantage of a plan that waits for approval, as a share (0 to 1) of a new plan's gain,
-with which the waiting plan is kept. The disadvantage is the combined imbalance after the waiting
-plan minus the combined imbalance after the new plan. The gain is the amount by which the new plan
-lowers the combined imbalance. With a larger disadvantage, the new plan replaces the waiting plan.
-Raised, plans that are much worse than a new plan continue to wait for approval; lowered, small
-changes of load replace waiting plans. Chosen so that a waiting plan is replaced when an empty host
-returns to service, and is kept when the imbalance changes by about a threshold; not measured."""
+"""Share (0 to 1) of a new plan's gain that decides whether the new plan replaces a plan that waits
+for approval. The gain is the amount by which the new plan lowers the combined imbalance. The
+combined imbalance after the waiting plan is compared with that after the new plan. If it is higher
+by more than this share of the gain, the waiting plan is replaced; otherwise it is kept. Raised, plans that
+are much worse than a new plan continue to wait for approval; lowered, small changes of load replace
+waiting plans. Chosen so that a waiting plan is replaced when an empty host returns to service, and
+is kept when the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Share (0 to 1) of its gain that an approved plan must still have when it starts. The gain is the

@@ -509,7 +509,7 @@ def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
 def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
     """Return the report of an aggregate in which nothing is moved.
 
-    :param why: warnings that require no action
+    :param why: reasons why nothing is moved. The report has them as warnings that require no action
     """
     return dataclasses.replace(
         _report(found.given, found.scope, found.load, outcome, found, found.before,

@@ -434,9 +434,9 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
     """Return the problem with an additional column for each forecast hour of a policy.
 
     Planners treat each column as a policy of its own. The columns of the measured loads come first
-    and keep the thresholds and weights of their policies. A forecast column has the threshold of
-    its policy. The weight of the policy is divided among its forecast columns. So load that lasts
-    for all hours counts more than load that ends soon.
+    and do not change. Each forecast column has the threshold of its policy. The weight of a
+    forecast column is the weight of its policy, divided by the number of forecast columns of the
+    policy. So load that lasts for all hours counts more than load that ends soon.
 
     :param with_variances: True to add the variances of forecasts, for planning that uses variances;
         False to leave them out

@@ -30,19 +30,19 @@ keep an imbalance near its threshold, are made only if their gain is at least th
 fewer moves are made; lowered, more moves are made. An estimate; not measured."""
 FULL_HOST = 4.0
 """Estimated CPU time, as a number of core-hours, that the servers of a host lose together each time
-the host becomes full. A move that keeps a host from becoming full gains this time. The cost of the
-move is the CPU time of its migration. Raised, more moves are worth their cost; lowered, fewer moves
-are worth their cost. Chosen by ``bench days``, which adds up the minutes in which hosts are loaded
-above 0.9.
+the host becomes full. A host counts as full if its load is above 0.9. A move that keeps a host from
+becoming full gains this time. The cost of the move is the CPU time of its migration. Raised, more
+moves are worth their cost; lowered, fewer moves are worth their cost. Chosen by ``bench days``,
+which adds up the minutes in which hosts are full.
 
-Compared with planning without costs, 4 core-hours lead to 2 % more minutes above 0.9, and to 39 %
-less copied memory (mean of 17 runs, each of a cloud and a day).
+Measured in 17 runs, each of a cloud and a day: with 4 core-hours, there are 2 % more of these
+minutes than with planning without costs, and 39 % less memory is copied.
 
-Two other values were compared in another set-up: 20 hosts, the day 20110412 of PlanetLab, and costs
-without the factor of :data:`SEEN`.
+Two other values were compared only with each other, in another set-up: 20 hosts, the day 20110412
+of PlanetLab, and costs without the factor of :data:`SEEN`. The larger value was not better:
 
-* 2 core-hours: 246 minutes above 0.9, 626 GiB copied
-* 6 core-hours: 252 minutes above 0.9, 1,282 GiB copied"""
+* 2 core-hours: 246 minutes, 626 GiB copied
+* 6 core-hours: 252 minutes, 1,282 GiB copied"""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
 """Two times in seconds that raise the cost of moving instances whose load is known for a short time
 only. The gain of such a move may be chance. The cost of a move is multiplied by 1 + ``SEEN`` / T,

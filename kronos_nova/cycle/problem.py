@@ -93,13 +93,14 @@ class MovesInFlight:
         return _table(self._shifts, hosts, [policy.name for policy in policies])
 
     def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """Return float64 (H, C): for each host, the allocations of the instances that planned moves
-        take off the host. This room is not used by later plans."""
+        """Return float64 (H, C), one value for each host and each of C resource classes: the sum of
+        the allocations of the instances that planned moves take off the host. This room is not used
+        by later plans."""
         return _table(self._leaving, hosts, classes)
 
     def taken(self, providers: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """Return float64 (S, C): the additional allocations that planned moves need from each of
-        the S providers that hosts share."""
+        """Return float64 (S, C), one value for each of S providers that hosts share and each of C
+        resource classes: the additional allocation that planned moves need."""
         return _table(self._taken, providers, classes)
 
 

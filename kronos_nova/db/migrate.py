@@ -25,8 +25,8 @@ LOG = logging.getLogger(__name__)
 
 SYNC_SECONDS = 300
 """Seconds to wait for another process that upgrades the same database schema. Raised, a process
-that hangs is reported later; lowered, a slow process counts as one that hangs. Chosen as many times
-the duration of an upgrade of an empty database."""
+that hangs is reported later; lowered, a slow process counts as one that hangs. Chosen far above the
+duration of an upgrade of an empty database."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
 """Number that identifies the advisory lock that Kronos holds in PostgreSQL during a schema upgrade

@@ -58,7 +58,7 @@ class PendingStop:
         :raises OutOfBounds: the object is not a valid stop
         """
         if not isinstance(found, Mapping):
-            raise boundary.OutOfBounds(what='the record of a stop of moves',
+            raise boundary.OutOfBounds(what="an operator's order to stop moves",
                                        problem='must be a JSON object')
         try:
             set_at = clock.parsed(str(found.get('set_at')))

@@ -106,8 +106,9 @@ class Runner:
                         e)
 
     def forget(self, move_uuid):
-        """Forget the times of a move that this worker has just adopted. Another worker may have
-        begun another try since this worker had the move."""
+        """Delete the times that this worker has recorded for a move, such as the beginning of its
+        try. Called when this worker adopts the move from another worker. Recorded times are then of
+        an earlier try, which this worker made before the other worker had the move."""
         self._forget_requests(move_uuid)
         self._clocks.pop(move_uuid, None)
 
@@ -452,7 +453,7 @@ class Runner:
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
                 reason='Nova gave up its migration before the start, and reports no reason')
-        self._refuse(move, f'Nova refused to begin: {migration.fault}')
+        self._refuse(move, f'Nova refused to begin the migration: {migration.fault}')
 
     def _check_clocks(self, move, fault):
         """Raise an error if the clock of a controller is wrong. With a wrong clock, Nova may regard
@@ -467,9 +468,10 @@ class Runner:
             name, skew = wrong[0]
             raise exception.NovaUnavailable(
                 instance=move.instance_uuid,
-                reason=f'Nova refused to begin, probably because the clock of {name} is '
-                       f'{abs(skew):.0f} s {"ahead of" if skew > 0 else "behind"} that of the '
-                       f'control database: {fault}')
+                reason='Nova refused to begin the migration, probably because the clock of '
+                       f'{name} is {abs(skew):.0f} s {"ahead of" if skew > 0 else "behind"} that '
+                       'of the control database, so that running services seem to be down: '
+                       f'{fault}')
 
     def _verify(self, move):
         """Check the result of a migration, and end the move. The move has succeeded if the instance

@@ -43,11 +43,12 @@ one Prometheus scrapes several clouds. Labels with more values are ignored. Rais
 tries labels that name racks or hosts; lowered, the label is not found if there are many clouds. Not
 measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of addresses that a label matcher excludes from a query. A machine that is scraped
-at several addresses has the same series at each address. A check repeats the query without the
-second and further addresses of machines, and warns if the answer changes. Raised, the query and the
-message that quotes it are longer; lowered, fewer machines are checked. Chosen because one machine
-whose values change is proof enough."""
+"""Maximum number of addresses that a check excludes from a query. If Prometheus scrapes a machine
+at several addresses, the query may count the machine several times. To find this, the check repeats
+the query without the second and further addresses of such machines. If the answer changes, the
+check warns. Raised, the repeated query and the warning that quotes the addresses are longer;
+lowered, fewer machines are checked. Chosen because one machine that changes the answer is enough
+for the warning."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')
@@ -56,7 +57,8 @@ _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 've
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Naming:
-    """The source of host names in series: a label of the series, or a label of ``node_uname_info``.
+    """A way to read the name of a host from a series. The name is in a label of the series itself,
+    or in a label of ``node_uname_info``.
 
     label, pattern, replacement : arguments of ``label_replace()``
     is_join : true if ``label`` is a label of ``node_uname_info``. The series then get the label by
@@ -84,8 +86,8 @@ class Exporter:
     """An exporter, and the hosts whose series it has.
 
     kind : NODE, LIBVIRT or CEILOMETER
-    naming : the source of host names in the series; None if the series have no name of a host that
-        Nova knows, or if no host name is needed
+    naming : the way to read host names from the series; None if the series have no name of a host
+        that Nova knows, or if no host name is needed
     hosts : {host: the labels of its series}
     shared : {name of a host: addresses of the machines}, if several machines report the same name
     by_case : true if no host is found, but hosts would be found if upper and lower case did not
@@ -375,8 +377,9 @@ def _by_instance(samples):
 
 
 def _exporter(kind, samples, machines, hosts):
-    """Return an Exporter with its hosts, and with the Naming (the source of host names in its
-    series) that finds the most hosts. Return None if the exporter has no series."""
+    """Return the Exporter of a kind; None if it has no series. A Naming is a way to read the name
+    of a host from a series. The Exporter gets the Naming that finds the most of ``hosts``, and the
+    hosts that this Naming finds."""
     if not samples:
         return None
     best, named, shared = None, {}, {}
@@ -398,7 +401,7 @@ def _is_by_case(samples, machines, hosts):
 
 
 def _namings(samples, machines, hosts) -> Iterator[Naming]:
-    """Yield the possible Namings (sources of host names in series), the simplest first."""
+    """Yield the possible Namings (ways to read host names from series), the simplest first."""
     yield DEFAULT
     for label, rewrite in labels.candidates(samples, 'instance', hosts):
         yield Naming(label, rewrite.pattern, rewrite.replacement)

@@ -93,7 +93,8 @@ class Assignment:
         self.forbidden: set[tuple[int, int]] = set()
 
     def _groups_apart(self) -> np.ndarray:
-        """Return bool (G,): true for groups whose members a rule keeps apart."""
+        """Return bool (G,), one value for each of G groups: true if a rule keeps the members of the
+        group apart."""
         members = self.model.memberships
         apart = np.zeros(len(members.groups), dtype=bool)
         for rule in self.groups:
@@ -153,9 +154,9 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """Return intp (v, C): the shared provider from which each instance has its allocation of
-        each resource class. The value is the provider's row of ``Problem.limits``, or -1 if the
-        instance's host itself provides the class."""
+        """Return intp (v, C): the shared provider from which each of v instances has its allocation
+        of each of C resource classes. The value is the provider's row of ``Problem.limits``, or -1
+        if the instance's host itself provides the class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
@@ -215,8 +216,8 @@ class Assignment:
                 f'that may take them have {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true where the host itself provides a resource class; false where a
-        shared provider provides the class."""
+        """Return bool (h, C), one value for each of h hosts and C resource classes: true if the
+        host itself provides the class; false if a shared provider provides the class."""
         classes = np.arange(self.problem.demands.shape[1])
         return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
@@ -379,6 +380,6 @@ def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]
 
 
 def _free(state: State) -> np.ndarray:
-    """Return float64 (H, C): the free amount of each resource class on each host. Free amounts of
-    shared providers are not included."""
+    """Return float64 (H, C): the free amount of each of C resource classes on each host. Free
+    amounts of shared providers are not included."""
     return np.maximum(state.problem.limits - state.used, 0.0)[:len(state.guests)]

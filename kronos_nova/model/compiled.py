@@ -103,7 +103,7 @@ class Model:
         """Return bool (...): true for chains in which two instances are members of the same wanted
         group. A chain is several moves that are made together.
 
-        :param wanted: bool (G,), true for the wanted groups
+        :param wanted: bool (G,), one value for each of G groups; true for the wanted groups
         """
         chains = [vms.reshape(-1) for vms, _hosts in moves]
         shared = np.zeros(len(chains[0]), dtype=bool)
@@ -114,8 +114,8 @@ class Model:
         return shared.reshape(moves[0][0].shape)
 
     def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
-        """Return bool (G,): true for server groups with members that violate the policy of the
-        group.
+        """Return bool (G,), one value for each of G groups: true for server groups with members
+        that violate the policy of the group.
 
         :param hard: whether groups with a hard policy are included
         :param soft: whether groups with a soft policy are included
@@ -124,8 +124,8 @@ class Model:
             self.memberships.hard, hard, soft)
 
     def broken_rules(self, state: 'State') -> np.ndarray:
-        """Return bool (G,): true for operators' rules about several servers that are violated in
-        ``state``."""
+        """Return bool (G,), one value for each of G groups: true for operators' rules about several
+        servers that are violated in ``state``."""
         return (state.groups.misplaced > 0) & self.memberships.by_rule
 
     def astray(self, state: 'State') -> np.ndarray:
@@ -177,7 +177,7 @@ class Model:
     def movable_members(self, groups: np.ndarray) -> np.ndarray:
         """Return intp: the movable instances that are members of a wanted group, sorted.
 
-        :param groups: bool (G,), true for the wanted groups
+        :param groups: bool (G,), one value for each of G groups; true for the wanted groups
         """
         members = self.memberships.members[groups[self.memberships.member_of]]
         return np.unique(members[self.problem.movable[members]])
@@ -185,7 +185,7 @@ class Model:
     def names_of(self, groups: np.ndarray, vm: int) -> str:
         """Return a text with the names of the wanted groups that an instance is a member of.
 
-        :param groups: bool (G,), true for the wanted groups
+        :param groups: bool (G,), one value for each of G groups; true for the wanted groups
         """
         return ', '.join(self.memberships.groups[group].name
                          for group in self.memberships.groups_of(vm) if groups[group])

@@ -107,7 +107,7 @@ class Delta:
         """Return bool (...): true for moves after which at least one wanted server group has fewer
         members that violate the policy of the group. Each chain must have only one move.
 
-        :param wanted: bool (G,), true for the wanted groups
+        :param wanted: bool (G,), one value for each of G groups; true for the wanted groups
         """
         position, groups, change = self._misplaced_more(*self.moves[0])
         result = np.zeros(self.moves[0][0].size, dtype=bool)

@@ -72,8 +72,8 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of hosts at L levels, and the level of each group. At the first level,
-    every host is a place of its own. At each further level, a failure domain is a place.
+    """Return the places of hosts at L levels, and the level of each of G groups. At the first
+    level, every host is a place of its own. At each further level, a failure domain is a place.
 
     :returns: intp (L, H + 1), the number of the place of each host at each level; the last column
         is -1, for an instance on no host. And intp (G,), the level at which the members of each
@@ -98,12 +98,18 @@ class GroupCounts:
     """The number of members of each group in each place, updated with every move. A place is a host
     or a failure domain.
 
-    A member is *misplaced* if it violates the policy of its group. In a group whose members are
-    kept apart, the members beyond ``most`` in a place are misplaced. A group whose members are kept
-    together may use the ``most_places`` places with most members; its members in all other places
-    are misplaced. Counts are stored only for pairs of group and place that have or had a member.
+    A member is *misplaced* if it violates the policy of its group:
 
-    misplaced : intp (G,), number of misplaced members
+    * If members are kept apart, the group may have at most ``most`` members in a place. All further
+      members in the place are misplaced.
+    * If members are kept together, the group may use at most ``most_places`` places: those with the
+      largest numbers of its members. Its members in all other places are misplaced.
+
+    ``most`` and ``most_places`` are attributes of :class:`Memberships`.
+
+    Counts are stored only for pairs of a group and a place that have or had a member.
+
+    misplaced : intp (G,), number of misplaced members of each of G groups
     """
 
     def __init__(self, memberships: Memberships, vm_host: np.ndarray):
@@ -192,8 +198,9 @@ class GroupCounts:
         groups are kept together. A member may move only to a place (host or failure domain) that
         has at least this number of other members.
 
-        A group may use only the ``most_places`` places with the most members. The result is the
-        number of members in the last of these places, once the moved member has left its host.
+        A group may use at most ``most_places`` places. These are the places with the largest
+        numbers of its members. The result is the number of members in the smallest of these places,
+        once the moved member has left its host.
 
         :param groups: intp (n,), the group of each moved member
         :param hosts: intp (n,), the host that each moved member leaves

@@ -320,9 +320,9 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): true where a host has room for all of ``parts``, the cells of a
-        server's NUMA topology. Each part needs a separate cell of the host. The result is true for
-        hosts that do not report their cells."""
+        """Return bool (h,), one value for each of h hosts: true if the host has room for all of
+        ``parts``, the cells of a server's NUMA topology. Each part needs a separate cell of the
+        host. The result is true for hosts that do not report their cells."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -332,8 +332,8 @@ class CellUse:
         return (self.fits_part(first, hosts).sum(axis=1) >= len(parts)) | ~known
 
     def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true for each NUMA cell of the hosts that has room for ``need``, as
-        ``nova.virt.hardware._numa_fit_instance_cell`` decides.
+        """Return bool (h, C), one value for each of C NUMA cells of h hosts: true if the cell has
+        room for ``need`` by the rules of ``nova.virt.hardware._numa_fit_instance_cell``.
 
         :param need: one cell of a server's own NUMA topology
         """
@@ -348,8 +348,9 @@ class CellUse:
             cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true for each NUMA cell of the hosts that has room for ``need``. Only
-        resources that cannot be overcommitted are checked; :meth:`fits_part` checks all resources.
+        """Return bool (h, C), one value for each of C NUMA cells of h hosts: true if the cell has
+        room for ``need``. Only resources that cannot be overcommitted are checked;
+        :meth:`fits_part` checks all resources.
 
         :param need: one cell of a server's own NUMA topology
         """
@@ -362,8 +363,8 @@ class CellUse:
         return fits
 
     def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): true for each NUMA cell of the hosts that has memory for ``need``, in
-        pages of a size that ``need`` permits.
+        """Return bool (h, C), one value for each of C NUMA cells of h hosts: true if the cell has
+        memory for ``need``, in pages of a size that ``need`` permits.
 
         :param need: one cell of a server's own NUMA topology
         """
@@ -381,9 +382,9 @@ class CellUse:
 
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
-        """Return bool (h, C, S): true for page sizes that fit the memory of ``need``, in each NUMA
-        cell of the hosts. A page size fits if the host's cell has enough pages of this size, and
-        the memory is a whole number of pages.
+        """Return bool (h, C, S), one value for each of S page sizes in each of C NUMA cells of h
+        hosts: true if the page size fits the memory of ``need``. A page size fits if the host's
+        cell has enough pages of this size, and the memory is a whole number of pages.
 
         :param need: one cell of a server's own NUMA topology
         :param only_free: whether only free pages count
@@ -396,8 +397,8 @@ class CellUse:
                 & (memory % cells.page_kb == 0))
 
     def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): true for page sizes that a NUMA cell of the hosts has and ``need``
-        permits.
+        """Return bool (h, C, S), one value for each of S page sizes in each of C NUMA cells of h
+        hosts: true if the cell has pages of this size, and ``need`` permits the size.
 
         :param need: one cell of a server's own NUMA topology
         """
@@ -557,7 +558,7 @@ class CellUse:
         return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (h, C): how many times ``need`` fits into each NUMA cell of the hosts.
+        """Return intp (h, C): how many times ``need`` fits into each of C NUMA cells of h hosts.
 
         :param need: one cell of a server's own NUMA topology
         """
@@ -582,8 +583,8 @@ class CellUse:
         used.memory[hosts] += need.memory_mb * cells
 
     def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): true for the page size that ``need`` would use in each NUMA cell
-        of the hosts.
+        """Return bool (h, C, S), one value for each of S page sizes in each of C NUMA cells of h
+        hosts: true for the page size that ``need`` would use in the cell.
 
         :param need: one cell of a server's own NUMA topology
         """
@@ -611,8 +612,8 @@ class CellUse:
         The arrays have k columns: CPUs to pin, shared CPUs, and pages of each size. A host whose
         cells are not known gets room for all instances.
 
-        :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
-            host; and float64 (v, k), the needs of each instance
+        :returns: float64 (h, k), the free room of each of h hosts; float64 (h, k), the total room
+            of each host; and float64 (v, k), the needs of each of v instances
         """
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)

@@ -95,8 +95,9 @@ class Prices:
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """Return float64 (...): the part of each move's price that operators' preferences add. It
-        is the cost of the instance on the destination minus its cost on the source, or 0 if the
+        """Return float64 (...): the part of each move's price that comes from operators'
+        preferences. A preference gives an instance a cost on each host, see :class:`Preferences`.
+        The part is the cost on the destination minus the cost on the source, or 0 if this
         difference is negative."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))

@@ -200,7 +200,7 @@ class Program:
         The change is the amount that arrives minus the amount that leaves. If several hosts share
         one bound, the sum of their changes is limited.
 
-        :param amount: float64 (k, h), amount of one instance of each kind at each host
+        :param amount: float64 (k, h), amount of one instance of each of k kinds at each of h hosts
         :param rows: intp (h,), position of each host's bound in ``most``
         :param most: float64, the bounds; inf for no bound
         """

@@ -141,7 +141,7 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
-    """Return intp (H, C): for each host and resource class, the row of the provider of the class.
+    """Return intp (H, C): for each host and each of C resource classes, the row of the provider.
     The rows are the hosts, followed by the shared providers. The result is the host's own row if
     the host provides the class itself, or if the host shares no provider of the class. Otherwise
     the result is the row of the shared provider."""

@@ -182,8 +182,8 @@ class Room(Rule):
         returned room of this class is more than all instances together need, so that the class
         never limits the host.
 
-        :returns: float64 (h, k), the free room of each host; float64 (h, k), the total room of each
-            host; and float64 (v, k), the needs of each instance
+        :returns: float64 (h, k), the free room of each of h hosts; float64 (h, k), the total room
+            of each host; and float64 (v, k), the needs of each of v instances
         """
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
@@ -309,9 +309,10 @@ class GroupPolicy(Rule):
     servers. A place is a host or a failure domain.
 
     If members are kept apart, a place may have at most a given number of members. If members are
-    kept together, a member may move only to one of the places with the most other members.
+    kept together, a member may move only to one of the places with the largest numbers of other
+    members.
 
-    forbids : bool (G,), true for groups to which the rule applies
+    forbids : bool (G,), one value for each of G groups; true if the rule applies to the group
     firm : bool (G,), true for groups that are never relaxed, even if a host cannot be emptied
         otherwise
     """
@@ -412,7 +413,7 @@ class ReservedRoom(Rule):
     Empty hosts do not count. So only three kinds of moves change this sum: moves that empty a host,
     moves to an empty host, and moves from a host that is not available.
 
-    needed : float64 (C,), room that has to stay free
+    needed : float64 (C,), room that has to stay free in each of C resource classes
     """
 
     is_additive: ClassVar[bool] = False

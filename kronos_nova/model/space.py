@@ -148,8 +148,8 @@ class SearchSpace:
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct scales of hosts: float64 (k, P), the scales; and intp (h,), index of each
-        host's scale. A scale is the score that a load of 1 causes on a host, for each policy.
+        """The k distinct scales of h hosts: float64 (k, P), the scales; and intp (h,), index of
+        each host's scale. A scale is the score that a load of 1 causes on a host, for each policy.
 
         Similar scales are merged, so that there are at most :data:`KINDS`. A search uses the merged
         scales only to choose swaps.
@@ -235,8 +235,9 @@ class SearchSpace:
         return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Return bool (n,): true for end states in which every imbalance is at most ``worst``, and
-        every host has enough room. A host that lacks room now must not lack more room than now.
+        """Return bool (n,), one value for each of n end states: true if every imbalance is at most
+        ``worst``, and every host has enough room. A host that lacks room now must not lack more
+        room than now.
 
         :param imbalances: float64 (n, P), imbalance of each policy in each end state
         :param free: float64 (n, c, h), free room of each host in each end state
@@ -357,8 +358,8 @@ class PriceRows:
     """Prices of moving each of v instances from its original host to each of h hosts. To save
     memory, all instances whose moves have no price share one row.
 
-    rows : float32 (r, h), prices of the instances that may have a price. The last row is 0, for all
-        instances without prices
+    rows : float32 (r, h), r rows of prices: one for each instance that may have a price. The last
+        row is 0, for all instances without prices
     row : intp (v,), row of each instance in ``rows``
     columns : float32 (h, r), the transpose of ``rows``
     """

@@ -21,8 +21,8 @@ class State:
     instances. A move is undone by a move back to the earlier host.
 
     scores, capacity_scores : float64 (H, P), scores of the hosts, and scores by ``capacity_query``
-    used : float64 (H + S, C), allocated amount of each resource class on each of the H hosts and S
-        shared providers
+    used : float64 (H + S, C), allocated amount of each of C resource classes on each of H hosts and
+        S shared providers
     vm_host : intp (V,), host of each instance
     guests : intp (H,), number of instances on each host, including instances that are migrating to
         the host

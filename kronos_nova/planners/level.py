@@ -124,13 +124,14 @@ with a spread of 0, and also with a spread of 1."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one search step undoes. A step draws one move
 at random; the two hosts are the source and the destination of this move. The step then looks for
-moves that copy less memory instead. Raised, a step takes longer and rarely finds such moves;
-lowered, the search hardly changes its moves. Not measured."""
+moves that replace the undone moves and copy less memory. Raised, a step takes longer and rarely
+finds such moves; lowered, the search hardly changes its moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of further moves that one search step undoes, drawn at random from all moves. The
-step also undoes moves from or to two hosts (:data:`TAKEN_BACK`), and then looks for moves that copy
-less memory instead. Raised, a step takes longer and rarely finds such moves; lowered, the search
-hardly changes its moves. Not measured."""
+"""Maximum number of moves of all hosts that one search step undoes, in addition to moves from or to
+two hosts (:data:`TAKEN_BACK`). Their number is drawn at random, from 0 to this maximum. The moves
+are drawn from all moves found so far. The step then looks for moves that replace the undone moves
+and copy less memory. Raised, a step takes longer and rarely finds such moves; lowered,
+the search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
 """Largest difference of cost between an accepted solution and the best known solution, as a
 multiple of the mean cost of a move. A solution is a set of moves that brings the scores of all

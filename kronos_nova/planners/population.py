@@ -171,13 +171,13 @@ is untried if no swap of the host was tried since the assignment last changed. A
 is replaced by a new one. Raised, assignments are replaced while swaps could improve them; lowered,
 time is spent on assignments that no swap improves. Not measured."""
 HOMING = 0.3
-"""Probability, for each step of a search, that the second instances of swaps go back to their
-original hosts. A swap moves a first instance from host A to host B, and a second instance off host
-B. Usually the second instance goes to host A. If it goes back to its original host instead, the
-plan needs no move of it. If plans may have only few moves for the number of hosts, some steps look
-only for moves off host A, and second instances go back only in these steps. Raised, other swaps are
-tried less often; lowered to 0, a search cannot replace one moved instance by another. Not
-measured."""
+"""Probability that a search step undoes earlier moves by its swaps. A swap moves a first instance
+from host A to host B, and a second instance from host B to host A. In a step that undoes earlier
+moves, a second instance that is not on its original host goes back to its original host instead.
+The plan then needs no move of this instance. If plans may have only few moves for the number of
+hosts, the probability applies only to steps that look for instances to move off host A; all other
+steps undo no moves in this way. Raised, other swaps are tried less often; lowered to 0, a search
+cannot replace one moved instance by another. Not measured."""
 FIRST_ORDER = 0.7
 """Probability that a search step computes changes by a linear approximation. A swap is rated by the
 change of the value, a smooth function that is close to the combined imbalance. The other steps
@@ -309,8 +309,8 @@ class Swaps:
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
         """Draw a host for each assignment. Return two arrays, bool (n, v + h) each: true for the
-        items of the drawn host that may be swapped, and true for the items of other hosts for which
-        these items may be swapped.
+        items of the drawn host that may be swapped, and true for the items of other hosts with
+        which they may be swapped.
 
         If plans may have only few moves, two instances that are on their original hosts are not
         swapped, because the swap would take two moves. The drawn host then either only sends or
@@ -340,8 +340,10 @@ class Swaps:
         return first, second
 
     def _partners(self) -> np.ndarray:
-        """Return bool (n, h): for each assignment, true for the hosts whose items may be swapped
-        with items of the drawn host."""
+        """Return bool (n, h), a row for each of n assignments and a column for each of h hosts. In
+        each row, true for the hosts whose items may be swapped with items of the host that was
+        drawn for the assignment. These are the hosts that contribute most to the imbalance, at most
+        :data:`PARTNERS`."""
         chosen = np.ones(self.share.shape, dtype=bool)
         if chosen.shape[1] > PARTNERS:
             few = np.argpartition(self.share, -PARTNERS, axis=1)[:, :-PARTNERS]

@@ -32,8 +32,8 @@ PATIENCE = 2000
 instances of the host are put in a fixed order. A branch decides, for each of the first few
 instances, whether the instance leaves. The branch that needs least memory to copy is examined
 first. Raised, plans for hosts with many small instances take longer; lowered, the best instances
-are missed more often. Chosen because 2000 branches suffice to prove which three of a hundred
-instances are best, and most hosts need no more."""
+are missed more often. Chosen because from most hosts, at most three instances have to leave. If the
+host has a hundred instances, 2000 branches suffice to prove which three are the best."""
 
 
 EXACT_PAIRS = 5000
@@ -186,7 +186,7 @@ to decide on; the positions of the instances that leave; the memory of these ins
 class _Host:
     """The search for the instances that leave one hot host.
 
-    hot : intp (n,), policies in which the host is to be relieved
+    hot : intp (n,), the n policies in which the host is to be relieved
     why : text with the reason for the moves
     sore : instances whose own load is above a policy's limit for a single instance
     is_by_server : True if the host is hot only because of the instances in ``sore``
@@ -236,7 +236,7 @@ class _Host:
         branch is a set of decisions made so far. The branch with the smallest lower bound of the
         memory to copy is always examined next.
 
-        :param excess: float64 (n,), load to remove in each policy of ``hot``
+        :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
         memory = self.state.problem.memory_mb
         order = np.array(self._by_use(excess), dtype=np.intp)
@@ -266,7 +266,7 @@ class _Host:
         """Return the instances in ``vms``, sorted by the load that each removes per MiB of its
         memory, the largest first.
 
-        :param excess: float64 (n,), load to remove in each policy of ``hot``
+        :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
         memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
         return sorted(self.vms, key=lambda vm: (
@@ -277,7 +277,7 @@ class _Host:
         instances are tried one after the other, until the excess is removed or the budget is used
         up. Instances without a possible destination stay.
 
-        :param excess: float64 (n,), load to remove in each policy of ``hot``
+        :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
         moves: list[tuple[int, int]] = []
         left = excess
@@ -332,8 +332,8 @@ def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray],
     The arguments of the function are the position of the first instance that may still leave, and
     the load to remove in each policy.
 
-    :param gain: float64 (n, P), load that each instance removes in each policy
-    :param cost: float64 (n,), MiB of memory of each instance
+    :param gain: float64 (instances, policies), load that each instance removes in each policy
+    :param cost: float64 (instances,), MiB of memory of each instance
     """
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:

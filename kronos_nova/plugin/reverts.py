@@ -89,10 +89,10 @@ def _parties(context, instance, migration):
 
 
 def forget_destination(instance):
-    """Delete the record of the resources that an instance was to have on the destination of a
-    failed cold migration or resize. If the record stayed, the next migration of the instance would
-    fail: while this next migration is being prepared, Nova's resource tracker on the source host
-    would set its status to ``error``.
+    """Delete the migration context of an instance after a failed cold migration or resize. The
+    context records the resources that the instance was to have on the destination. If the context
+    stayed, Nova's resource tracker on the source host could set the status of the instance's next
+    migration to ``error`` while that migration is being prepared.
 
     See ``ResourceTracker._update_usage_from_migrations`` in ``nova.compute.resource_tracker``.
     """

@@ -60,11 +60,12 @@ result. Not measured."""
 
 
 CUTS = 8
-"""Maximum number of solutions of the integer program that one check of a lost host tries. A
-solution assigns a host to each server. On this host, Nova would choose NUMA cells for the server.
-If the server does not fit into these NUMA cells, the host is excluded for this server, and the next
-solution is searched. Such an exclusion is called a cut. Raised, a check takes longer if NUMA cells
-are nearly full; lowered, more of these checks end without a result. Not measured."""
+"""Maximum number of times that one check solves its integer program. The check finds out whether
+all servers of a lost host can restart on other hosts. A solution gives each server a new host. If a
+server does not fit into the NUMA cells that Nova would choose on its new host, the program is
+solved again with a cut: the server and all equal servers may not go to that host. Raised, a check
+takes longer if NUMA cells are nearly full; lowered, more of these checks end without a result. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

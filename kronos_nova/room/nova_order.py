@@ -85,7 +85,7 @@ def _chosen(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes
 
 
 def _fits(demand: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Return bool (h,): True for hosts with room for an instance."""
+    """Return bool, one value for each host: True if the host has room for an instance."""
     return ((demand <= free + TOLERANCE) | (demand == 0)).all(axis=1)
 
 

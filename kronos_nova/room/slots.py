@@ -63,7 +63,8 @@ class Slots:
 class SlotCounter:
     """A counter of slots (further servers that fit) in one cloud.
 
-    free : float64 (H + S, C), free amounts of the H hosts and the S sharing providers
+    free : float64 (H + S, C), free amount of each of C resource classes on H hosts and S sharing
+        providers
     cells : use of NUMA cells; None if no server needs NUMA cells
     """
 

@@ -479,7 +479,7 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
         found = store.get(request.room)
         if found.state not in hold.OPEN:
             raise exception.HoldNotWaiting(hold=request.room, state=found.state,
-                                           problem='the room is no longer kept')
+                                           problem='a request that has ended cannot be released')
         if store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
             break
     _give_back(context, store.get(request.room))

@@ -31,8 +31,9 @@ def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
 
 
 def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """Return text from another program as :func:`shown` does, for a column of a database.
+    """Return text from another program as one line that any column of a database can store.
 
-    Each character that utf8mb3 cannot represent is replaced by U+FFFD.
+    The text is first made safe and cut by :func:`shown`. Then each character that the encoding
+    utf8mb3 cannot represent is replaced by U+FFFD.
     """
     return BEYOND.sub('\N{REPLACEMENT CHARACTER}', shown(foreign, most))

@@ -257,8 +257,10 @@ class SettlesBrokenMigrations:
         instance.save()
 
     def _delete_allocation_after_move(self, context, instance, migration):
-        """Delete the allocations of the migration by Nova's method. Once the guest has arrived, an
-        error of this method is only logged. Otherwise Nova would set the instance to ERROR."""
+        """Delete the allocations of the migration by Nova's method. If the guest has arrived at the
+        destination, an outage or a failed deletion is only logged
+        (:func:`~kronos_nova.plugin.reverts.may_be_left`). If the error were raised, Nova would set
+        the instance to ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:

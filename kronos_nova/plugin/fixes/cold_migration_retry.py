@@ -357,8 +357,9 @@ class MovesPatiently:
 
     def _delete_allocation_after_move(self, context, instance, migration):
         """Delete the allocations of the migration by Nova's method. If an outage has ended the
-        migration, an error of this method is only logged, and the fault of the instance still names
-        the outage."""
+        migration, an outage or a failed deletion is only logged
+        (:func:`~kronos_nova.plugin.reverts.may_be_left`). So the fault of the instance still names
+        the outage that ended the migration."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:

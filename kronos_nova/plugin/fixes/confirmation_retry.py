@@ -102,9 +102,10 @@ class ConfirmsPatiently:
         instance.save(expected_task_state=[None, task_states.DELETING, task_states.SOFT_DELETING])
 
     def _delete_allocation_after_move(self, context, instance, migration):
-        """Delete the allocations of the migration by Nova's method. Once the migration is
-        confirmed, an error of this method is only logged. Otherwise Nova would set the instance to
-        ERROR."""
+        """Delete the allocations of the migration by Nova's method. If the migration is confirmed,
+        an outage or a failed deletion is only logged
+        (:func:`~kronos_nova.plugin.reverts.may_be_left`). If the error were raised, Nova would set
+        the instance to ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:

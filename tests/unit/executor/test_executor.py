@@ -265,8 +265,8 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.says('error', was_started=False, fault='No valid host was found.')
         self.to_the_end()
         self.assert_refused()
-        self.assertEqual('Instance vm1: Nova refused to begin: No valid host was found.',
-                         self.move().error)
+        self.assertEqual('Instance vm1: Nova refused to begin the migration: '
+                         'No valid host was found.', self.move().error)
 
     def test_nor_was_one_while_the_clock_of_a_controller_is_wrong(self):
         """By that clock Nova takes services for down, and the scheduler finds no host."""
@@ -940,8 +940,8 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.says('error', was_started=False, fault='No valid host was found.')
         self.to_the_end()
         self.assert_refused()
-        self.assertEqual('Instance vm1: Nova refused to begin: No valid host was found.',
-                         self.move().error)
+        self.assertEqual('Instance vm1: Nova refused to begin the migration: '
+                         'No valid host was found.', self.move().error)
 
     def test_a_running_server_is_migrated_cold_where_that_is_wanted_and_runs_again(self):
         self.drain(status='ACTIVE', kind='restart')

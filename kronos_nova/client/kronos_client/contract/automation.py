@@ -38,8 +38,8 @@ class Level(Response):
 
 
 class Pause(Response):
-    """A pause or a stop of moves. ``value`` is ``pause`` or ``stop``. ``aggregate`` is a name, or
-    ``*`` for every aggregate."""
+    """An operator's order to pause or to stop moves. ``value`` is ``pause`` or ``stop``.
+    ``aggregate`` is a name, or ``*`` for every aggregate."""
 
     aggregate: str
     value: str
