@@ -174,10 +174,10 @@ MARGIN = 0.25
 """Share (0 to 1) of a new plan's gain that decides whether the new plan replaces a plan that waits
 for approval. The gain is the amount by which the new plan lowers the combined imbalance. The
 combined imbalance after the waiting plan is compared with that after the new plan. If it is higher
-by more than this share of the gain, the waiting plan is replaced; otherwise it is kept. Raised, plans that
-are much worse than a new plan continue to wait for approval; lowered, small changes of load replace
-waiting plans. Chosen so that a waiting plan is replaced when an empty host returns to service, and
-is kept when the imbalance changes by about a threshold; not measured."""
+by more than this share of the gain, the waiting plan is replaced; otherwise it is kept. Raised,
+plans that are much worse than a new plan continue to wait for approval; lowered, small changes of
+load replace waiting plans. Chosen so that a waiting plan is replaced when an empty host returns to
+service, and is kept when the imbalance changes by about a threshold; not measured."""
 
 LEAST_GAIN = 0.5
 """Share (0 to 1) of its gain that an approved plan must still have when it starts. The gain is the
