@@ -19,7 +19,8 @@ instance in the task_state ``resize_migrated`` or ``resize_finish``, and the gue
 this fix, nova-compute writes a checkpoint when it receives the request to start the guest. At its
 next start it completes the migration.
 
-Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_cold_migrations``.
+Launchpad: bug 1836369, about the source host. Option:
+``[kronos_fixes] interrupted_cold_migrations``.
 """
 
 import functools
