@@ -44,6 +44,14 @@ def stamp(time: datetime.datetime) -> str:
     return f'{naive(time).isoformat(timespec="microseconds")}Z'
 
 
+def seconds_between(begin: datetime.datetime | None, end: datetime.datetime | None) -> float | None:
+    """Return the seconds from ``begin`` to ``end``. Return None if a time is None, or if ``end`` is
+    not later than ``begin``, because the clock was set back between them."""
+    if begin is None or end is None or end <= begin:
+        return None
+    return (end - begin).total_seconds()
+
+
 def earlier(time: datetime.datetime, length: datetime.timedelta) -> datetime.datetime:
     """Return a time minus a duration, but no earlier than the first time that datetime can
     represent."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
+from kronos_nova import clock
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
@@ -108,11 +109,11 @@ def count_ended(session, uuids):
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,
             row.requested_at, row.finished_at).where(row.uuid.in_(uuids))).all():
-        is_timed = move.state == moves.COMPLETED and move.requested_at and move.finished_at
+        seconds = clock.seconds_between(move.requested_at, move.finished_at)
+        is_timed = move.state == moves.COMPLETED and seconds is not None
         if move.state == moves.COMPLETED:
             add(session, MOVED_BYTES, move.memory_mb * 2.0 ** 20, aggregate=move.aggregate)
         if is_timed:
-            seconds = (move.finished_at - move.requested_at).total_seconds()
             add(session, MOVE_SECONDS, seconds)
         add(session, MOVES, aggregate=move.aggregate, phase=move.phase, kind=move.kind,
             state=move.state, error=move.error_type or '')

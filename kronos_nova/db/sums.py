@@ -16,6 +16,7 @@ from sqlalchemy import orm
 from sqlalchemy.ext import compiler
 from sqlalchemy.sql import functions
 
+from kronos_nova import clock
 from kronos_nova.db import models
 from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
@@ -104,9 +105,9 @@ FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
 def figures(move: sa.Row) -> dict[str, float]:
     """Return the amounts that one move adds to the sums, as {name of a column: amount}."""
     is_complete = move.state == moves.COMPLETED
-    took = (move.finished_at - move.requested_at).total_seconds() if (
-        is_complete and move.requested_at) else 0.0
-    return {move.state: 1, 'memory_mb': move.memory_mb if is_complete else 0, 'seconds': took}
+    took = clock.seconds_between(move.requested_at, move.finished_at) if is_complete else None
+    return {move.state: 1, 'memory_mb': move.memory_mb if is_complete else 0,
+            'seconds': took or 0.0}
 
 
 class SecondsBetween(functions.FunctionElement):
@@ -175,9 +176,10 @@ class Sums:
                 for column in _columns(move, name, move.finished_at)]
         is_done = move.state == moves.COMPLETED
         figures = {state: sa.case((move.state == state, 1), else_=0) for state in moves.TERMINAL}
+        # A move without requested_at, or whose clock was set back, adds no seconds.
+        is_timed = is_done & (move.finished_at > move.requested_at)
         figures |= {'memory_mb': sa.case((is_done, move.memory_mb), else_=0), 'seconds': sa.case(
-            (is_done, sa.func.coalesce(SecondsBetween(move.requested_at, move.finished_at), 0.0)),
-            else_=0.0)}
+            (is_timed, SecondsBetween(move.requested_at, move.finished_at)), else_=0.0)}
         query = sa.select(
             *keys, *(sa.func.sum(value).label(name) for name, value in figures.items()),
             sa.func.count(sa.distinct(sa.case((is_done, move.instance_uuid)))).label('servers'),

@@ -3,6 +3,7 @@
 import datetime
 import statistics
 
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
@@ -131,7 +132,7 @@ def _elapsed(move, now):
     if getattr(move, 'requested_at', None) is None or move.state not in (
             moves.MIGRATING, moves.VERIFYING):
         return 0.0
-    return (now - move.requested_at).total_seconds()
+    return clock.seconds_between(move.requested_at, now) or 0.0
 
 
 def _is_overdue(move, usual, now):

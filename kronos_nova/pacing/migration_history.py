@@ -172,7 +172,8 @@ class MigrationHistory:
     def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
         self._assumed = assumed
         tries = [past for past in tries if past.memory_mb]
-        timed = [(past, past.seconds) for past in tries if past.seconds]
+        # A record of an older release may have negative seconds, after a clock was set back.
+        timed = [(past, past.seconds) for past in tries if past.seconds and past.seconds > 0]
         self.fixed, self.bandwidth = _fitted(timed, assumed)
         # Failed moves are included, because a migration that did not end is the best evidence of
         # how much its guest writes.

@@ -7,6 +7,7 @@ import datetime
 
 import sqlalchemy as sa
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
@@ -170,8 +171,9 @@ class Moves:
             models.MoveRow.memory_mb > 0, models.MoveRow.kind == drains.LIVE,
         ).order_by(models.MoveRow.finished_at.desc()).limit(limit)
         with self.database.reader() as session:
-            return [(memory_mb, (end - begin).total_seconds())
-                    for memory_mb, begin, end in session.execute(query)]
+            found = [(memory_mb, clock.seconds_between(begin, end))
+                     for memory_mb, begin, end in session.execute(query)]
+        return [(memory_mb, seconds) for memory_mb, seconds in found if seconds is not None]
 
     @retried
     def predictions(self, limit=100):
@@ -185,10 +187,10 @@ class Moves:
         ).where(move.state == moves.COMPLETED).order_by(move.finished_at.desc()).limit(
             SEARCHED_FOR_EACH * limit)
         with self.database.reader() as session:
-            found = [(expected, (end - begin).total_seconds())
+            found = [(expected, clock.seconds_between(begin, end))
                      for expected, begin, end, kind in session.execute(query)
-                     if None not in (expected, begin) and kind == drains.LIVE]
-        return found[:limit]
+                     if kind == drains.LIVE]
+        return [each for each in found if None not in each][:limit]
 
     @retried
     def failures_of_drains(self, since):
@@ -336,7 +338,7 @@ def _was_not_refused():
 def _past_try(row, sharing):
     # Imported late, because it imports numpy, which takes a third of the time of a command.
     from kronos_nova.cooldown.planning_history import PastTry
-    lasted = row.requested_at and (row.finished_at - row.requested_at).total_seconds()
+    lasted = clock.seconds_between(row.requested_at, row.finished_at)
     copied = row.memory_processed and row.memory_processed + (row.memory_remaining or 0)
     return PastTry(
         instance_uuid=row.instance_uuid, source=row.source, destination=row.destination,

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 import testtools
 
 from kronos_nova import exception
+from kronos_nova.db import counters
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
@@ -139,6 +140,22 @@ class JournalTest(testtools.TestCase):
             [(past.instance_uuid, past.source, past.destination, past.seconds, past.failed)
              for past in self.journal.tries(before)])
         self.assertEqual([], self.journal.tries(ended + datetime.timedelta(seconds=1)))
+
+    def test_a_move_whose_clock_was_set_back_has_no_duration(self):
+        self.plan(('vm1', 'a', 'b'))
+        [move] = self.taken()
+        begun = self.clock()
+        ended = begun - datetime.timedelta(days=1)
+        move = self.journal.advance(move, moves.MIGRATING, begun, requested_at=begun,
+                                    expected_seconds=7.0)
+        move = self.journal.advance(move, moves.VERIFYING, ended)
+        self.journal.advance(move, moves.COMPLETED, ended, finished_at=ended)
+        [past] = self.journal.tries(ended)
+        self.assertEqual((None, None), (past.seconds, past.lasted))
+        self.assertEqual([], self.journal.durations())
+        self.assertEqual([], self.journal.predictions())
+        self.assertEqual([], [each for each in counters.Counters(self.database).read()
+                              if each.name == counters.MOVE_SECONDS and each.value])
 
     def test_what_was_refused_is_known_and_is_no_failed_try(self):
         before = self.clock()

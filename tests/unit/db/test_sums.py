@@ -94,7 +94,7 @@ class LoadsTest(SumsTestCase):
 
 
 class MovesTest(SumsTestCase):
-    def end(self, number, state, day, project='p1'):
+    def end(self, number, state, day, project='p1', took=datetime.timedelta(minutes=3)):
         """Have a move that ended on a day, three minutes after its request."""
         at = DAY + datetime.timedelta(days=day)
         with self.database.writer() as session:
@@ -106,7 +106,7 @@ class MovesTest(SumsTestCase):
                 uuid=f'move{number}', plan_uuid='plan', aggregate='gpu', ordinal=number,
                 depends_on='[]', phase='spread', instance_uuid=f'vm{number}', source='a',
                 destination='b', memory_mb=1024, reason='', state=state, not_before=at,
-                created_at=at, requested_at=at - datetime.timedelta(minutes=3), finished_at=at,
+                created_at=at, requested_at=at - took, finished_at=at,
                 settled_at=at, project_id=project))
 
     def moves(self):
@@ -114,6 +114,14 @@ class MovesTest(SumsTestCase):
             return [(f'{each.day}', each.project_id or None, each.completed, each.failed,
                      each.abandoned, each.memory_mb, each.seconds) for each in session.scalars(
                          sa.select(models.MoveSumRow).order_by(models.MoveSumRow.day))]
+
+    def test_a_move_whose_clock_was_set_back_adds_no_seconds(self):
+        self.end(0, moves.COMPLETED, 0)
+        self.end(1, moves.COMPLETED, 0, took=datetime.timedelta(days=-1))
+        [(found, servers)] = self.sums.ended(DAY, DAY + datetime.timedelta(days=1), ())
+        self.assertEqual((2, 180.0, 2), (found.completed, found.seconds, servers))
+        self.drop(DAY + datetime.timedelta(days=70), moves=30)
+        self.assertEqual([('2026-03-01', 'p1', 2, 0, 0, 2048, 180.0)], self.moves())
 
     def test_a_move_that_is_dropped_is_counted_once(self):
         for number, (state, day, project) in enumerate((

@@ -44,6 +44,12 @@ class ExperienceTest(testtools.TestCase):
         after = MigrationHistory([*tries, past('stuck', seconds=1700.0)])
         self.assertTrue(after.seconds(guest()) < 1.2 * before.seconds(guest()))
 
+    def test_a_move_that_ended_before_it_began_teaches_nothing(self):
+        tries = [past(f'vm{n}', seconds=14.0, source=f'h{n}') for n in range(20)]
+        before = MigrationHistory(tries)
+        after = MigrationHistory([*tries, past('vm20', seconds=-86_000.0)])
+        self.assertEqual(before.seconds(guest()), after.seconds(guest()))
+
     def test_moves_that_shared_a_link_were_not_on_a_slow_one(self):
         tries = [past(f'vm{n}', gib=32, seconds=10 + 2 * 32.768, sharing=2.0, source=f'h{n}')
                  for n in range(20)]

@@ -82,8 +82,9 @@ def local(time: datetime.datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a length of time, such as ``2 h 05 min``, ``3 min 20 s`` or ``40 s``."""
-    seconds = round(seconds)
+    """Format a length of time, such as ``2 h 05 min``, ``3 min 20 s`` or ``40 s``. A negative
+    length, which means that a clock was set back, counts as 0 s."""
+    seconds = max(round(seconds), 0)
     if seconds < 60:
         return f'{seconds} s'
     minutes, rest = divmod(seconds, 60)

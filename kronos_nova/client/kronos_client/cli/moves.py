@@ -107,7 +107,7 @@ def _request(parsed_args: argparse.Namespace) -> contract.ListMoves:
 def row(move: contract.Move) -> tuple:
     """Return the row of a move: the tuple of its cells, in the order of :data:`COLUMNS`."""
     took = (move.finished_at - move.requested_at).total_seconds() if (
-        move.finished_at and move.requested_at) else None
+        move.finished_at and move.requested_at and move.finished_at > move.requested_at) else None
     return (move.uuid, move.plan_uuid, move.ordinal, columns.Optional(move.instance_name),
             move.instance_uuid, move.source, move.destination, move.phase, move.state,
             move.retry_count, columns.Optional(move.migration_uuid),
