@@ -1,6 +1,8 @@
 """The expected start and duration of each move of a plan."""
 
 import dataclasses
+import functools
+import math
 import statistics
 import sys
 from collections.abc import Callable
@@ -58,10 +60,10 @@ from the plans whose moves all start within ``stale_plan_age``. Raised, more mov
 within this time are left out; lowered, plans are made for few additional moves. Not measured.
 """
 SEARCH_SHARE = 0.6
-"""Share (0 to 1) of the remaining planning time that the search for one plan may use. The planning
-time is limited by ``planning_time_limit``. If moves of the plan would start after
-``stale_plan_age``, plans with fewer moves are made in the rest of the time. Raised, these plans are
-worse; lowered, the first plan is worse. Not measured."""
+"""Share (0 to 1) of the remaining planning time that the search for one plan may use, if the plan
+may have so many moves that some would start after ``stale_plan_age``. Plans with fewer moves are
+then made in the rest of the time. The planning time is limited by ``planning_time_limit``. Raised,
+plans with fewer moves are worse; lowered, the first plan is worse. Not measured."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted, to estimate how many moves
 can start within ``stale_plan_age``. Raised, the estimate takes longer; lowered, the estimate is
@@ -116,11 +118,21 @@ class Pace:
     def most_moves(self) -> int:
         """Return an upper estimate of the number of moves that can begin within
         ``stale_plan_age``."""
+        return int(min(AMPLE * self._options.caps.total * self._one_by_one, sys.maxsize))
+
+    def is_timely(self, moves: int) -> bool:
+        """Return True if so many moves can begin within ``stale_plan_age`` even if they are made
+        one after the other; False otherwise. The answer is an estimate."""
+        return moves <= self._one_by_one
+
+    @functools.cached_property
+    def _one_by_one(self) -> float:
+        """The number of moves that can begin within ``stale_plan_age`` if they are made one after
+        the other. The number is estimated from the median duration."""
         uuids = sorted(self._instances)[::max(1, len(self._instances) // SAMPLED)]
-        if not uuids or not np.isfinite(self._options.stale_plan_age):
-            return sys.maxsize
-        typical = statistics.median(map(self.seconds, uuids))
-        return int(AMPLE * self._options.caps.total * (1 + self._options.stale_plan_age / typical))
+        if not uuids:
+            return math.inf
+        return 1 + self._options.stale_plan_age / statistics.median(map(self.seconds, uuids))
 
     def slowness(self, source: str, destination: str) -> float:
         """Return the factor by which moves between two hosts take longer than moves between other
@@ -241,7 +253,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
     tried = 0
 
     def scheduled(moves: int) -> _Scheduled:
-        own = _of_one_plan(limits, moves)
+        own = _of_one_plan(limits, moves, 1.0 if pace.is_timely(moves) else SEARCH_SHARE)
         chosen = choose(own)
         paced = pace.paced(chosen.moves(), scores)
         return _Scheduled(own, chosen, paced, pace.late(paced))
@@ -277,15 +289,16 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         len(moves) >= found.limits.budget < limits.budget))
 
 
-def _of_one_plan(limits: Limits, moves: int) -> Limits:
+def _of_one_plan(limits: Limits, moves: int, share: float) -> Limits:
     """Return the limits of one of several plans, with records of its own.
 
     :param limits: limits of all plans together
     :param moves: maximum number of moves of the plan
+    :param share: share (0 to 1) of the remaining time that the search may use
     """
     now = limits.clock()
     return dataclasses.replace(limits, budget=moves, cut=Cut(), unplaced={},
-                               deadline=now + SEARCH_SHARE * (limits.deadline - now))
+                               deadline=now + share * (limits.deadline - now))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -244,6 +244,9 @@ class FakePace:
     def most_moves(self):
         return 1000
 
+    def is_timely(self, moves):
+        return moves <= 11
+
     def paced(self, moves, scores):
         interval = 10.0 if len(moves) > 60 else 2.0
         return tuple(dataclasses.replace(move, begins_after=interval * number)
