@@ -26,8 +26,6 @@ CLUSTERS = 'c32_320', 'c100_1000', 'hetero100_1000', 'tight100_1000', 'cpuheavy3
 """The clouds of class C, one for each seed."""
 BUDGET = 50
 """Number of moves that a plan of class C may have."""
-MARKS = 0.85, 0.75
-"""``high`` and ``target`` of the clouds with hot hosts."""
 
 
 def register(subparsers):
@@ -201,13 +199,9 @@ def _plan(kind: str, seed: int) -> list[float]:
         names = inputs.balcon_names()
         mode, problem = 'pack', inputs.balcon(names[seed % len(names)])
         budget = 2 * len(problem.vms)
-    elif kind in optimum.SPREAD:
-        mode, (problem, budget) = 'spread', optimum_classes.spreading(kind, seed)
-    elif kind in optimum.PACK:
-        mode, (problem, budget) = 'pack', optimum_classes.packing(kind, seed)
     else:
-        mode, (problem, budget) = 'relieve', optimum_classes.relieving(seed)
-    moves, seconds = trial.cycle(problem, mode, budget, MARKS, restraint=0)
+        mode, problem, budget = optimum.cloud(kind, seed)
+    moves, seconds = trial.cycle(problem, mode, budget, optimum.MARKS, restraint=0)
     if mode == 'spread':
         return [*optimum.combined(problem, moves), optimum.gib(problem, moves), seconds]
     if mode == 'pack':

@@ -105,20 +105,17 @@ def compared(kind: str, seed: int) -> Pair:
 
     :param kind: a class of spread, pack or relieve
     """
-    from bench import optimum_classes as classes
     from bench import optimum_reference as reference
     from bench import trial
 
-    if kind in SPREAD:
-        mode, (problem, budget) = 'spread', classes.spreading(kind, seed)
+    mode, problem, budget = cloud(kind, seed)
+    if mode == 'spread':
         end = reference.spread(problem, budget, SECONDS)
         value, most = combined, reference.CEILING
-    elif kind in PACK:
-        mode, (problem, budget) = 'pack', classes.packing(kind, seed)
+    elif mode == 'pack':
         end = reference.pack(problem, budget, SECONDS)
         value, most = freed, reference.CEILING
     else:
-        mode, (problem, budget) = 'relieve', classes.relieving(seed)
         end = reference.relieve(problem, budget, SECONDS, *MARKS)
         value, most = relieved, MARKS[1]
     moves, seconds = trial.cycle(problem, mode, budget, MARKS, restraint=0)
@@ -127,6 +124,20 @@ def compared(kind: str, seed: int) -> Pair:
                 end is not None and end.is_proven,
                 end is not None and reference.has_order(
                     problem, other, np.full(len(problem.policies), most)), seconds)
+
+
+def cloud(kind: str, seed: int) -> tuple[str, Problem, int]:
+    """Return (mode, problem, number of moves that a plan may have) of a cloud.
+
+    :param kind: a class of spread, pack or relieve
+    """
+    from bench import optimum_classes as classes
+
+    if kind in SPREAD:
+        return 'spread', *classes.spreading(kind, seed)
+    if kind in PACK:
+        return 'pack', *classes.packing(kind, seed)
+    return 'relieve', *classes.relieving(seed)
 
 
 def combined(problem: Problem, moves: list[tuple[int, int]]) -> tuple[float]:

@@ -547,7 +547,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
             for vm, each in sorted(_unplaced(found, chosen.state, limits.unplaced).items())),
         not_moved=_skips(found, chosen.state,
                          _reasons(found, timely, limits.unplaced, checks), timely.kept_back),
-        hosts_emptied=_emptied(found.before, chosen.state))
+        hosts_emptied=chosen.emptied)
 
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
@@ -742,11 +742,3 @@ def _host_scores(scope: Scope, load: Load, after: State | None) -> Iterator[Host
             if not np.isnan(load.scores[row, column]):
                 yield HostScore(host, policy.name, float(load.scores[row, column]),
                                 float(scores[row, column]))
-
-
-def _emptied(before: State, after: State) -> tuple[str, ...]:
-    """Return the names of the hosts that have instances before the plan and none after it."""
-    size = len(before.problem.hosts)
-    emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (
-        np.bincount(after.vm_host, minlength=size) == 0)
-    return tuple(before.problem.hosts[host] for host in np.flatnonzero(emptied))

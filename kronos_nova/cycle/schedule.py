@@ -320,7 +320,7 @@ class _Scheduled:
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
         end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
         packs = any(move.phase == plan.PACK for move in self.moves)
-        return not spreads, end, -self.chosen.emptied if packs else 0, -len(self.moves)
+        return not spreads, end, -len(self.chosen.emptied) if packs else 0, -len(self.moves)
 
 
 def highest(problem: Problem) -> dict[str, float]:

@@ -127,12 +127,12 @@ class Chosen:
     budget_left: int
 
     @property
-    def emptied(self) -> int:
-        """The number of hosts that have instances before the steps and none after them."""
+    def emptied(self) -> tuple[str, ...]:
+        """The names of the hosts that have instances before the steps and none after them."""
         problem = self.state.problem
         before, after = (np.bincount(hosts, minlength=len(problem.hosts))
                          for hosts in (problem.vm_host, self.state.vm_host))
-        return int(((before > 0) & (after == 0)).sum())
+        return tuple(problem.hosts[host] for host in np.flatnonzero((before > 0) & (after == 0)))
 
     def end_in(self, model: Model) -> State:
         """Return the state after the steps, in another model. The other model has the same hosts

@@ -260,7 +260,7 @@ class FakePace:
 
 
 class FakeChosen:
-    def __init__(self, budget, end=0.0, phase='spread', emptied=0):
+    def __init__(self, budget, end=0.0, phase='spread', emptied=()):
         self.budget, self.end, self.phase, self.emptied = budget, end, phase, emptied
 
     def moves(self):
@@ -300,7 +300,8 @@ class TimelyTest(testtools.TestCase):
 
     def test_of_plans_that_pack_the_one_that_empties_most_hosts_is_taken(self):
         def choose(limits):
-            return FakeChosen(limits.budget, phase='pack', emptied=2 if limits.budget == 11 else 1)
+            return FakeChosen(limits.budget, phase='pack',
+                              emptied=('a', 'b') if limits.budget == 11 else ('a',))
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
         self.assertEqual(11, len(found.moves))
