@@ -17,6 +17,7 @@ import pkgutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 
 from bench import report
 
@@ -90,20 +91,34 @@ def constants(module: str) -> list[Constant]:
     origin = importlib.util.find_spec(module).origin
     with open(origin) as source:
         tree = ast.parse(source.read())
-    return [Constant(module, name, value) for name, value in map(_numeric, tree.body)
-            if value is not None]
+    return [Constant(module, name, value) for name, node in _named(tree.body)
+            if (value := _number(node.value)) is not None]
 
 
-def _numeric(node: ast.stmt) -> tuple[str, object]:
-    """Return (name, value) of a statement that assigns numbers to a constant; value is None for
-    other statements."""
-    target = (node.targets[0] if isinstance(node, ast.Assign) else
-              node.target if isinstance(node, ast.AnnAssign) else None)
-    if not isinstance(target, ast.Name) or not target.id.isupper() or any(
-            isinstance(part, (ast.Name, ast.Call, ast.Dict)) for part in ast.walk(node.value)):
-        return '', None
-    value = eval(compile(ast.Expression(node.value), target.id, 'eval'), {})  # noqa: S307
-    return target.id, value if _is_numeric(value) else None
+def _named(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Assign | ast.AnnAssign | ast.keyword]]:
+    """Yield (name, node with the value) of each constant, of each argument of an object that is a
+    constant, such as "BUDGET.nodes", and of each default value of a dataclass, such as
+    "Tuning.effort"."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from ((f'{node.name}.{field.target.id}', field) for field in node.body
+                        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+                        and field.value is not None)
+        target = (node.targets[0] if isinstance(node, ast.Assign) else
+                  node.target if isinstance(node, ast.AnnAssign) else None)
+        if not isinstance(target, ast.Name) or not target.id.isupper():
+            continue
+        yield target.id, node
+        if isinstance(node.value, ast.Call):
+            yield from ((f'{target.id}.{each.arg}', each) for each in node.value.keywords)
+
+
+def _number(node: ast.expr) -> object:
+    """Return the number, or nested tuple of numbers, of an expression; None for others."""
+    if any(isinstance(part, (ast.Name, ast.Call, ast.Dict)) for part in ast.walk(node)):
+        return None
+    value = eval(compile(ast.Expression(node), 'constant', 'eval'), {})  # noqa: S307
+    return value if _is_numeric(value) else None
 
 
 def _is_numeric(value) -> bool:
@@ -159,7 +174,7 @@ class ChangedLoader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname):
         tree = ast.parse(self.get_source(fullname))
-        [node] = [each for each in tree.body if _numeric(each)[0] == self.constant]
+        node = dict(_named(tree.body))[self.constant]
         node.value = ast.copy_location(ast.parse(self.value, mode='eval').body, node.value)
         return compile(ast.fix_missing_locations(tree), self.path, 'exec')
 

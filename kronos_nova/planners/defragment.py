@@ -18,27 +18,13 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.search_budget import SearchBudget
 
-PAIRS = 20_000
-"""Maximum number of pairs of an instance size and a host in an integer program. The program joins
-fragments of free room, so that more new servers fit. Raised, more hosts are considered, and plans
-take longer; lowered, only the hosts with most free room are considered, and slightly fewer servers
-fit. Not measured."""
-GAP = 0.03
-"""Relative gap, as a share of the cost, at which the integer program that joins free room for new
-servers stops. The solution then costs at most this share more than the cheapest solution. Raised,
-plans take less time; lowered, a few more servers fit. Measured by ``bench fragments`` in ten
-published mappings of servers to 279 hosts. With 0.012, one more server fits in two of the ten
-mappings, and plans take up to 6.2 s instead of 4.8 s."""
-NODES = 200
-"""Maximum number of branch-and-bound nodes of the integer program that joins free room for new
-servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured
-by ``bench fragments``: with this value, plans of 50 moves on 279 hosts take 2.5 to 4.8 s of
-processor time."""
-MOVE_MB = 64.0
-"""Fixed cost of a move, in MiB, in the integer program that joins free room for new servers. The
-cost of a move is this fixed cost plus the memory that the move copies. Raised, plans have fewer
-moves, of larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
+BUDGET = SearchBudget(pairs=(20_000,), nodes=200, gap=0.03, move_mb=64.0)
+"""Limits of the integer program that joins fragments of free room, so that more new servers fit. A
+pair is an instance size and a host. Measured by ``bench fragments`` in ten published mappings of
+servers to 279 hosts: plans of 50 moves take 2.5 to 4.8 s of processor time. With a gap of 0.012,
+one more server fits in two of the ten mappings, and plans take up to 6.2 s."""
 
 
 class Defragmenter:
@@ -50,16 +36,16 @@ class Defragmenter:
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         problem, leaving = state.problem, waiting(state)
-        hosts = assignment.roomiest(state, PAIRS) & problem.available
+        hosts = assignment.roomiest(state, BUDGET.most_pairs) & problem.available
         others = np.flatnonzero(problem.movable & hosts[state.vm_host])
         if not len(leaving) or not len(others):
             return []
         together = assignment.Assignment(state, state.model.for_emptying, leaving, others,
                                          np.flatnonzero(hosts))
-        program = Program(together, MOVE_MB, slot=int(leaving[0]))
+        program = Program(together, BUDGET.move_mb, slot=int(leaving[0]))
         program.keep_reserved_room()
         program.limit_moves(limits.budget)
-        solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+        solution = BUDGET.solve(program, limits)
         if solution is None:
             return []
         ended = together.ended(solution)

@@ -32,6 +32,7 @@ from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.planners.search_budget import SearchBudget
 
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
@@ -40,31 +41,17 @@ AHEAD = 400
 The plan then has only the first of these moves. The search looks this far ahead because the first
 moves must not take the room that later moves need. Raised, plans for many hosts take longer;
 lowered, the first moves take room that later moves need. Not measured."""
-PAIRS = 2_000, 6_000, 20_000
-"""Maximum numbers of pairs of an instance size and a host in the integer program that empties
-hosts. The program is solved with each number in this order until all instances can leave. Raised,
-more hosts are considered, and plans take longer; lowered, only the hosts with most free room are
-considered, and more instances stay. Not measured."""
-GAP = 0.01
-"""Relative gap, as a share of the cost, at which the integer program for emptying hosts stops. The
-solution then costs at most this share more than the cheapest solution. The cost is the memory of
-instances on other hosts that move to make room. Raised, large programs take less time; lowered, a
-few GiB less are copied to make room. Not measured."""
-NODES = 200
-"""Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
-take longer; lowered, the best possible plan is missed more often. Chosen above the 1 to 50 nodes
-that programs of ten hosts need."""
+BUDGET = SearchBudget(pairs=(2_000, 6_000, 20_000), nodes=200, gap=0.01, ends=6)
+"""Limits of the integer program that empties hosts. A pair is an instance size and a host. The cost
+is the memory of instances on other hosts that move to make room. Measured by ``bench optimum``:
+programs of ten hosts need 1 to 50 nodes, and with six end states the hosts of all 300 clouds are
+emptied. No plan of 30 clouds depends on a quarter or four times of a number (``bench
+constants``)."""
 CHECKED = 20_000
 """Maximum number of moves that are simulated to find needless moves in a plan. A needless move is
 one without which all other moves are possible. Each simulated move takes some 0.1 ms. A plan that
 would need more simulated moves is not checked. Raised, large plans take longer; lowered, more large
 plans keep needless moves. Not measured."""
-ROUNDS = 6
-"""Maximum number of end states that are tried to empty hosts. An end state gives each instance a
-host. If the moves to one end state have no possible order, the next end state is tried. If no end
-state can be reached, hosts are emptied only in part. Raised, more hosts are emptied where the other
-hosts are nearly full, and plans take longer; lowered, fewer hosts are emptied there. Measured: with
-this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,7 +159,7 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     places = {vm: host for vm, host, _words in way.moves}
     forbidden: list[tuple[int, int]] = []
     is_proven = False
-    for _round in range(ROUNDS):
+    for _round in range(BUDGET.ends):
         is_proven = _choose_places(forced, model, places, forbidden, limits)
         done, without_order = _ordered(forced, list(places.items()), limits)
         made = dict(done)
@@ -225,7 +212,7 @@ def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
-    solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+    solution = BUDGET.solve(program, limits)
     return None if solution is None else together.ended(solution)
 
 
@@ -253,7 +240,7 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
     :returns: True if it is proven that no other choice leaves fewer instances; False otherwise
     """
     in_turn, is_proven = _in_turn(state), False
-    for pairs in PAIRS:
+    for pairs in BUDGET.pairs:
         is_whole = False
         while left := [vm for vm in in_turn if vm not in places]:
             if limits.is_over:

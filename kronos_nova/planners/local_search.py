@@ -12,6 +12,7 @@ The method is large neighbourhood search (Shaw 1998), also called ruin and recre
 
 import dataclasses
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,115 +27,6 @@ from kronos_nova.planners.population import Plan
 from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
-EFFORT = 6e7
-"""Estimated nanoseconds of processor time that a search for a plan may take. :data:`PER_MOVE` is
-added for each permitted move, and :data:`PER_ITEM` for each instance and each host. The time is
-estimated and not measured, because plans must not depend on the speed of the machine. Raised, plans
-take longer; lowered, plans are worse. Measured: with a tenth of the total time, the search already
-finds most of the improvement, in clusters of any size."""
-PER_MOVE = 2.1e6
-"""Estimated nanoseconds of processor time that a search may use for each permitted move, in
-addition to :data:`EFFORT`. Raised, plans with many moves take longer; lowered, plans with many
-moves are worse, because the search tries fewer swaps of instances. Not measured separately."""
-PER_ITEM = 1.1e5
-"""Nanoseconds of processor time that a search may use for each instance and each host. Raised,
-plans for large clusters take longer; lowered, plans for large clusters are worse. Not measured
-separately."""
-LONGER = 2.5
-"""Factor that gives a search more time when it finds a better plan. The time that the search may
-take becomes this factor times the time that it has used so far, unless it may already take longer.
-:attr:`Tuning.longest` sets an upper bound. Raised, searches last longer after an improvement;
-lowered, searches stop while plans still become better. Not measured."""
-WORTHWHILE = 0.01
-"""Share by which the cost of the best plan must fall before a search gets more time. The cost of a
-plan is the combined imbalance after the plan plus the prices of its moves. Raised, searches end
-sooner; lowered, improvements that do not matter prolong searches. Not measured."""
-CHANCY = range(3, 27)
-"""Numbers of permitted moves, from 3 to 26, with which the search for a plan in a small cluster is
-repeated from the start. With these numbers, chance decides whether one search finds the best plan.
-With the upper end raised, more plans take longer without being better; with the upper end lowered,
-the best plan is missed more often. Chosen because one search finds the best plans of up to two
-moves, and good plans of 27 or more moves."""
-ALIKE = 5
-"""Number of searches that must find equally good plans before the searches in a small cluster end.
-Raised, plans for small clusters take longer; lowered, the best plan is missed more often. Chosen
-because several short searches find the best plan more often than one longer search."""
-ENOUGH = 1.7e9
-"""Estimated nanoseconds of processor time (1.7 s) after which the search for a plan in a small
-cluster is not repeated. The search is repeated until :data:`ALIKE` searches have found equally good
-plans, or until all searches together have used this time. Raised, plans for small clusters take
-longer; lowered, the best plan is missed more often. Not measured."""
-STEP = 4e5
-"""Estimated nanoseconds of a search step, without the parts that depend on the cluster. These parts
-are :data:`ITEM` for each instance and :data:`PAIR` for each rated swap. The search ends when the
-estimates of its steps add up to the time that it may take. Raised, searches end after fewer steps;
-lowered, searches make more steps and take longer. An estimate for one core of a server; not
-measured in a bench."""
-RESTART = 1e4
-"""Estimated nanoseconds to replace an assignment of instances to hosts by a new one. A search
-replaces an assignment that no swap can improve. The search ends when its estimates add up to the
-time that it may take. Raised, searches end after fewer steps; lowered, searches make more steps and
-take longer. An estimate for one core of a server; not measured in a bench."""
-ITEM = 60
-"""Estimated nanoseconds of a search step for each pair of an instance and an assignment. An
-assignment gives each instance a host, and a search improves several assignments in one step. The
-search ends when the estimates of its steps add up to the time that it may take. Raised, searches
-end after fewer steps; lowered, searches make more steps and take longer. An estimate for one core
-of a server; not measured in a bench."""
-PAIR = 15
-"""Estimated nanoseconds to rate one swap of two instances. The search ends when its estimates add
-up to the time that it may take. Raised, searches end after fewer steps; lowered, searches make more
-steps and take longer. An estimate for one core of a server; not measured in a bench."""
-MOST_SIDE_BY_SIDE = 48
-"""Maximum number of assignments of instances to hosts that a search improves at the same time. The
-same array operations change all of the assignments. Raised, the arrays exceed a processor's cache;
-lowered, each step improves fewer assignments although its fixed time is the same. Not measured in a
-bench."""
-ROUNDS = 50
-"""Minimum number of steps of a search. A search improves several assignments of instances to hosts
-at the same time. Each step makes at most one swap in each assignment. If the time is too short for
-the minimum number of steps, the search improves fewer assignments. Raised, fewer assignments are
-improved; lowered, each assignment gets fewer swaps. Not measured."""
-TIMES = 3
-"""Minimum number of steps of a search for each move that a plan may have: a plan of up to 100 moves
-needs 300 steps. If :data:`ROUNDS` is larger than the product, the minimum is ``ROUNDS``. A search
-improves several assignments of instances to hosts at the same time. Each step makes at most one
-swap in each assignment. If the time is too short for the minimum number of steps, the search
-improves fewer assignments. Raised, fewer assignments are improved; lowered, assignments with many
-moves get fewer swaps than they need. Not measured."""
-COOLED = 0.8
-"""Factor by which the temperature of a search may fall before the tables that rate swaps are
-computed again. Swaps are rated by a smooth approximation of the combined imbalance. The temperature
-is a parameter of this approximation: the higher the temperature, the more the hosts with medium
-scores count. The tables are exact only for the temperature for which they were computed. They are
-also computed again if the temperature rises by more than the factor 1 / ``COOLED``. Raised, plans
-take longer without being better; lowered, swaps are rated less exactly. Chosen because smaller
-changes of the temperature do not affect plans."""
-POOL = 16
-"""Maximum number of known plans, the best ones, from which a search makes new assignments of
-instances to hosts. A new assignment replaces one that no swap can improve. A search that improves
-fewer than 32 assignments at the same time uses half as many plans as it has assignments. Raised,
-good plans are improved less; lowered to 8, all assignments of a small cluster are soon made from
-variants of one plan, and a longer search finds no better plan. Not measured in a bench."""
-TAKEN_BACK = 5
-"""Number of moves; a smaller random number of moves is removed from a good plan: with 5, one to
-four moves. In addition, a share of the moves (:data:`PARTS`) is removed. The search then goes on
-from the remaining moves. Raised, a plan is changed more than the search can repair; lowered, the
-search finds the same plan again. Not measured."""
-PARTS = (0.05, 0.15, 0.02)
-"""Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
-small random number of moves is removed in addition (:data:`TAKEN_BACK`). A search improves several
-assignments of instances to hosts at the same time. When no swap improves an assignment further, a
-new assignment replaces it: a good plan without the removed moves. The three shares are used in
-turn. With 48 assignments, the search goes on to the next share after 48 replacements. Raised, new
-assignments differ more from known plans; lowered, new assignments differ less from known plans. Not
-measured."""
-KICKS = 2
-"""Number of rounds from one round with kicks to the next: with 2, every second round has kicks. A
-kick is a random move that is added to a new assignment of instances to hosts. A new assignment
-replaces one that no swap can improve. A round is as many replacements as the search has
-assignments. Raised, kicks are rarer, and all assignments of a small cluster become equal; lowered
-to 1, every round has kicks, and no plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Largest number of pairs of an instance and a host with which a cluster counts as tiny. In a tiny
 cluster, plans with one move are searched first, then plans with two moves, and so on up to the
@@ -144,33 +36,96 @@ FEW_HOSTS = 20
 """Largest number of hosts with which a cluster counts as small. Searches in small clusters may take
 longer, as set by the parameters :data:`SMALL`. Raised, plans for more clusters take longer;
 lowered, the best possible plan is found for fewer clusters. Not measured."""
+CHANCY = range(3, 27)
+"""Numbers of permitted moves, from 3 to 26, with which the search for a plan in a small cluster is
+repeated from the start. With these numbers, chance decides whether one search finds the best plan.
+With the upper end raised, more plans take longer without being better; with the upper end lowered,
+the best plan is missed more often. Chosen because one search finds the best plans of up to two
+moves, and good plans of 27 or more moves."""
+PARTS = (0.05, 0.15, 0.02)
+"""Shares (0 to 1) of a plan's moves that are removed before the search goes on from the plan. A
+small random number of moves is removed in addition. When no swap improves an assignment further, a
+new assignment replaces it: a good plan without the removed moves. The three shares are used in
+turn: with 48 assignments, the search goes on to the next share after 48 replacements. Raised, new
+assignments differ more from known plans; lowered, they differ less. Not measured."""
+
+
+class Nanoseconds(NamedTuple):
+    """Estimated nanoseconds of processor time of the parts of a search, for one core of a server. A
+    search ends when the estimates of its steps add up to its effort. The time is estimated and not
+    measured, because plans must not depend on the speed of the machine.
+
+    step : a step, without the parts that depend on the cluster
+    item : a step, for each pair of an instance and an assignment
+    pair : the rating of one swap of two instances
+    restart : the replacement of an assignment that no swap can improve
+    """
+
+    step: float = 4e5
+    item: float = 60
+    pair: float = 15
+    restart: float = 1e4
+
+
+COST = Nanoseconds()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """Parameters of a local search, which depend on the size of the cluster and on the budget of
     moves. An assignment gives each instance a host. The search improves several assignments at the
-    same time. An assignment that cannot be improved further is replaced by a new one; this is a
-    restart.
+    same time, each by at most one swap in a step. An assignment that cannot be improved further is
+    replaced by a new one; this is a restart. A round is as many restarts as there are assignments.
 
-    times : factor on the effort. The effort is the time that a search may take, in estimated
-        nanoseconds. It is :data:`EFFORT`, plus an amount for each move of the budget, each instance
-        and each host
-    least : lowest effort, in estimated nanoseconds, of a search that is repeated; see
-        :func:`searches`
+    Measured: with a tenth of the total effort, the search already finds most of the improvement, in
+    clusters of any size. The other parameters were not measured separately.
+
+    effort : time that a search may take, in estimated nanoseconds of processor time
+    per_move : further effort for each move of the budget
+    per_item : further effort for each instance and each host
+    times : factor on the sum of these three
+    longer : factor that gives a search more time when it finds a better plan. The time that it may
+        take becomes this factor times the time that it has used so far, unless it is longer already
     longest : largest factor by which the effort is raised while the search finds better plans
+    worthwhile : share by which the cost of the best plan must fall before a search gets more time
+    least : lowest effort of a search that is repeated; see :func:`searches`
+    alike : number of searches that must find equally good plans before a search is not repeated
+    enough : estimated nanoseconds of all searches together after which none is repeated
+    most : maximum number of assignments. With more, the arrays exceed a processor's cache
+    rounds : minimum number of steps, for which the search improves fewer assignments if need be
+    rounds_of_move : minimum number of steps for each move of the budget
+    cooled : factor by which the temperature may fall before the tables that rate swaps are computed
+        again. They are exact only for the temperature for which they were computed
+    pool : maximum number of known plans, the best ones, from which new assignments are made; half
+        as many as there are assignments, if that is fewer
+    taken_back : number of moves; a smaller random number of moves is removed from a good plan
+    kicks : number of rounds from one round with kicks to the next. A kick is a random move that is
+        added to a new assignment
     temperatures : temperatures of the search (see
         :class:`~kronos_nova.planners.population.SoftenedMax`), as fractions of the mean combined
-        imbalance of the assignments. The temperatures are used in turn: with 48 assignments, the
-        search goes on to the next temperature after 48 restarts
+        imbalance of the assignments. The temperatures are used in turn, each for one round
     cooling : exponent. Temperatures are divided by the number of hosts to the power of ``cooling``
     skips : whether the search leaves out swaps of two instances that are both on their original
         hosts
     """
 
+    effort: float = 6e7
+    per_move: float = 2.1e6
+    per_item: float = 1.1e5
     times: float = 1.0
-    least: float = 0.0
+    longer: float = 2.5
     longest: float = 1.0
+    worthwhile: float = 0.01
+    least: float = 0.0
+    alike: int = 5
+    enough: float = 1.7e9
+    most: int = 48
+    rounds: int = 50
+    rounds_of_move: int = 3
+    cooled: float = 0.8
+    pool: int = 16
+    taken_back: int = 5
+    kicks: int = 2
     temperatures: tuple[float, ...] = (0.3, 0.2, 0.1, 0.05)
     cooling: float = 0.0
     skips: bool = False
@@ -211,8 +166,8 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
 
     Each search starts from the known end states whose number of moves the budget permits. The
     search is repeated only in small clusters, and only if the budget is in :data:`CHANCY`. It is
-    repeated until :data:`ALIKE` searches have found equally good plans, or the searches together
-    have used the time :data:`ENOUGH`.
+    repeated until ``alike`` searches have found equally good plans, or the searches together have
+    used the time ``enough`` (see :class:`Tuning`).
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -228,7 +183,8 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
         costs.append(own.best.cost)
         spent += one.spent
         alike = np.count_nonzero(np.array(costs) <= min(costs) + TOLERANCE)
-        if not one.is_chance or alike >= ALIKE or spent >= ENOUGH or limits.is_over:
+        if not one.is_chance or limits.is_over or (
+                alike >= one.tuning.alike or spent >= one.tuning.enough):
             return
 
 
@@ -245,33 +201,34 @@ class LocalSearch:
         hosts, items = len(space.hosts), len(space.vms) + len(space.hosts)
         # A plan has at most as many moves as there are instances.
         self.budget = min(limits.budget, len(space.vms))
-        self.tuning = tuning(space, self.budget)
-        effort = self.tuning.times * (EFFORT + PER_MOVE * self.budget + PER_ITEM * items)
-        self.is_chance = bool(self.tuning.least) and self.budget in CHANCY
-        self.effort = max(effort, self.is_chance * self.tuning.least)
-        self.longest = self.effort * self.tuning.longest
+        self.tuning = own = tuning(space, self.budget)
+        effort = own.times * (own.effort + own.per_move * self.budget + own.per_item * items)
+        self.is_chance = bool(own.least) and self.budget in CHANCY
+        self.effort = max(effort, self.is_chance * own.least)
+        self.longest = self.effort * own.longest
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
         on_each = items / hosts + 1
-        rated = on_each * (1.5 if self.tuning.skips else on_each) * min(hosts, PARTNERS)
-        round_ = self.effort / max(ROUNDS, TIMES * self.budget) - STEP
-        self.count = MOST_SIDE_BY_SIDE if self.tuning is TINY else int(np.clip(
-            round_ / (ITEM * items + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
+        rated = on_each * (1.5 if own.skips else on_each) * min(hosts, PARTNERS)
+        step = self.effort / max(own.rounds, own.rounds_of_move * self.budget) - COST.step
+        self.count = own.most if own is TINY else int(np.clip(
+            step / (COST.item * items + COST.pair * rated), 1, own.most))
 
     def run(self) -> None:
         starts = [self._kicked([]) if number % 2 else [] for number in range(self.count)]
         population, softened = Population(self.space, self.budget, starts), None
-        temperatures = self.tuning.temperatures
+        temperatures, cooled = self.tuning.temperatures, self.tuning.cooled
         colder = len(self.space.hosts) ** -self.tuning.cooling
         while self.spent < self.effort and not self.limits.is_over:
             part = temperatures[self.turns // self.count % len(temperatures)]
             temperature = part * colder * float(
                 (self.space.imbalances(population.scores) @ self.space.policy_weights).mean())
-            if softened is None or not COOLED < temperature / softened.temperature < 1 / COOLED:
+            if softened is None or not cooled < temperature / softened.temperature < 1 / cooled:
                 softened = SoftenedMax(self.space, temperature)
             optimal, rated = population.improve(softened, self.chance, self.tuning.skips)
-            self.spent += STEP + ITEM * self.count * population.home.size + PAIR * rated
+            self.spent += (COST.step + COST.item * self.count * population.home.size
+                           + COST.pair * rated)
             if len(optimal):
-                self.spent += RESTART * len(optimal)
+                self.spent += COST.restart * len(optimal)
                 self._add(population.ends(optimal, self.found.worst))
                 population.restart(optimal, [self._another() for _ in optimal])
         self._add(population.ends(np.arange(self.count), self.found.worst))
@@ -279,9 +236,9 @@ class LocalSearch:
     def _add(self, ends: list[End]) -> None:
         for end in ends:
             self.found.add(end)
-        if self.found.best.cost < (1 - WORTHWHILE) * self.worthwhile:
+        if self.found.best.cost < (1 - self.tuning.worthwhile) * self.worthwhile:
             self.worthwhile = self.found.best.cost
-            self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
+            self.effort = max(self.effort, min(self.longest, self.tuning.longer * self.spent))
 
     def _another(self) -> Plan:
         """Return a plan from which a new assignment of instances to hosts is made. The plan is a
@@ -289,9 +246,9 @@ class LocalSearch:
         added (a kick), or both."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
-        pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
+        pool = self.found.kept[:max(1, min(self.tuning.pool, self.count // 2))]
         plan = pool[number % len(pool)].plan
-        if turn % KICKS < KICKS - 1:
+        if turn % self.tuning.kicks < self.tuning.kicks - 1:
             return self._ruined(plan, turn)
         is_short = number % 2 and len(plan) < self.budget
         return self._kicked(plan if is_short else self._ruined(plan, turn))
@@ -305,7 +262,7 @@ class LocalSearch:
         count = len(plan)
         if not count:
             return []
-        taken = int(self.chance.integers(1, min(TAKEN_BACK, count + 1)))
+        taken = int(self.chance.integers(1, min(self.tuning.taken_back, count + 1)))
         taken = min(count, taken + int(PARTS[turn % len(PARTS)] * count))
         gone = set(self.chance.permutation(count)[:taken].tolist())
         return [move for n, move in enumerate(plan) if n not in gone]

@@ -20,37 +20,14 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.search_budget import SearchBudget
 
-PAIRS = 400, 2_000, 8_000
-"""Maximum numbers of pairs of an instance size and a host in the integer program that makes room
-for new servers. The program is solved with each number in this order until all new servers fit.
-Raised, more hosts are considered, and plans take longer; lowered, only the hosts with most free
-room are considered, and room is found less often. Not measured."""
-GAP = 0.002
-"""Relative gap, as a share of the cost, at which the integer program that makes room for new
-servers stops. The solution then costs at most this share more than the cheapest solution. Raised,
-plans take less time; lowered, a few MiB less are copied. Not measured."""
-NODES = 2_000
-"""Maximum number of branch-and-bound nodes of the integer program that makes room for new servers.
-Raised, plans take longer; lowered, the best possible plan is missed more often. Chosen above the 1
-to 300 nodes that clouds of 15 hosts need."""
-MOVE_MB = 64.0
-"""Fixed cost of a move, in MiB, in the integer program that makes room for new servers. The cost of
-a move is this fixed cost plus the memory that the move copies. Raised, plans have fewer moves, of
-larger instances; lowered, plans have more moves, of smaller instances. Not measured."""
-CUTS = 8
-"""Maximum number of solutions of the integer program that are tried to make room on hosts. A
-solution chooses a host for each new server, and NUMA cells of this host. But Nova may choose other
-NUMA cells, with which the moves have no possible order. The host is then excluded for this server
-(a cut), and the next solution is searched. Raised, room is found more often where hosts are nearly
-full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds, one needed
-more than one solution."""
-ROUNDS = 1, 2, 3
-"""Numbers of stages of moves in the integer program that makes room. A stage is a group of moves,
-and a move of a later stage can use room that an earlier stage freed. The program is solved with
-each number in this order until the moves can be made one after the other. Raised to more
-numbers, a search without a result takes longer; lowered to fewer numbers, room is found less often.
-Not measured."""
+BUDGET = SearchBudget(pairs=(400, 2_000, 8_000), stages=(1, 2, 3), nodes=2_000, gap=0.002,
+                      move_mb=64.0, ends=8)
+"""Limits of the integer program that makes room for new servers. A pair is an instance size and a
+host. Clouds of 15 hosts need 1 to 300 nodes. A further end state is searched if Nova would choose
+other NUMA cells than the program, with which the moves have no possible order; measured: of 60
+clouds, one needed more than one end state."""
 
 
 class RoomMaker:
@@ -72,12 +49,12 @@ class RoomMaker:
         """Return the moves of the cheapest plan by which all instances leave the draining hosts, in
         a possible order. Return None if no such plan is found."""
         problem = state.problem
-        for pairs in PAIRS:
+        for pairs in BUDGET.pairs:
             hosts = assignment.roomiest(state, pairs) & problem.available
             begin, placed = self._elsewhere(state, problem.available & ~hosts)
             leaving = waiting(begin)
             others = np.flatnonzero(problem.movable & hosts[state.vm_host])
-            for rounds in ROUNDS if len(leaving) else ():
+            for rounds in BUDGET.stages if len(leaving) else ():
                 together = assignment.Assignment(begin, state.model.for_emptying, leaving, others,
                                                  np.flatnonzero(hosts))
                 done, has_end = self._ordered(begin, together, rounds, limits)
@@ -118,7 +95,7 @@ class RoomMaker:
 
         :param rounds: number of stages of moves in the integer program
         """
-        for cut in range(CUTS):
+        for cut in range(BUDGET.ends):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:
                 return None, cut > 0
@@ -143,9 +120,9 @@ class RoomMaker:
 
         :param rounds: number of stages of moves in the integer program
         """
-        program = Program(together, MOVE_MB, rounds)
+        program = Program(together, BUDGET.move_mb, rounds)
         program.keep_reserved_room()
-        solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+        solution = BUDGET.solve(program, limits)
         ended = None if solution is None else together.ended(solution)
         if ended is None or len(ended.stays):
             return None

@@ -19,6 +19,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.bundle_swap import BundleSwaps
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
+from kronos_nova.planners.search_budget import SearchBudget
 
 BALANCED = 30
 """Maximum number of attempts to find a host for one instance when hosts are emptied. Between two
@@ -37,29 +38,16 @@ hosts. The pairs are used one after the other.
 
 Chosen with ``bench balcon``: without the last pair, plans for 3 of its 100 clusters empty one host
 less."""
-MOVE_MB = 4096
-"""Fixed cost of a move, in MiB, when hosts are emptied. The cost of a move is this fixed cost plus
-the memory that the move copies. Of plans that empty equally many hosts, the one with the lowest
-cost is chosen. Raised, plans have fewer moves and copy more memory; lowered, plans have more moves
-and copy less memory. Not measured."""
+BUDGET = SearchBudget(pairs=(5000,), nodes=30, gap=1e-4, move_mb=4096.0)
+"""Limits of the integer program that chooses the hosts to be emptied, in small clusters. The fixed
+cost of a move counts in every search: of plans that empty equally many hosts, the one with the
+lowest cost is chosen. A node takes some 40 ms. The gap is small because most of the value is the
+number of freed hosts, and a small part the memory to copy. Not measured."""
 EFFORT = 8e8
 """Maximum number of swaps that are rated for one plan that empties hosts. A swap exchanges two
 bundles, and a bundle is several instances of one size on one host. Raised, plans for large clusters
 take longer; lowered, plans for large clusters free fewer hosts. Chosen with ``bench balcon``: at
 6e8, the plan for one of its 100 clusters empties one host less, and no plan takes more than 8 s."""
-EXACT_PAIRS = 5000
-"""Largest number of pairs of an instance and a host for which an integer program chooses the hosts
-to be emptied. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
-clusters get the best plan. Not measured."""
-NODES = 30
-"""Maximum number of branch-and-bound nodes of the integer program that chooses the hosts to be
-emptied. The program is used for small clusters, and each node takes some 40 ms. Raised, plans take
-longer; lowered, the best possible plan is missed more often. Not measured."""
-GAP = 1e-4
-"""Share of the best possible value by which a solution of the integer program may be worse. The
-program chooses the hosts to be emptied in small clusters. Most of the value is the number of freed
-hosts; a small part is the memory to copy. Raised, plans take less time and copy more memory;
-lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """Weights, from 0 to 1, of the number of moves in the choice of the next host to empty. The rest, 1
 minus the weight, is the weight of the memory to copy. One search is made with each of the three
@@ -75,7 +63,7 @@ class Pack:
 
     Several searches empty the hosts in different orders. The end state that frees the most hosts is
     chosen; of equal end states, the one with the lowest cost. The cost of a move is the memory of
-    the instance plus :data:`MOVE_MB`.
+    the instance plus the fixed cost in :data:`BUDGET`.
     """
 
     phase = PACK
@@ -113,25 +101,25 @@ def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int,
     problem = state.problem
     hosts = np.flatnonzero(problem.available & (state.guests > 0))
     vms = np.flatnonzero(problem.movable)
-    if not len(vms) or len(vms) * len(hosts) > EXACT_PAIRS or limits.is_over:
+    if not len(vms) or len(vms) * len(hosts) > BUDGET.most_pairs or limits.is_over:
         return
     together = assignment.Assignment(state, state.model, vms[:0], vms, hosts, by_weight=True)
-    program = Program(together, MOVE_MB)
+    program = Program(together, BUDGET.move_mb)
     program.keep_load_limits()
     program.limit_moves(limits.budget)
-    most = np.sort(problem.memory_mb[vms] + MOVE_MB)[-limits.budget:].sum() / program.unit
+    most = np.sort(problem.memory_mb[vms] + BUDGET.move_mb)[-limits.budget:].sum() / program.unit
     program.reward_empty(together.here().sum(axis=0) == state.guests[hosts], float(most) + 1.0,
                          freed)
-    solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+    solution = BUDGET.solve(program, limits)
     if solution is not None:
         yield sorted(together.ended(solution).moves, key=lambda move: -problem.memory_mb[move[0]])
 
 
-def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
+def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, float]:
     """Return the rating of moves: (minus the number of freed hosts, cost of the moves in MiB). A
     smaller rating is better."""
     memory = state.problem.memory_mb
-    return -len(_freed(state, moves)), sum(int(memory[vm]) + MOVE_MB for vm, _ in moves)
+    return -len(_freed(state, moves)), sum(int(memory[vm]) + BUDGET.move_mb for vm, _ in moves)
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:

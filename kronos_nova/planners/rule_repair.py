@@ -23,6 +23,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.planners.search_budget import SearchBudget
 
 AT_ONCE = 64
 """Number of instances whose moves are rated in one step, if the plan repairs violated preferences.
@@ -30,30 +31,13 @@ Preferences are rules that may be violated at a cost. The steps end when a usefu
 Raised, a step takes longer even if one of its first instances has a useful move; lowered, more
 steps are made. Chosen because a step takes some milliseconds with 1,000 hosts."""
 
-MOST_PAIRS = 20_000
-"""Largest number of pairs of a movable instance and a host with which an integer program repairs
-rules. Raised, more violated rules are repaired in large clusters that are nearly full, and plans
-take longer; lowered, fewer violated rules are repaired there. Chosen for some 60 hosts with 5
-instances each, for which a program takes a second."""
+BUDGET = SearchBudget(pairs=(20_000,), stages=(1, 2), nodes=2_000, gap=1e-6)
+"""Limits of the integer program that repairs rules. The pairs allow some 60 hosts with 5 instances
+each, for which a program takes a second. The gap is small because violated rules make up nearly all
+of the cost; the rest is the memory that the moves copy. Chosen among values that lead to the same
+plans in all clouds of the tests."""
 
-ROUNDS = (1, 2)
-"""Numbers of stages of moves in the integer program that repairs rules. A stage is a group of
-moves, and a move of the second stage can use room that the first stage freed. The program is solved
-with each number in this order until all its moves can be made. Raised to more numbers, a plan is
-found more often where hosts are full; lowered to fewer numbers, a search that finds no plan ends
-sooner. Not measured."""
 
-GAP, NODES = 1e-6, 2000
-"""Two limits of the integer program that repairs rules.
-
-* ``GAP``: share by which the cost of a solution may exceed the cost of the cheapest solution.
-  Violated rules make up nearly all of the cost; the rest is the memory that the moves copy. Raised,
-  moves copy more memory than necessary; lowered, planning takes longer.
-* ``NODES``: maximum number of branch-and-bound nodes. The number is divided by the number of stages
-  of moves (:data:`ROUNDS`). Raised, plans take longer; lowered, the best possible plan is missed
-  more often.
-
-Chosen among values that lead to the same plans in all clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
@@ -138,10 +122,10 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
     problem = state.problem
     hosts = np.flatnonzero(problem.available)
     vms = np.flatnonzero(problem.movable & problem.available[state.vm_host])
-    if not len(vms) or len(vms) * len(hosts) > MOST_PAIRS:
+    if not len(vms) or len(vms) * len(hosts) > BUDGET.most_pairs:
         return []
     best: list[Choice] = []
-    for rounds in ROUNDS:
+    for rounds in BUDGET.stages:
         if limits.is_over:
             break
         program = Program(Assignment(state, state.model, vms[:0], vms, hosts), rounds=rounds)
@@ -149,7 +133,7 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
         program.keep_reserved_room()
         program.limit_moves(limits.budget)
         program.keep_wishes(should)
-        solution = program.solve(limits.deadline - limits.clock(), GAP, NODES // rounds)
+        solution = BUDGET.solve(program, limits)
         if solution is None:
             continue
         ordering = order.Ordering(state, limits)

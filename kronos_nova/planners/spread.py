@@ -29,6 +29,7 @@ from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.population import KEPT
 from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
+from kronos_nova.planners.search_budget import SearchBudget
 
 STAIRS = 16
 """Number of moves up to which plans are searched more exactly, in two cases:
@@ -66,24 +67,13 @@ ENDS = 50
 loaded hosts and the least loaded hosts, for each policy. Moves are searched only from and to these
 hosts. More hosts are considered if a plan may have many moves. Raised, plans for large clusters
 take longer; lowered, the search runs out of hosts to improve. Not measured."""
-EXACT_PAIRS = 1500
-"""Largest number of pairs of an instance and a host for which an integer program computes the best
-plan. The program is used in three cases: members of a server group are kept apart; the moves to a
-better end state cannot be made one after the other; most moves are impossible at first (see
-:data:`TIGHT`). Raised, plans for larger clusters take longer; lowered, fewer clusters get the best
-plan. Chosen because a thousand pairs take 2 to 4 s of processor time."""
-NODES = 50
-"""Maximum number of branch-and-bound nodes of the integer program that computes the best plan. If
-the program has several stages of moves, the number is divided by the number of stages. Raised,
-plans take longer; lowered, the best possible plan is missed more often. Not measured."""
-ROUNDS = 2, 3, 4
-"""Numbers of stages of moves in the integer program that computes the best plan. A stage is a group
-of moves, and a move of a later stage can use room that an earlier stage freed. The program is first
-solved without stages. If the moves to the cheapest end state cannot be made one after the other,
-the program is solved with each of these numbers, in this order, until a plan is found that costs
-little more (:data:`NEAR`). Raised to more numbers, plans take longer, by 1 to 5 s of processor time
-for each number; lowered to fewer numbers, plans for full hosts are worse. Measured by ``bench
-optimum``: without the number 4, one of 12 plans was 9 % worse."""
+BUDGET = SearchBudget(pairs=(1500,), stages=(1, 2, 3, 4), nodes=50, gap=1e-3)
+"""Limits of the integer program that computes the best plan. The program is used in three cases:
+members of a server group are kept apart; the moves to a better end state cannot be made one after
+the other; most moves are impossible at first (see :data:`TIGHT`). The program is solved with more
+stages until a plan is found that costs little more than the best end state (:data:`NEAR`); each
+further number of stages takes 1 to 5 s of processor time. A thousand pairs take 2 to 4 s. Measured
+by ``bench optimum``: without 4 stages, one of 12 plans was 9 % worse."""
 NEAR = 0.02
 """Share by which the cost of an accepted plan may exceed the cost of the best end state. The cost
 is the combined imbalance plus the prices of the moves. An end state gives each instance a host; the
@@ -97,11 +87,6 @@ search. A candidate move is a pair of an instance and another host. The program 
 than this share of the candidate moves are possible as the first move of a plan. Raised, the program
 comes first in more clusters, and takes longer where the local search finds equally good plans;
 lowered, plans that the local search does not find are missed more often. Not measured."""
-GAP = 1e-3
-"""Relative gap, as a share of the cost, at which the integer program that computes the best plan
-stops. The solution then costs at most this share more than the cheapest solution. The cost is the
-combined imbalance plus the prices of the moves. Raised, plans take less time and are worse;
-lowered, plans take longer and are better. Not measured."""
 TRIED_WHEN_LATE = 8
 """Number of end states that are tried even after the time limit. An end state gives each instance a
 host. To try an end state is to search an order in which its moves are possible. Raised, evaluations
@@ -146,7 +131,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     is_asked = limits.budget <= STAIRS and is_tight(space)
     if is_asked and (gap := add_best(space, found, limits)) < np.inf:
         best = best_orderable(space, found, limits, best)
-        if gap <= 2 * GAP and not is_stuck(state, best, found):
+        if gap <= 2 * BUDGET.gap and not is_stuck(state, best, found):
             return best, False
         if limits.is_over:
             return best, True
@@ -175,7 +160,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 def is_tight(space: SearchSpace) -> bool:
     """Return True if the cluster is small and less than the share :data:`TIGHT` of the candidate
     moves are possible as the first move of a plan; False otherwise."""
-    if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
+    if len(space.vms) * len(space.hosts) > BUDGET.most_pairs:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
     return feasible.sum() < TIGHT * len(space.vms) * (len(space.hosts) - 1)
@@ -188,7 +173,7 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
     end state, an integer program with stages of moves searches a better plan. In a later stage,
     moves can use room that an earlier stage freed."""
     best = best_possible(space, found, limits, [[], known])
-    for rounds in ROUNDS:
+    for rounds in BUDGET.stages[1:]:
         reached = space.state.after(best).objective()
         if reached <= (1.0 + NEAR) * found.best.cost + STUCK:
             break
@@ -231,7 +216,7 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
         inf if no end state was added
     """
     state, problem = space.state, space.problem
-    if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
+    if (len(space.vms) * len(space.hosts) > BUDGET.most_pairs or space.untouched or limits.is_over
             or problem.left_out is not None):
         return np.inf
     choice = assignment.Assignment(state, state.model, space.vms[:0], space.vms, space.hosts,
@@ -240,7 +225,7 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
     program.keep_load_limits()
     program.limit_moves(limits.budget)
     program.even_out(space.worst)
-    solution = program.solve(limits.deadline - limits.clock(), GAP, NODES // rounds)
+    solution = BUDGET.solve(program, limits)
     if solution is None:
         return np.inf
     moves = choice.ended(solution).moves
@@ -248,7 +233,7 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
     places = {host: place for place, host in enumerate(space.hosts.tolist())}
     found.add(End(state.after(moves).objective(),
                   [(items[vm], places[host]) for vm, host in moves]))
-    return (solution.cost - solution.bound) / max(solution.cost, GAP)
+    return (solution.cost - solution.bound) / max(solution.cost, BUDGET.gap)
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
