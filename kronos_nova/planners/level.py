@@ -64,13 +64,14 @@ that copies little memory. If this first solution needs two plans or more, but a
 a solution that needs one plan less is searched. Raised, more memory is copied to need, for example,
 four plans instead of five; lowered, target ranges are more often reached one plan later than
 possible. Not measured."""
-PREMIUM = 1.25
+PREMIUM = 1.1
 """Factor by which the memory to copy may grow so that fewer plans are needed. A solution is a set
 of moves that brings the scores of all hosts into their target ranges, in one or more plans. The
 planner first searches a solution that copies little memory. A solution that needs fewer plans than
 the first one is chosen only if it copies at most this factor times as much memory. Raised, more
 memory is copied to need fewer plans; lowered, target ranges are more often reached one plan later.
-Chosen by ``bench installed``."""
+Chosen by ``bench installed``: with 1.25, one of its 18 cases of up to 32 hosts needs three plans
+instead of four, and an aggregate of 100 hosts copies 19 % more than its four parts do."""
 MOST_MOVES = 200
 """Number of moves that every search may find, even if a plan may have fewer moves. The moves that
 do not fit into the plan are left to later plans. If a plan may have many moves, :data:`REACH`
