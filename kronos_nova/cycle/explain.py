@@ -36,6 +36,8 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.model.rules import ForbiddenPairs
 from kronos_nova.objects import automation
 from kronos_nova.objects import domains
 from kronos_nova.objects import plan
@@ -190,8 +192,10 @@ def not_evacuated(state: State, budget_left: int,
 
     :param unplaced: instances for which the planner found no destination
     """
-    found = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)}
-    otherwise = 'budget' if budget_left <= 0 else 'no_gain'
+    is_cut = budget_left <= 0
+    found = {int(vm): None if is_cut and vm not in unplaced else obstacle(state, int(vm))
+             for vm in waiting(state).tolist()}
+    otherwise = 'budget' if is_cut else 'no_gain'
     return {vm: held[0] if held else 'capacity' if vm in unplaced else otherwise
             for vm, held in found.items()}
 
@@ -216,16 +220,31 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     return rule.reason, rule.why(state, vm, int(hosts[nearest]))
 
 
-def blocked(state: State, host: int, held: dict[int, str],
-            unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
+def is_shut_in(state: State, vm: int) -> bool:
+    """Return True if rules that do not depend on other instances forbid every other host to an
+    instance on a draining host; False otherwise."""
+    hosts = np.arange(len(state.problem.hosts))
+    hosts = hosts[hosts != state.vm_host[vm]]
+    allowed = np.ones(len(hosts), dtype=bool)
+    for rule in state.model.for_emptying.rules:
+        if isinstance(rule, AllowedHosts | ForbiddenPairs):
+            allowed &= rule.allows(state, np.full(len(hosts), vm), hosts)
+    return not allowed.any()
+
+
+def blocked(state: State, host: int, held: dict[int, str], unplaced: Mapping[int, NoPlace],
+            is_cut: bool = False) -> dict[str, str]:
     """Return {uuid of an instance: reason} for instances that cannot be moved off ``host``.
 
     :param held: {instance index: reason why the instance may not be moved at all}
     :param unplaced: instances for which the planner found no destination
+    :param is_cut: True if the budget of the plan is used up. Instances that are not in ``unplaced``
+        then only wait for a later plan, and are not in the result
     """
     found = {}
     for vm in np.flatnonzero(state.vm_host == host).tolist():
-        against = None if vm in held else obstacle(state, vm)
+        is_known = vm in held or is_cut and vm not in unplaced
+        against = None if is_known else obstacle(state, vm)
         if vm in held:
             found[state.problem.vms[vm]] = held[vm]
         elif against and (against[0] != 'capacity' or vm not in unplaced):
@@ -527,7 +546,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
         the likely load. This function applies the moves of the plan to this state
     """
     given, case, chosen = found.given, found.case, timely.chosen
-    warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
+    warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced, chosen.budget_left <= 0),
+                *found.warnings())
     if limits.cut.happened:
         warnings = (*warnings, stopped(given.options.planning_time_limit))
     outcome = plan.NO_DATA if found.due.why_no_more else plan.NO_MOVE
@@ -639,10 +659,12 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
 
 
 def _blocked_hosts(found: Findings, state: State,
-                   unplaced: Mapping[int, NoPlace] = MappingProxyType({})) -> Iterator[str]:
+                   unplaced: Mapping[int, NoPlace] = MappingProxyType({}),
+                   is_cut: bool = False) -> Iterator[str]:
     """Yield texts for an operator about hosts that were to be emptied and are not.
 
     :param state: the state at the end of the plan
+    :param unplaced, is_cut: as in :func:`blocked`
     """
     if not found.given.options.evacuate_disabled_hosts:
         return
@@ -652,12 +674,13 @@ def _blocked_hosts(found: Findings, state: State,
             for vm, reason in found.case.held.items()}
     problem = state.problem
     for host in np.flatnonzero(problem.draining):
-        stuck = blocked(state, host, held, unplaced)
+        stuck = blocked(state, host, held, unplaced, is_cut)
         if stuck:
             first = min(stuck)
-            can = all(each.is_proven for vm, each in unplaced.items()
-                      if state.vm_host[vm] == host)
-            yield (f'{problem.hosts[host]} {"cannot be" if can else "is not"} emptied: '
+            is_proven = all(
+                vm in held or vm in unplaced and unplaced[vm].is_proven or is_shut_in(state, vm)
+                for vm in np.flatnonzero(state.vm_host == host).tolist() if vms[vm] in stuck)
+            yield (f'{problem.hosts[host]} {"cannot be" if is_proven else "is not"} emptied: '
                    f'{len(stuck)} of {np.count_nonzero(problem.vm_host == host)} instances '
                    f'are blocked, such as {first}: {stuck[first]}')
 

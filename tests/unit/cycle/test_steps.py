@@ -212,6 +212,33 @@ class PipelineTest(PipelineTestCase):
         report = self.plan(evacuate_disabled_hosts=True, budget=3)
         self.assertEqual((3, {'budget': ('d',)}), (len(report.moves), self.stayed(report)))
 
+    def with_room_for_a_only_if_b_and_c_give_way(self):
+        self.hosts = {name: host(name) for name in ('h0', 'h1', 'h2', 'h3')}
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.instances = {
+            uuid: instance(uuid, on, resources={'VCPU': vcpus}, locked=uuid in 'def')
+            for uuid, on, vcpus in (('a', 'h0', 8), ('b', 'h1', 4), ('c', 'h1', 4), ('d', 'h1', 8),
+                                    ('e', 'h2', 12), ('f', 'h3', 12))}
+        self.source.answers = {'imbalance': dict.fromkeys(self.hosts, 0.3),
+                               'vm_profile': dict.fromkeys(self.instances, 0.1)}
+
+    def test_a_server_that_waits_for_the_budget_is_not_said_to_lack_room(self):
+        self.with_room_for_a_only_if_b_and_c_give_way()
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual((3, ('h0',)), (len(report.moves), report.hosts_emptied))
+        report = self.plan(evacuate_disabled_hosts=True, budget=1)
+        self.assertEqual((1, ()), (len(report.moves), report.warnings))
+        self.assertEqual(('a',), self.stayed(report)['budget'])
+
+    def test_a_host_is_only_said_to_be_impossible_to_empty_where_that_is_proven(self):
+        self.with_room_for_a_only_if_b_and_c_give_way()
+        cooling = PlanningHistory(aggregates={'agg': 30})
+        report = self.plan(cooling, evacuate_disabled_hosts=True)
+        self.assertIn('h0 is not emptied: 1 of 1', report.warnings[1])
+        self.hosts = {name: host(name, status='disabled') for name in self.hosts}
+        report = self.plan(cooling, evacuate_disabled_hosts=True)
+        self.assertIn('h0 cannot be emptied: 1 of 1', report.warnings[1])
+
     def test_a_group_that_cannot_be_repaired_is_warned_of(self):
         self.hosts = {'h0': host('h0'), 'h1': host('h1', state='down')}
         self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
