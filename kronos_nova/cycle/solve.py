@@ -265,6 +265,9 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
     found = Prefixes(before, spread)
     order = found.order()
     joints = found.joint_moves(order)
+    # A plan that lowers the excess of hosts may end with a higher combined imbalance. If only the
+    # last move raises it, this move needs no other move.
+    joints = [joint if joints.count(joint) > 1 else None for joint in joints]
     if order == sorted(order) and not any(joints):
         return chosen
     again = [(SPREAD, dataclasses.replace(

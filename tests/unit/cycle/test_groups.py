@@ -46,6 +46,12 @@ class GroupsTest(testtools.TestCase):
         self.assertIn('; helps only together with move 3; 512 MiB', others[0].reason)
         self.assertIn('; helps only together with move 2; 512 MiB', others[1].reason)
 
+    def test_a_last_move_that_alone_raises_the_imbalance_is_in_no_group(self):
+        moves = self.chosen((plans.SPREAD, Example.ALONE), (plans.SPREAD, Example.FIRST))
+        self.assertEqual([('v3', None), ('v0', None)],
+                         [(move.instance_uuid, move.group) for move in moves])
+        self.assertGreater(moves[1].combined_after, State(self.model).combined())
+
     def test_figures_are_those_of_the_new_order(self):
         moves = self.chosen((plans.SPREAD, Example.FIRST), (plans.SPREAD, Example.ALONE),
                             (plans.SPREAD, Example.SECOND))
