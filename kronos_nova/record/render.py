@@ -86,8 +86,8 @@ def _aggregate(report: AggregateReport):
             for move in report.moves],
         'not_moved': [{'reason': skip.reason, 'count': len(skip.instances),
                        'instances': [*map(shapes.label, skip.instances)],
-                       **({'details': {shapes.label(uuid): why for uuid, why in
-                                       skip.details.items()}} if skip.details else {})}
+                       **({'details': {shapes.label(uuid): why for uuid, why in skip.details}}
+                          if skip.details else {})}
                       for skip in report.not_moved],
         'notes': list(report.notes), 'warnings': list(report.warnings)}
 

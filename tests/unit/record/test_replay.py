@@ -139,6 +139,19 @@ class ReplayTest(ReplayTestCase):
             found.append(moves(number) != moves(number, restraint=5))
         self.assertTrue(any(found))
 
+    def test_a_server_that_a_rule_keeps_is_shown_with_the_rule(self):
+        cloud = Cloud(1)
+        folder = cloud.write(self.folder.join('cloud'))
+        path = self.folder.join('ruled.yaml')
+        with open(path, 'w') as stream:
+            yaml.safe_dump(cloud.policies() | {'rules': [
+                {'name': 'stays', 'servers': {'name': '*'}, 'never_move': True}]}, stream)
+        report = self.report(folder, '--policies', path)
+        details = [why for row in report['aggregates'] for skip in row['not_moved']
+                   if skip['reason'] == 'rule' for why in skip['details'].values()]
+        self.assertEqual({'rule stays never moves it'}, {*details})
+        self.assertEqual(0, run(folder, '--policies', path)[0])
+
     def test_tables_are_for_people(self):
         code, out, _err = run(Cloud(1).write(self.folder.join('cloud')))
         self.assertEqual(0, code)
