@@ -237,6 +237,22 @@ class Load:
     doubts: tuple[str, ...] = ()
     answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
 
+    def for_instances(self, measured: Sequence[Instance], wanted: Sequence[Instance]) -> 'Load':
+        """Return the Load with the weights of other instances. The weight of an instance that was
+        not measured is not known.
+
+        :param measured: the instances of the present rows of ``weights``
+        :param wanted: the instances of the rows of ``weights`` in the result
+        """
+        if self.weights is None or measured == wanted:
+            return self
+        rows = {instance.uuid: row for row, instance in enumerate(measured)}
+        known = np.array([instance.uuid in rows for instance in wanted], dtype=bool)
+        weights = np.full((len(wanted), self.weights.shape[1]), np.nan)
+        weights[known] = self.weights[[rows[instance.uuid] for instance in wanted
+                                       if instance.uuid in rows]]
+        return dataclasses.replace(self, weights=weights)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Occupied:

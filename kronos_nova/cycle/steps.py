@@ -168,8 +168,7 @@ class Line:
 
     def plan(self, scope: Scope) -> AggregateReport:
         """Measure and plan an aggregate, and return the report."""
-        given = self.given
-        load = metrics.measure_aggregate(given, scope)
+        given, load = self.given, self._measured(scope)
         if not load.policies and not given.options.evacuate_disabled_hosts:
             return explain.unmeasured(given, scope, load)
         case = problem.state_problem(given, scope, load, self.in_flight)
@@ -186,6 +185,13 @@ class Line:
             if reports[purpose].moves:
                 return reports[purpose]
         return reports.get(automation.BALANCE) or reports[automation.REPAIR]
+
+    def _measured(self, scope: Scope) -> Load:
+        """Return the load of an aggregate. The metrics show each server on its present host, also
+        the servers that this evaluation has planned to move."""
+        present = self.given.scopes.scope(scope.name, problem.MovesInFlight())
+        return metrics.measure_aggregate(self.given, present).for_instances(
+            present.instances, scope.instances)
 
     def _plan_part(self, found: explain.Findings, model: Model) -> AggregateReport:
         """Plan the phases that are due in an aggregate, and return the report."""

@@ -239,6 +239,31 @@ class PipelineTest(PipelineTestCase):
         report = self.plan(cooling, evacuate_disabled_hosts=True)
         self.assertIn('h0 cannot be emptied: 1 of 1', report.warnings[1])
 
+    def plans_of_aggregates_that_share_h1(self):
+        ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW)
+        return plan_cycle(
+            dataclasses.replace(self.snapshot(), aggregates=tuple(
+                objects.Aggregate(name=name, uuid=name, hosts=hosts)
+                for name, hosts in (('one', ('h0', 'h1')), ('two', ('h1', 'h2'))))),
+            PolicySet(policies=(Policy(**self.policy),)),
+            dataclasses.replace(self.options, aggregates=('one', 'two')), ports).aggregates
+
+    def test_servers_that_an_earlier_plan_brings_are_no_measured_load_of_their_host(self):
+        one, two = self.plans_of_aggregates_that_share_h1()
+        self.assertEqual(['h1', 'h1'], [move.destination for move in one.moves])
+        self.assertEqual(('no_move', (), ()), (two.outcome, two.unbelieved, two.warnings))
+        self.assertAlmostEqual(0.4, two.combined_before)
+
+    def test_other_servers_of_the_host_keep_their_loads(self):
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.4, 'h2': 0.0}
+        self.change('c', host='h1')
+        self.change('d', host='h1')
+        one, two = self.plans_of_aggregates_that_share_h1()
+        self.assertEqual(['h1'], [move.destination for move in one.moves])
+        self.assertEqual(['h1'], [move.source for move in two.moves[:1]])
+        self.assertAlmostEqual(0.6, two.combined_before)
+        self.assertAlmostEqual(0.2, two.moves[0].combined_after)
+
     def test_a_group_that_cannot_be_repaired_is_warned_of(self):
         self.hosts = {'h0': host('h0'), 'h1': host('h1', state='down')}
         self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
