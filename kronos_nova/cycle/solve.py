@@ -128,11 +128,11 @@ class Chosen:
 
     @property
     def emptied(self) -> tuple[str, ...]:
-        """The names of the hosts that have instances before the steps and none after them."""
-        problem = self.state.problem
-        before, after = (np.bincount(hosts, minlength=len(problem.hosts))
-                         for hosts in (problem.vm_host, self.state.vm_host))
-        return tuple(problem.hosts[host] for host in np.flatnonzero((before > 0) & (after == 0)))
+        """The names of the hosts that have instances before the steps and none after them.
+        Instances that are migrating to a host count there."""
+        state = self.state
+        return tuple(state.problem.hosts[host] for host in np.flatnonzero(
+            (state.model.guests > 0) & (state.guests == 0)))
 
     def end_in(self, model: Model) -> State:
         """Return the state after the steps, in another model. The other model has the same hosts

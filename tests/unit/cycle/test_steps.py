@@ -199,6 +199,15 @@ class PipelineTest(PipelineTestCase):
                          [(move.instance_uuid, move.destination) for move in report.moves])
         self.assertEqual(('h0',), report.hosts_emptied)
 
+    def test_a_host_to_which_a_server_is_migrating_does_not_become_empty(self):
+        self.hosts['h1'] = host('h1', status='disabled')
+        self.instances = {'a': instance('a', 'h1')}
+        self.assertEqual(('h1',), self.plan(evacuate_disabled_hosts=True).hosts_emptied)
+        self.source.answers['imbalance']['elsewhere'] = 0.0
+        self.far = instance('far', 'elsewhere')
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual((1, ()), (len(report.moves), report.hosts_emptied))
+
     def test_a_plan_that_is_cut_begins_with_the_largest_server_of_a_disabled_host(self):
         self.hosts['h0'] = host('h0', status='disabled')
         self.policy['threshold'] = 0.25
