@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.rules import LoadLimit
 from kronos_nova.model.rules import ReservedRoom
 
@@ -198,7 +199,8 @@ class Program:
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
         """Add constraints that limit the change of an amount, such as used memory, on each host.
         The change is the amount that arrives minus the amount that leaves. If several hosts share
-        one bound, the sum of their changes is limited.
+        one bound, the sum of their changes is limited. A host with a negative bound has too much
+        already: nothing may arrive there until the amount has fallen enough.
 
         :param amount: float64 (k, h), amount of one instance of each of k kinds at each of h hosts
         :param rows: intp (h,), position of each host's bound in ``most``
@@ -212,8 +214,28 @@ class Program:
             begin = np.searchsorted(row[order], np.arange(len(most) + 1))
             for n in np.flatnonzero(np.isfinite(most)):
                 columns = order[begin[n]:begin[n + 1]]
-                if (value[columns] > 0).any():
-                    self._add(columns, value[columns], -np.inf, float(most[n]))
+                if (value[columns] > 0).any() and most[n] < -TOLERANCE:
+                    self._close_until_lower(columns, value[columns], float(most[n]))
+                elif (value[columns] > 0).any():
+                    self._add(columns, value[columns], -np.inf, max(float(most[n]), 0.0))
+
+    def _close_until_lower(self, columns: np.ndarray, values: np.ndarray, most: float) -> None:
+        """Add constraints by which nothing arrives at a host unless the change of its amount is at
+        most ``most``.
+
+        :param columns: the columns of arrivals, with positive values, and of departures, with
+            negative values
+        :param values: change of the amount by one instance of each column
+        :param most: negative bound of the change
+        """
+        arrivals, highest = columns[values > 0], np.concatenate(self._most)
+        if values[values < 0] @ highest[columns[values < 0]] > most + TOLERANCE:
+            self._most[0][arrivals] = 0.0
+            return
+        is_open = self._whole(0.0)
+        self._add(np.append(columns, is_open), np.append(values, -most), -np.inf, 0.0)
+        for column in arrivals.tolist():
+            self._add(np.array([column, is_open]), np.array([1.0, -highest[column]]), -np.inf, 0.0)
 
     def _at_once(self) -> Iterator[np.ndarray]:
         """Yield an array bool for each moment at which the bounds of hosts must hold. The array has
@@ -246,8 +268,7 @@ class Program:
             rows = np.asarray(problem.row(hosts, c))
             # A move between two hosts that share the provider does not change its use.
             takes = ~(self.of.is_leaving[:, None] & (leaves[:, c, None] == rows))
-            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows,
-                          np.maximum(free[:, c], 0.0))
+            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows, free[:, c])
 
     def _keep_apart(self) -> None:
         of, members = self.of, self.of.model.memberships
@@ -388,8 +409,10 @@ class Program:
         of, load = self.of, self.of.state.scores[self.of.hosts]
         for p in np.flatnonzero(np.isfinite(most).any(axis=0)):
             amount = of.weights[:, p, None] * of.problem.host_scale[of.hosts, p]
-            room = np.maximum(most[:, p] - load[:, p], 0.0)
+            room = most[:, p] - load[:, p]
             before = len(self._low)
+            if price is not None:
+                room = np.maximum(room, 0.0)
             self._changes(amount, np.arange(len(room)), room)
             if price is None:
                 continue

@@ -159,6 +159,13 @@ class EvacuatorTest(testtools.TestCase):
         else:
             self.assertEqual(moves, made)
 
+    def test_a_host_that_has_too_much_takes_nothing_before_enough_has_left(self):
+        """Host 2 has 4 of 2 units. If one unit leaves, it still takes nothing."""
+        state = clouds.start(cloud([0, 0, 2, 2, 2, 3, 3], [3, 4, 1, 1, 2, 1, 2], [20, 2, 2, 4],
+                                   disabled=1))
+        Evacuator().plan(state, Limits(budget=100))
+        self.assertEqual([1], waiting(state).tolist())
+
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(small())
     def test_no_more_stay_than_must(self, problem):
