@@ -34,6 +34,7 @@ from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.numa import Cells
+from kronos_nova.model.rules import ForbiddenPairs
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
@@ -46,13 +47,19 @@ from kronos_nova.policies.selection import Selections
 class MovesInFlight:
     """The moves that this cycle has planned so far.
 
-    Each aggregate is planned from the end state of the plans made before. There is one exception:
-    the room that an earlier plan frees on a host or on a sharing provider is not used. The plans
-    are carried out at the same time, so this room may not be free yet when a later plan needs it.
+    Each aggregate is planned from the end state of the plans made before. There are two exceptions,
+    because the plans are carried out at the same time. The room that an earlier plan frees on a
+    host or on a sharing provider is not used, because it may not be free yet when a later plan
+    needs it. A member of an anti-affinity group does not go to a host that another member is about
+    to leave.
+
+    moved : {uuid of a moved instance: its destination}
+    left : {uuid of a moved instance: the host that it leaves}
     """
 
     def __init__(self) -> None:
         self.moved: dict[str, str] = {}
+        self.left: dict[str, str] = {}
         self._shifts = collections.Counter()
         self._leaving = collections.Counter()
         self._taken = collections.Counter()
@@ -72,6 +79,7 @@ class MovesInFlight:
         problem = state.problem
         for step in steps:
             self.moved[problem.vms[step.vm]] = problem.hosts[step.destination]
+            self.left.setdefault(problem.vms[step.vm], problem.hosts[step.source])
             for host, sign in ((step.source, -1), (step.destination, 1)):
                 shift = sign * problem.weights[step.vm] * problem.host_scale[host]
                 for policy, value in zip(problem.policies, shift, strict=True):
@@ -189,7 +197,7 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
         around=around, forecasts=forecasts,
         ahead=ahead, load_stats=stats, outlook=expected,
         marks=Marks.from_policies(forecast_columns.policy_of_columns(load.policies, forecasts)),
-        compile=functools.partial(_compiled, given, load, around))
+        compile=functools.partial(_compiled, given, load, around, in_flight))
 
 
 def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Mapping[str,
@@ -203,13 +211,32 @@ def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Map
         planner_ports.now)
 
 
-def _compiled(given: Inputs, load: Load, around: Snapshot, problem: Problem) -> Model:
+def _compiled(given: Inputs, load: Load, around: Snapshot, in_flight: MovesInFlight,
+              problem: Problem) -> Model:
     options = given.options
     model = compile_model(
         problem, around, given.rules,
         prices(problem, options.min_gain, given.history.tries, given.pace,
                options.soft_group_cost, preferences(problem, given.rules.selections)))
-    return model.with_rules(*(guard.rule(options.overload_ceiling) for guard in load.guards))
+    return model.with_rules(*(guard.rule(options.overload_ceiling) for guard in load.guards),
+                            *_until_left(given, around, in_flight, problem))
+
+
+def _until_left(given: Inputs, around: Snapshot, in_flight: MovesInFlight,
+                problem: Problem) -> tuple[ForbiddenPairs, ...]:
+    """Return the rule that keeps members of anti-affinity groups off the hosts that other members
+    are about to leave by earlier plans of this cycle. Return no rule if there are no such
+    members."""
+    counts_soft = given.options.soft_group_cost is None
+    pairs = {(member, in_flight.left[leaving]) for group in around.server_groups
+             if group.policy == 'anti-affinity'
+             or group.policy == 'soft-anti-affinity' and counts_soft
+             for leaving in in_flight.left.keys() & set(group.members)
+             for member in group.members if member != leaving}
+    rule = ForbiddenPairs(
+        problem, pairs, reason='group', why=lambda state, vm, host: (
+            f'another member of its server group has not left {problem.hosts[host]} yet'))
+    return (rule,) if len(rule) else ()
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,

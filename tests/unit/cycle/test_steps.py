@@ -263,6 +263,21 @@ class PipelineTest(PipelineTestCase):
         self.assertEqual(('no_move', (), ()), (two.outcome, two.unbelieved, two.warnings))
         self.assertAlmostEqual(0.4, two.combined_before)
 
+    def test_a_member_does_not_go_where_another_has_not_left_yet(self):
+        """The plan of the first aggregate moves a off h1, and that of the second moves b or c to
+        h1. Nova may begin the second move before the first has ended."""
+        self.source.answers['imbalance'] = {'h0': 0.0, 'h1': 0.2, 'h2': 0.6}
+        self.policy['max_migrations_per_cycle'] = 1
+        self.policy['threshold'] = 0.0
+        self.source.answers['vm_profile'] |= {'a': 0.1}
+        for uuid, on in (('a', 'h1'), ('b', 'h2'), ('c', 'h2'), ('d', 'h2')):
+            self.change(uuid, host=on)
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
+                                           members=('a', 'b', 'c')),)
+        one, two = self.plans_of_aggregates_that_share_h1()
+        self.assertEqual([('a', 'h0')], [(m.instance_uuid, m.destination) for m in one.moves])
+        self.assertEqual([('d', 'h1')], [(m.instance_uuid, m.destination) for m in two.moves])
+
     def test_other_servers_of_the_host_keep_their_loads(self):
         self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.4, 'h2': 0.0}
         self.change('c', host='h1')
