@@ -114,6 +114,16 @@ class Delta:
         result[position[(change < 0) & wanted[groups]]] = True
         return result.reshape(self.shape)
 
+    def misplaced_more(self, counted: np.ndarray) -> np.ndarray:
+        """Return intp (...): the change of the number of members that violate the policy of their
+        group, over all counted groups. Each chain must have only one move.
+
+        :param counted: bool (G,), one value for each of G groups; true for the counted groups
+        """
+        position, groups, change = self._misplaced_more(*self.moves[0])
+        return np.bincount(position, weights=change * counted[groups],
+                           minlength=self.moves[0][0].size).reshape(self.shape)
+
     @property
     def _extremes(self) -> Extremes:
         return self.state.extremes(2 * len(self.moves) + 1)

@@ -4,6 +4,9 @@ The method is heuristic repair: each move reduces the number of violations (Mint
 Philips and Laird 1992).
 """
 
+import numpy as np
+
+from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import AFFINITY
@@ -17,7 +20,9 @@ from kronos_nova.planners.best_move import least_harmful
 class AffinityEnforcer:
     """A planner that repairs server groups, one move at a time. Of all moves that repair a group,
     the planner chooses the move after which the combined imbalance is lowest. The plan ends when no
-    move repairs a group.
+    move repairs a group. A move does not count as a repair if it violates as many policies as it
+    repairs, or a hard policy. Otherwise two soft groups that contradict each other would move a
+    server back and forth.
 
     :param hard: whether groups with affinity and anti-affinity are repaired
     :param soft: whether groups with soft-affinity and soft-anti-affinity are repaired
@@ -34,6 +39,15 @@ class AffinityEnforcer:
 
     def _choose(self, state: State, model: Model) -> Choice | None:
         broken = model.broken(state, self._hard, self._soft)
-        pair = least_harmful(state, model.movable_members(broken),
-                             wanted=lambda delta: delta.repairs(broken), model=model)
+        pair = least_harmful(
+            state, model.movable_members(broken),
+            wanted=lambda delta: delta.repairs(broken) & self._is_progress(delta), model=model)
         return pair and (*pair, f'repairs server group {model.names_of(broken, pair[0])}')
+
+    def _is_progress(self, delta: Delta) -> np.ndarray:
+        """Return bool (...): true for moves after which fewer members violate hard policies, or
+        equally many, and fewer violate the soft policies that are repaired."""
+        hard = delta.state.model.memberships.hard
+        more_hard, more_soft = (delta.misplaced_more(counted) for counted in (
+            hard, ~hard & self._soft))
+        return (more_hard < 0) | (more_hard == 0) & (more_soft < 0)

@@ -7,6 +7,7 @@ import testtools
 from hypothesis import given
 from hypothesis import settings
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Group
 from kronos_nova.planners.affinity import AffinityEnforcer
 from kronos_nova.planners.base import Limits
@@ -52,6 +53,18 @@ class AffinityEnforcerTest(testtools.TestCase):
             state, _steps = self.plan(problem, hard=hard, soft=soft)
             self.assertEqual([0 if hard else 1, 0 if soft else 1],
                              state.groups.misplaced.tolist())
+
+    def test_soft_groups_that_contradict_each_other_move_nothing_back_and_forth(self):
+        problem = clouds.idle([0, 1, 1], groups=(group([0, 1, 2], anti=False, hard=False),
+                                                 group([0, 1], anti=True, hard=False)))
+        state = clouds.start(problem, rules=ConstraintRules(soft_group_cost=0.0))
+        self.assertEqual([], AffinityEnforcer().plan(state, Limits(budget=10)))
+
+    def test_a_hard_group_is_repaired_although_a_soft_one_is_violated_by_that(self):
+        problem = clouds.idle([0, 0], groups=(group([0, 1], anti=False, hard=False),
+                                              group([0, 1], anti=True, hard=True)))
+        state = clouds.start(problem, rules=ConstraintRules(soft_group_cost=0.0))
+        self.assertEqual(1, len(AffinityEnforcer().plan(state, Limits(budget=10))))
 
     def test_more_members_than_hosts_is_repaired_as_far_as_it_goes(self):
         problem = clouds.idle([0, 0, 0, 0], hosts=3,
