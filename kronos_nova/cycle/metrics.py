@@ -351,8 +351,7 @@ def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
         guards=tuple(each.guard for each in found if each.guard),
         weights=np.column_stack([np.zeros((len(occupied.instances), 0)),
                                  *(found[number].weights for number in kept)]),
-        measured=load.measured & ~(
-            np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(scale)).any(axis=1),
+        measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(scale)).any(axis=1),
         unbelieved=tuple(each for weighed in found for each in weighed.unbelieved),
         warnings=load.warnings + tuple(
             f'{name}: {warning}' for name, each in zip(names, found, strict=True)

@@ -108,12 +108,13 @@ class GuardTest(CloudTest):
             self.change(uuid, memory_mb=16 * MIB_PER_GIB)
         self.change('b', host='h2')
 
-    def test_a_full_host_is_still_protected_by_its_score(self):
+    def plan_by_cpu(self, memory_of_hosts, **options):
+        """Plan by the policy cpu, beside a policy memory that has no data."""
         memory = {**self.policy, 'name': 'memory', 'weight': 0.5}
         self.policy |= {'weight': 0.5}
         answers = {('cpu', 'imbalance'): {'h0': .8, 'h1': .1, 'h2': .1},
                    ('cpu', 'vm_profile'): dict.fromkeys('abcd', .1) | {'a': .5},
-                   ('memory', 'imbalance'): {'h0': .3, 'h1': .9, 'h2': .2},
+                   ('memory', 'imbalance'): memory_of_hosts,
                    ('memory', 'vm_profile'): dict.fromkeys('abcd', .9)}
 
         class Source:
@@ -126,11 +127,20 @@ class GuardTest(CloudTest):
         report, = clouds.plan_cycle(
             self.snapshot(), clouds.PolicySet(policies=(
                 clouds.Policy(**self.policy), clouds.Policy(**memory))),
-            self.options, ports).aggregates
+            dataclasses.replace(self.options, **options), ports).aggregates
         states = {policy.name: policy.state for policy in report.policies}
         self.assertEqual({'cpu': 'ok', 'memory': 'no_data'}, states)
+        return report
+
+    def test_a_full_host_is_still_protected_by_its_score(self):
+        report = self.plan_by_cpu({'h0': .3, 'h1': .9, 'h2': .2})
         self.assertIn('resident memory', report.policies[1].detail)
         self.assertEqual({'h0', 'h2'}, {move.destination for move in report.moves})
+
+    def test_a_host_is_not_left_out_by_a_policy_that_is_left_out(self):
+        report = self.plan_by_cpu({'h0': .3, 'h2': .2}, min_coverage=0.5)
+        self.assertAlmostEqual(0.7, report.policies[0].imbalance_before)
+        self.assertIn('h1', {move.destination for move in report.moves})
 
 
 class UnitTest(CloudTest):
