@@ -26,6 +26,7 @@ from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.model.rules import ForbiddenPairs
 from kronos_nova.objects import automation
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT_SCORE
@@ -279,13 +280,19 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """Return the model for the next phase. If restraint is on, instances that an earlier phase has
-    moved must not be moved again. Without this rule, the phase that spreads load could undo moves
-    of the phase that makes hosts less likely to become full."""
-    moved = state.vm_host != model.problem.vm_host
-    if not is_restrained(model.problem) or not moved.any():
+    """Return the model for the next phase. Instances that an earlier phase has moved do not return
+    to the hosts that they left. If restraint is on, they are not moved again at all. Without these
+    rules, the phase that spreads load could undo moves of the phases before, such as those that
+    relieve hosts."""
+    problem, moved = model.problem, state.vm_host != model.problem.vm_host
+    if not moved.any():
         return model
-    allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
+    if not is_restrained(problem):
+        return model.with_rules(ForbiddenPairs(
+            problem, ((problem.vms[vm], problem.hosts[problem.vm_host[vm]])
+                      for vm in np.flatnonzero(moved).tolist()),
+            reason='cap', why=lambda state, vm, host: 'the plan moves it off this host'))
+    allowed = np.repeat([[True], [False]], len(problem.hosts), axis=1)
     return model.with_rules(AllowedHosts(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
                                          why=lambda state, vm, host: 'the plan moves it already'))
 

@@ -3,6 +3,7 @@
 import testtools
 
 from kronos_nova.cycle import solve
+from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.model import State
 from kronos_nova.objects import plan as plans
 from kronos_nova.planners.base import Limits
@@ -72,3 +73,24 @@ class GroupsTest(testtools.TestCase):
                             (plans.SPREAD, Example.SECOND))
         self.assertEqual(['v3', 'v0', 'v1'], [move.instance_uuid for move in moves])
         self.assertEqual([None, 1, 1], [move.group for move in moves])
+
+
+class FakePlanner:
+    """Makes the moves that are permitted, one after the other."""
+
+    def __init__(self, phase, *moves):
+        self.phase, self.moves = phase, moves
+
+    def plan(self, state, limits):
+        return [clouds.step(state, *move) for move in self.moves if state.delta(move).feasible]
+
+
+class PhasesTest(testtools.TestCase):
+    def test_no_phase_moves_a_server_back_to_where_another_phase_took_it_from(self):
+        model = clouds.model(clouds.idle([0, 1], hosts=3))
+        self.patch(solve, '_planners', lambda *_given: (
+            FakePlanner(plans.RELIEVE, (0, 2)), FakePlanner(plans.PACK, (0, 0), (0, 1), (1, 0))))
+        due = solve.DuePhases(evacuate=False, repair=False, balance=True)
+        chosen = solve.run(model, due, 'pack', EngineOptions(), LIMITS)
+        self.assertEqual([(0, 2), (0, 1), (1, 0)],
+                         [(step.vm, step.destination) for _phase, step in chosen.steps])
