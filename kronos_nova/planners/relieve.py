@@ -98,11 +98,12 @@ class Relieve:
     def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
         """Return the rating of a plan: (number of hosts above their target loads, number of hosts
         above their limits, load above the limits, MiB of memory to copy). Only hosts that are hot
-        before the plan count. A smaller rating is better."""
+        before the plan count, and target loads only in the policies in which they are hot. A
+        smaller rating is better."""
         hot = self._hottest_first(state)
-        scores = state.after(moves).scores[hot]
+        scores, is_hot = state.after(moves).scores[hot], self._marks.hot(state)[hot]
         over = np.maximum(scores - self._marks.high, 0.0)
-        return (int((scores > self._marks.target + TOLERANCE).any(axis=1).sum()),
+        return (int((is_hot & (scores > self._marks.target + TOLERANCE)).any(axis=1).sum()),
                 int((over > TOLERANCE).any(axis=1).sum()), round(float(over.sum()), 6),
                 sum(int(state.problem.memory_mb[vm]) for vm, _place in moves))
 
@@ -143,7 +144,9 @@ class Relieve:
         reward = 1.0 + float(most) / program.unit
         for host in hot:
             at, scores = int(np.searchsorted(places, host)), state.scores[host]
-            program.reward_relief(at, scores - self._marks.target, reward * (len(hot) + 1))
+            is_hot = self._marks.hot(state)[host]
+            program.reward_relief(at, np.where(is_hot, scores - self._marks.target, 0.0),
+                                  reward * (len(hot) + 1))
             program.reward_relief(at, scores - self._marks.high, reward, in_part=True)
         solution = BUDGET.solve(program, limits)
         if solution is None:

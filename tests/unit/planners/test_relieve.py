@@ -67,6 +67,19 @@ class RelieveTest(testtools.TestCase):
             self.assertEqual(least, sum(memory[step.vm] for step in steps))
             self.assertLessEqual(state.scores[0, 0], (.4 if is_hot else .6) + 1e-9)
 
+    def test_a_target_counts_only_in_the_policies_that_are_too_high(self):
+        """The second policy is above its target and cannot fall. The first is brought to its
+        target all the same, although less memory would bring it to its mark."""
+        problem = dataclasses.replace(
+            clouds.idle([0, 0, 0], hosts=2), policies=('p', 'q'), policy_weights=np.full(2, .5),
+            thresholds=np.full(2, .1), weights=np.array([[.3, 0.], [.1, 0.], [.5, .7]]),
+            scores=np.array([[.9, .7], [0., 0.]]), host_scale=np.ones((2, 2)),
+            capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf),
+            memory_mb=np.array([8192, 1024, 512]), movable=np.array([True, True, False]))
+        steps, state = plan(problem, marks(.8, .6, policies=2))
+        self.assertEqual([0], [step.vm for step in steps])
+        self.assertAlmostEqual(.6, state.scores[0, 0])
+
     def test_a_host_at_its_mark_is_left_alone_however_uneven_hosts_are(self):
         self.assertEqual([], plan(cloud([0, 0, 0], [.3, .3, .3]), marks(.9, .7))[0])
 
