@@ -196,7 +196,8 @@ def change(name: str, old: float, new: float) -> str | None:
     """Return a text such as ``cpu 0.412 to 0.398``, with enough decimal digits to show the
     difference. Return None if the numbers are equal even with the most digits of :data:`DIGITS`."""
     for digits in DIGITS:
-        before, after = f'{old:.{digits}f}', f'{new:.{digits}f}'
+        # Adding 0 gives 0 a positive sign: rounding errors may have made it negative.
+        before, after = (f'{round(float(value), digits) + 0.0:.{digits}f}' for value in (old, new))
         if before != after:
             return f'{name} {before} to {after}'
     return None

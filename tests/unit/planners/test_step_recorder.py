@@ -14,6 +14,9 @@ class ChangeTest(testtools.TestCase):
         self.assertEqual('cpu 0.412 to 0.398', base.change('cpu', 0.41234, 0.398))
         self.assertEqual('cpu 0.1471 to 0.1470', base.change('cpu', 0.14712, 0.14698))
 
+    def test_zero_has_no_sign(self):
+        self.assertEqual('cpu 0.003 to 0.000', base.change('cpu', 0.003, -1e-17))
+
     def test_what_stays_the_same_is_not_said(self):
         self.assertIsNone(base.change('memory', 0.067, 0.067))
         self.assertIsNone(base.change('memory', 0.067, 0.067 + 1e-9))
