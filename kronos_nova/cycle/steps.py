@@ -189,6 +189,8 @@ class Line:
     def _measured(self, scope: Scope) -> Load:
         """Return the load of an aggregate. The metrics show each server on its present host, also
         the servers that this evaluation has planned to move."""
+        if not self.in_flight.moved:
+            return metrics.measure_aggregate(self.given, scope)
         present = self.given.scopes.scope(scope.name, problem.MovesInFlight())
         return metrics.measure_aggregate(self.given, present).for_instances(
             present.instances, scope.instances)
