@@ -16,9 +16,9 @@ from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
-from kronos_nova.planners.search_budget import SearchBudget
 
 BUDGET = SearchBudget(pairs=(20_000,), nodes=200, gap=0.03, move_mb=64.0)
 """Limits of the integer program that joins fragments of free room, so that more new servers fit. A

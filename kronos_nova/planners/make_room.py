@@ -17,10 +17,10 @@ from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
-from kronos_nova.planners.search_budget import SearchBudget
 
 BUDGET = SearchBudget(pairs=(400, 2_000, 8_000), stages=(1, 2, 3), nodes=2_000, gap=0.002,
                       move_mb=64.0, ends=8)

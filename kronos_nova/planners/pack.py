@@ -15,11 +15,11 @@ from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.bundle_swap import BundleSwaps
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
-from kronos_nova.planners.search_budget import SearchBudget
 
 BALANCED = 30
 """Maximum number of attempts to find a host for one instance when hosts are emptied. Between two

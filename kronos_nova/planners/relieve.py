@@ -23,10 +23,10 @@ from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
-from kronos_nova.planners.search_budget import SearchBudget
 
 PATIENCE = 2000
 """Maximum number of branches that are examined to choose the instances that leave one hot host. The

@@ -20,10 +20,10 @@ from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
-from kronos_nova.planners.search_budget import SearchBudget
 
 AT_ONCE = 64
 """Number of instances whose moves are rated in one step, if the plan repairs violated preferences.

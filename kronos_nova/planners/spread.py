@@ -24,12 +24,12 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import local_search
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.population import KEPT
 from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
-from kronos_nova.planners.search_budget import SearchBudget
 
 STAIRS = 16
 """Number of moves up to which plans are searched more exactly, in two cases:
