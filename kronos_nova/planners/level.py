@@ -21,7 +21,6 @@ this policy. Left-out hosts are chosen by their scores before the search. No mov
 of a left-out host further from the band.
 """
 
-import bisect
 import dataclasses
 import math
 from collections.abc import Callable
@@ -39,6 +38,9 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.ruin_recreate import Moves
+from kronos_nova.planners.ruin_recreate import Search
+from kronos_nova.planners.ruin_recreate import Start
 from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
@@ -92,11 +94,6 @@ EFFORT_MOVE = 8e5
 search for a plan with few moves thus ends before :data:`EFFORT`, the maximum for one search, is
 reached. Raised, plans with few moves take longer; lowered, plans with few moves copy more memory.
 Chosen together with :data:`EFFORT`."""
-STEP = 1e4
-"""Number of pairs of an instance and a host that could be rated in the time that it takes to choose
-one move or swap. For each choice, the search adds this number to the pairs that it has rated. The
-search ends when the sum reaches :data:`EFFORT`. Raised, searches of small clusters end sooner;
-lowered, searches of small clusters take longer. Chosen together with :data:`EFFORT`."""
 PLACES = 12
 """Maximum number of further positions that are tried for the target range of each policy. The
 scores of all hosts should lie in the target range. It is as wide as the policy's threshold, but may
@@ -116,23 +113,6 @@ policy's target range. The share is the summed load of the servers, divided by t
 some hosts keep their excess although moves would help a little; lowered, servers are moved off
 hosts that are loaded for another reason than their servers. Chosen because it is not worth a
 migration to remove less than a tenth of the excess."""
-NOISE = 0.3
-"""Spread (no unit) of the random factors by which ratings of candidate moves are multiplied. The
-spread is the standard deviation of a factor's logarithm. The factors are used when a search
-replaces some moves of its solution by other moves. Raised, worse moves are chosen; lowered, the
-search chooses the moves that it has just removed. Chosen because in tests, plans copied more memory
-with a spread of 0, and also with a spread of 1."""
-TAKEN_BACK = 8
-"""Maximum number of moves from or to two hosts that one search step undoes. A step draws one move
-at random; the two hosts are the source and the destination of this move. The step then looks for
-moves that replace the undone moves and copy less memory. Raised, a step takes longer and rarely
-finds such moves; lowered, the search hardly changes its moves. Not measured."""
-MORE_TAKEN_BACK = 3
-"""Maximum number of moves of all hosts that one search step undoes, in addition to moves from or to
-two hosts (:data:`TAKEN_BACK`). Their number is drawn at random, from 0 to this maximum. The moves
-are drawn from all moves found so far. The step then looks for moves that replace the undone moves
-and copy less memory. Raised, a step takes longer and rarely finds such moves; lowered,
-the search hardly changes its moves. Not measured."""
 DEVIATION = 0.5
 """Largest difference of cost between an accepted solution and the best known solution, as a
 multiple of the mean cost of a move. A solution is a set of moves that brings the scores of all
@@ -140,15 +120,6 @@ hosts into their target ranges. Each search step changes the present solution. A
 solution more expensive is undone if the new solution costs more than the best known solution plus
 this difference. Raised, the search spends its time on worse solutions; lowered, the search hardly
 changes its moves. Not measured."""
-REBUILT = 6
-"""Maximum number of additional moves or swaps that one search step makes. A step first undoes some
-moves. It then makes at most as many moves or swaps as it has undone, plus this number. Raised, a
-step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
-measured."""
-TRIES = 8
-"""Maximum number of moves or swaps of one host that are checked against server groups, the best
-first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
-a host is missed more often. Not measured."""
 SPARE = 0.96
 """Share of the permitted moves that a solution with one plan less should have at most. A solution
 is a set of moves that brings the scores of all hosts into their target ranges. If the cheapest
@@ -347,22 +318,21 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
     def built(band: Band, part: float) -> Leveling:
         leveling = Leveling(space, band)
-        leveling.build(reach, part * mean)
+        leveling.charge(part * mean)
+        leveling.build(reach)
         return leveling
 
     best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
     is_whole = best.count < reach
     for part in MOVE_PARTS:
-        best.refine(part * mean, limits)
-        best.trim()
+        best.shorten(part * mean, limits)
     if 1 < best.plans(limits.budget) <= FEW_PLANS and is_whole:
         fewer = int(SPARE * limits.budget * (best.plans(limits.budget) - 1))
         larger = [built(best.band, part) for part in FEWER_MOVES]
         other = min(larger, key=lambda each: (each.left(), max(each.count, fewer), each.gib()))
-        other.fewer = fewer
+        other.purpose.fewer = fewer
         for part in (FEWER_MOVES[larger.index(other)], MOVE_PARTS[-1]):
-            other.refine(part * mean, limits)
-            other.trim()
+            other.shorten(part * mean, limits)
         if (other.plans(limits.budget) < best.plans(limits.budget)
                 and other.left() <= best.left() and other.gib() <= PREMIUM * best.gib()):
             best = other
@@ -391,55 +361,106 @@ def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'L
     return best
 
 
-Rated = tuple[float, list[tuple[int, int]]]
-"""A rated move or swap: (rating, [(instance, destination)])."""
+class WithinBands:
+    """The purpose of a search for moves that bring the scores of all hosts into the bands, the
+    target ranges, and copy as little memory as possible. The excess of a host is the part of its
+    scores outside the bands, summed with the weights of the policies. The search has v instances
+    and h hosts.
 
-
-class Leveling:
-    """One search for moves that bring the scores of all hosts into the bands, the target ranges.
-    The search has v instances, h hosts and c kinds of room, such as resource classes. The
-    attributes describe the state after the moves found so far.
-
-    place : intp (v,), host on which each instance ends
-    scores : float64 (P, h), scores of the hosts, without the part ``beyond``
-    residents : the instances of each host, sorted
-    free : float64 (c, h), free room of each host
-    excess : float64 (h,), part of the scores of each host outside the bands, summed with the
-        weights of the policies
+    memory : float64 (v,), memory of each instance, in GiB
     cost : float64 (v,), cost of moving each instance, in GiB
-    beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
-        host out of its imbalance; not related to :data:`BEYOND`
     prices : prices of moving each instance to each host; None if no move has a price. A move with a
         price is made only if it removes more excess than its price
-    price : float32 (v,), price of moving each instance to its host in ``place``
-    is_paid : true once the search has made a move with a price
     fewer : number of moves that the solution should have at most; each further move has the
         additional cost :data:`BEYOND`
-    rated : number of pairs of an instance and a host that were rated so far
     """
 
     def __init__(self, space: SearchSpace, band: Band):
         self.space, self.band = space, band
-        count, hosts = len(space.vms), len(space.hosts)
-        self.home, self.place = space.home, space.home.copy()
-        self.weights, self.sizes = space.weights[:count].T.copy(), space.sizes[:count].T.copy()
-        self.scale = space.scale[:hosts].T.copy()
-        self.scores, self.free = space.scores[:hosts].T.copy(), space.free[:hosts].T.copy()
         self.memory = space.memory / MIB_PER_GIB
-        self.cost, self.beyond = self.memory, np.zeros_like(self.scores)
+        self.cost, self.fewer = self.memory, len(space.vms)
+        self.prices = space.price_rows
+
+    def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        return self.band.excess(scores)
+
+    def excess_of(self, scores: Sequence[float]) -> float:
+        return self.band.excess_of(scores)
+
+    def may_receive(self, scores: np.ndarray) -> bool:
+        return bool((scores < self.band.low - TOLERANCE).any())
+
+    def is_caused_by(self, loads: np.ndarray, excess: float) -> bool:
+        return bool(self.band.weights @ loads >= LEAST_TOGETHER * excess)
+
+    def ratings(self, search: Search, change: np.ndarray,
+                moves: Sequence[tuple[np.ndarray, Index]]) -> np.ndarray:
+        """Return float64 (...): the rating of each chain, which is the excess that the chain
+        removes for each GiB of its cost. A price is the excess that a move must remove at least;
+        see ``min_gain`` and ``soft_group_cost``."""
+        cost = 0.0
+        for vms, hosts in moves:
+            home = search.home[vms]
+            is_away, will_be = search.place[vms] != home, hosts != home
+            cost = cost + self.cost[vms] * (will_be.astype(float) - is_away)
+        # A move without additional cost counts as one of FREE_GIB.
+        ratings = np.divide(change, np.maximum(cost, FREE_GIB))
+        return np.negative(ratings, out=ratings)
+
+    def allows(self, search: Search, moves: Moves) -> bool:
+        return not self.space.spacing or all(
+            self.space.keeps_apart(vm, host, search.place) for vm, host in moves)
+
+    def may_allow(self, search: Search, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        return np.ones(len(vms), dtype=bool)
+
+    def note(self, vm: int, source: int, host: int) -> None:
+        pass
+
+    def total(self, search: Search) -> float:
+        """Return the objective that the search lowers, in GiB. The objective is the sum of three
+        costs:
+
+        * the excess and the prices of the moves, times :data:`UNFIT`
+        * the cost of the moves
+        * the additional cost of moves beyond ``fewer``
+        """
+        moved, excess = search.moved, search.excess.sum()
+        beyond = max(0, len(moved) - self.fewer)
+        if self.prices is not None:
+            excess += search.price[moved].sum()
+        return float(UNFIT * excess + BEYOND * self.memory.mean() * beyond
+                     + self.cost[moved].sum())
+
+    def deviation(self, search: Search) -> float:
+        return float(DEVIATION * self.cost[search.moved].mean())
+
+
+class Leveling(Search):
+    """One search for moves that bring the scores of all hosts into the bands, the target ranges.
+
+    beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
+        host out of its imbalance; not related to :data:`BEYOND`
+    """
+
+    purpose: WithinBands
+
+    def __init__(self, space: SearchSpace, band: Band):
+        count, hosts = len(space.vms), len(space.hosts)
+        super().__init__(WithinBands(space, band), Start(
+            home=space.home, weights=space.weights[:count].T.copy(),
+            scale=space.scale[:hosts].T.copy(), scores=space.scores[:hosts].T.copy(),
+            sizes=space.sizes[:count].T.copy(), free=space.free[:hosts].T.copy(),
+            held=np.zeros(space.sizes.shape[1], dtype=bool),
+            price=np.zeros(count, dtype=np.float32)))
+        self.space, self.memory = space, self.purpose.memory
+        self.beyond = np.zeros_like(self.scores)
         self._leave_out()
         self.excess = band.excess(self.scores)
-        self.prices, self.is_paid = space.price_rows, False
-        self.price = np.zeros(count, dtype=np.float32)
-        self.residents = self._residents()
-        self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0.0
-        self.fewer = len(self.place)
 
-    def _residents(self) -> list[list[int]]:
-        """Return the sorted instances of each host, one list for each host."""
-        by_host = np.argsort(self.place, kind='stable')
-        ends = np.cumsum(np.bincount(self.place, minlength=len(self.excess)))[:-1]
-        return [part.tolist() for part in np.split(by_host, ends)]
+    @property
+    def band(self) -> Band:
+        return self.purpose.band
 
     def _leave_out(self) -> None:
         """Subtract from the scores the part that does not count, and save this part as ``beyond``.
@@ -459,15 +480,6 @@ class Leveling:
         return np.concatenate([self.scores + self.beyond,
                                self.space.scores[self.scores.shape[1]:].T], axis=1)
 
-    @property
-    def moved(self) -> np.ndarray:
-        """intp: the instances that are not on their original hosts."""
-        return np.flatnonzero(self.place != self.home)
-
-    @property
-    def count(self) -> int:
-        return len(self.moved)
-
     def gib(self) -> float:
         """Return the GiB of memory that the moves copy."""
         return float(self.memory[self.moved].sum())
@@ -482,234 +494,22 @@ class Leveling:
         plan."""
         return -(-self.count // budget)
 
-    def total(self) -> float:
-        """Return the objective that the search lowers, in GiB. The objective is the sum of three
-        costs:
-
-        * the excess and the prices of the moves, times :data:`UNFIT`
-        * the cost of the moves
-        * the additional cost of moves beyond ``fewer``
-        """
-        moved, excess = self.moved, self.excess.sum()
-        beyond = max(0, len(moved) - self.fewer)
-        if self.prices is not None:
-            excess += self.price[moved].sum()
-        return float(UNFIT * excess + BEYOND * self.memory.mean() * beyond
-                     + self.cost[moved].sum())
-
-    def move(self, vm: int, host: int) -> None:
-        source = self.place[vm]
-        for there, sign in ((source, -1), (host, 1)):
-            self.scores[:, there] += sign * self.weights[:, vm] * self.scale[:, there]
-            self.free[:, there] -= sign * self.sizes[:, vm]
-            self.excess[there] = self.band.excess_of(self.scores[:, there].tolist())
-        self.place[vm] = host
-        self.residents[source].remove(vm)
-        bisect.insort(self.residents[host], vm)
-        if self.prices is not None:
-            self.price[vm] = self.prices.price_of(vm, host)
-            self.is_paid = self.is_paid or bool(self.price[vm])
-
-    def build(self, most: int, move_gib: float) -> None:
-        """Make at most ``most`` steps, one after the other. A step is one move or one swap. Stop
-        earlier if no step removes excess, the part of the scores outside the bands.
+    def charge(self, move_gib: float) -> None:
+        """Set the cost of each move.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
-        self.cost = self.memory + move_gib
-        for _ in range(most):
-            self.rated += STEP
-            moves = self._best_of_all()
-            if not moves:
-                return
-            for move in moves:
-                self.move(*move)
+        self.purpose.cost = self.memory + move_gib
 
-    def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the next move or swap; None if no move or swap
-        removes excess, the part of the scores outside the bands. The hosts are tried one after the
-        other, the host with the largest excess first. For each host, the best move is tried first,
-        then the best swap."""
-        for host in np.argsort(-self.excess, kind='stable').tolist():
-            if self.excess[host] <= TOLERANCE:
-                break
-            moves = self._best_move(host) or self._best_swap(host)
-            if moves:
-                return moves
-        return None
-
-    def _best_move(self, host: int) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move off or onto a host; None if no such
-        move brings scores closer to their target ranges."""
-        found = [self._off(host)]
-        if (self.scores[:, host] < self.band.low - TOLERANCE).any():
-            found.append(self._onto(host))
-        rating, moves = max(found, key=lambda pair: pair[0])
-        return moves if rating > 0 else None
-
-    def _off(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move off a host. The rating is 0
-        if no such move brings scores closer to their target ranges."""
-        if not self.residents[host]:
-            return 0.0, []
-        vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
-        together = self.band.weights @ (self.weights[:, vms].sum(axis=1) * self.scale[:, host])
-        if together < LEAST_TOGETHER * self.excess[host]:
-            return 0.0, []
-        left = self.scores[:, host, None] - self.weights[:, vms] * self.scale[:, host, None]
-        change = self.band.excess(left) - self.excess[host]
-        there = [scores + weights[vms, None] * scale for scores, weights, scale in zip(
-            self.scores, self.weights, self.scale, strict=True)]
-        change = change[:, None] + self.band.excess(there) - self.excess
-        ratings = self._rated(change, (vms[:, None], hosts))
-        ratings[:, host] = 0.0
-        for sizes, free in zip(self.sizes, self.free, strict=True):
-            ratings[sizes[vms, None] > free + TOLERANCE] = 0.0
-        return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
-
-    def _onto(self, host: int) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best move to a host. The rating is 0 if
-        no such move brings scores closer to their target ranges."""
-        vms = np.flatnonzero(self.place != host)
-        for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
-            vms = vms[sizes[vms] <= free + TOLERANCE]
-        change = self._left_by(vms)
-        arrived = self.scores[:, host, None] + self.weights[:, vms] * self.scale[:, host, None]
-        change += self.band.excess(arrived) - self.excess[host]
-        return self._first_allowed(self._rated(change, (vms, host))[:, None],
-                                   lambda row, _: [(int(vms[row]), host)])
-
-    def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """Return float64, one value for each of ``vms``: the change of its host's excess if the
-        instance leaves the host. The excess is the part of the scores outside the bands."""
-        sources = self.place[vms]
-        left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
-        return self.band.excess(left) - self.excess[sources]
-
-    def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
-        """Return float64 (...): the rating of each chain. A chain is one move, or the two moves of
-        a swap. The rating is the excess that the chain removes for each GiB of its cost; 0 if the
-        chain removes no excess. The excess is the part of the scores outside the bands.
-
-        :param change: float64 (...), change of the excess by each chain; overwritten
-        :param moves: (instances, hosts) of the first move of each chain, then of the second move
-        """
-        self.rated += change.size
-        cost = 0.0
-        for vms, hosts in moves:
-            is_away, will_be = self.place[vms] != self.home[vms], hosts != self.home[vms]
-            cost = cost + self.cost[vms] * (will_be.astype(float) - is_away)
-            if self.prices is not None:
-                # A price is the excess that a move must remove at least; see min_gain and
-                # soft_group_cost.
-                self.prices.add(change, vms, hosts)
-                if self.is_paid:
-                    change -= self.price.take(vms)
-        # A move without additional cost counts as one of FREE_GIB.
-        ratings = np.divide(change, np.maximum(cost, FREE_GIB))
-        np.negative(ratings, out=ratings)
-        ratings[change > -TOLERANCE] = 0.0
-        if self.blur:
-            ratings *= np.exp(self.chance.normal(0.0, self.blur, ratings.shape))
-        return ratings
-
-    def _first_allowed(self, ratings: np.ndarray,
-                       chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
-        """Return (rating, [(instance, destination)]) of the best chain that server groups allow. A
-        chain is one move, or the two moves of a swap. Only the best :data:`TRIES` chains are
-        checked. The rating is 0 if none of these chains is allowed, or if no chain has a positive
-        rating.
-
-        :param ratings: float64, a table with the rating of each chain
-        :param chain: function of a row and a column of ``ratings``, which returns the moves of the
-            chain
-        """
-        for _ in range(TRIES if ratings.size else 0):
-            row, column = np.unravel_index(ratings.argmax(), ratings.shape)
-            rating, moves = float(ratings[row, column]), chain(row, column)
-            if rating <= 0 or all(self._is_apart(vm, host) for vm, host in moves):
-                return rating, moves
-            ratings[row, column] = 0.0
-        return 0.0, []
-
-    def _is_apart(self, vm: int, host: int) -> bool:
-        return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
-
-    def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
-        """Find the best swap of an instance on ``host`` with an instance on another host. Return
-        its two moves as [(instance, destination)]; None if no such swap brings scores closer to
-        their target ranges."""
-        if not 0 < len(self.residents[host]) < len(self.place):
-            return None
-        here = np.array(self.residents[host], dtype=np.intp)
-        others = np.flatnonzero(self.place != host)
-        there = self.place[others]
-        more = [weights[others] - weights[here, None] for weights in self.weights]
-        own = [scores[host] + each * scale[host] for scores, each, scale in zip(
-            self.scores, more, self.scale, strict=True)]
-        other = [scores[there] - each * scale[there] for scores, each, scale in zip(
-            self.scores, more, self.scale, strict=True)]
-        change = (self.band.excess(own) - self.excess[host]
-                  + self.band.excess(other) - self.excess[there])
-        ratings = self._rated(change, (here[:, None], there), (others, host))
-        for sizes, free in zip(self.sizes, self.free, strict=True):
-            bigger = sizes[others] - sizes[here, None]
-            ratings[(bigger > free[host] + TOLERANCE) | (-bigger > free[there] + TOLERANCE)] = 0.0
-        rating, moves = self._first_allowed(ratings, lambda row, column: [
-            (int(here[row]), int(there[column])), (int(others[column]), host)])
-        return moves if rating > 0 else None
-
-    def refine(self, move_gib: float, limits: Limits) -> None:
-        """Make the solution cheaper. Each step undoes some moves and searches other moves in their
-        place. The search ends once it has rated a maximum number of pairs of an instance and a host
-        (:data:`EFFORT`). The cheapest set of moves found is kept.
+    def shorten(self, move_gib: float, limits: Limits) -> None:
+        """Make the solution cheaper, and undo needless moves. The search rates at most
+        :data:`EFFORT` pairs of an instance and a host with all fixed costs together.
 
         :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
         """
-        self.cost = self.memory + move_gib
-        end = self.rated + min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS)
-        self.blur = NOISE
-        best = now = self.total()
-        kept = self._all()
-        while self.rated < end and self.count and not limits.is_over:
-            before = self._all()
-            gone = self._ruined()
-            for vm in gone:
-                self.move(int(vm), int(self.home[vm]))
-            self.build(len(gone) + REBUILT, move_gib)
-            total = self.total()
-            if total < best - TOLERANCE:
-                best, kept = total, self._all()
-            if total <= max(now, best + DEVIATION * self.cost[self.moved].mean()):
-                now = total
-            else:
-                self._restore(before)
-        self._restore(kept)
-        self.blur = 0.0
-
-    def _all(self) -> tuple[np.ndarray, ...]:
-        return tuple(array.copy() for array in (
-            self.place, self.scores, self.free, self.excess, self.price))
-
-    def _restore(self, kept: tuple[np.ndarray, ...]) -> None:
-        place = self.place
-        self.place, self.scores, self.free, self.excess, self.price = kept
-        for vm in np.flatnonzero(place != self.place).tolist():
-            self.residents[place[vm]].remove(vm)
-            bisect.insort(self.residents[self.place[vm]], vm)
-
-    def _ruined(self) -> np.ndarray:
-        """Return intp: the instances whose moves one search step undoes, drawn at random. Two hosts
-        are drawn first: the original host and the present host of one moved instance. Up to
-        :data:`TAKEN_BACK` instances are drawn from those that were moved from or to one of the two
-        hosts, and up to :data:`MORE_TAKEN_BACK` from all moved instances."""
-        moved = self.moved
-        vm = self.chance.choice(moved)
-        ends = self.place[vm], self.home[vm]
-        near = moved[np.isin(self.place[moved], ends) | np.isin(self.home[moved], ends)]
-        near = self.chance.permutation(near)[:TAKEN_BACK]
-        more = self.chance.choice(moved, int(self.chance.integers(0, MORE_TAKEN_BACK + 1)))
-        return np.union1d(near, more)
+        self.charge(move_gib)
+        self.refine(min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS), limits)
+        self.trim()
 
     def trim(self) -> None:
         """Undo needless moves, the moves of the largest instances first. A move is needless if
@@ -721,12 +521,13 @@ class Leveling:
         for vm in self.moved[np.argsort(-self.memory[self.moved], kind='stable')].tolist():
             there = int(self.place[vm])
             fits = (self.sizes[:, vm] <= self.free[:, self.home[vm]] + TOLERANCE).all()
-            if fits and self._is_apart(vm, int(self.home[vm])):
+            if fits and self.purpose.allows(self, [(vm, int(self.home[vm]))]):
                 self.move(vm, int(self.home[vm]))
                 if (self._imbalances() > widths).any():
                     self.move(vm, there)
         low, high = self._ends()
-        self.band = Band((low + high - widths) / 2, (low + high + widths) / 2, self.band.weights)
+        self.purpose.band = Band((low + high - widths) / 2, (low + high + widths) / 2,
+                                 self.band.weights)
         self._leave_out()
         self.excess = self.band.excess(self.scores)
 
@@ -752,7 +553,7 @@ class Leveling:
             self.move(int(vm), int(self.home[vm]))
         moves = []
         while len(vms):
-            change = self._left_by(vms)
+            change = self.left_by(vms)
             arrived = self.scores[:, goals[vms]] + (
                 self.weights[:, vms] * self.scale[:, goals[vms]])
             change += self.band.excess(arrived) - self.excess[goals[vms]]

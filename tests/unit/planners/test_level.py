@@ -169,8 +169,9 @@ class LevelTest(testtools.TestCase):
             state = clouds.start(drawn(seed, hosts=8, vms=20))
             leveling = Leveling(SearchSpace(state, 20, hosts_that_matter(state, 20)),
                                 band_of(state))
-            leveling.build(20, 1.0)
-            leveling.refine(1.0, ANYWHERE)
+            leveling.charge(1.0)
+            leveling.build(20)
+            leveling.shorten(1.0, ANYWHERE)
             self.assertGreater(leveling.count, 0)
             self.assertEqual([np.flatnonzero(leveling.place == host).tolist()
                               for host in range(len(leveling.excess))], leveling.residents)

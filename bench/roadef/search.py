@@ -1,0 +1,206 @@
+"""The machine reassignment problem as a purpose of the kernel's own search.
+
+A process is an instance of the search, and a machine is a host. Load and balance costs depend on
+one machine each. They are weighted sums of amounts above a limit. Each amount is a linear function
+of the usage of the machine: the usage of one resource, or a difference of two resources. The scores
+of the search are these amounts, times their weight and without the limit. The excess of a machine
+is the sum of its positive scores.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench.roadef.reader import Instance
+from kronos_nova.model.arrays import Index
+from kronos_nova.planners.ruin_recreate import Moves
+from kronos_nova.planners.ruin_recreate import Search
+from kronos_nova.planners.ruin_recreate import Start
+
+
+class MovePrices:
+    """The costs of moving processes to machines, without the cost of services."""
+
+    def __init__(self, instance: Instance):
+        of_process, _of_service, of_machine = instance.weights
+        self._home = instance.assignment
+        self._processes = (of_process * instance.process_costs).astype(float)
+        self._machines = (of_machine * instance.machine_costs).astype(float)
+        self._count = len(self._machines)
+
+    def price_of(self, vm: Index, host: Index) -> np.ndarray | np.floating:
+        home = self._home[vm]
+        return (self._machines.take(home * self._count + host)
+                + self._processes[vm] * (home != host))
+
+    def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
+        total += self.price_of(vms, hosts)
+
+
+class Services:
+    """The rules about services, as tables from which a forbidden move is known at once.
+
+    Tables have a row for each service, and a column for each machine, location or neighborhood.
+
+    on, at, in_hood : number of processes of the service on the machine, in the location or in the
+        neighborhood
+    locations : number of locations of each service
+    missing : number of services that the service needs and that the neighborhood does not have
+    needed : number of services in the neighborhood that need the service
+    away : number of moved processes of each service
+    """
+
+    def __init__(self, instance: Instance):
+        self._service, self._home = instance.services, instance.assignment
+        self._location, self._hood = (np.unique(places, return_inverse=True)[1] for places in (
+            instance.locations, instance.neighborhoods))
+        self._least = instance.spread
+        self._needs, self._needed_by = _both_ways(instance.dependencies)
+        count, place = len(instance.spread), instance.assignment
+        self.on = _counts(self._service, place, count, len(self._location)).astype(np.int16)
+        self.at = _counts(self._service, self._location[place], count, self._location.max() + 1)
+        self.in_hood = _counts(self._service, self._hood[place], count, self._hood.max() + 1)
+        self.locations = (self.at > 0).sum(axis=1)
+        self.missing, self.needed = np.zeros_like(self.in_hood), np.zeros_like(self.in_hood)
+        for service, needs in enumerate(self._needs):
+            for other in needs:
+                self.missing[service] += self.in_hood[other] == 0
+                self.needed[other] += self.in_hood[service] > 0
+        self.away = np.zeros(count, dtype=np.intp)
+
+    def allow(self, place: np.ndarray, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """Return bool (n,), one value for each of n moves: true if the rules allow the move.
+
+        :param place: machine of each process
+        """
+        services, sources = self._service[vms], place[vms]
+        before, after = self._location[sources], self._location[hosts]
+        left = (self.locations[services] - (self.at[services, before] == 1)
+                + (self.at[services, after] == 0))
+        allowed = (before == after) | (left >= self._least[services])
+        before, after = self._hood[sources], self._hood[hosts]
+        is_last = (self.in_hood[services, before] == 1) & (self.needed[services, before] > 0)
+        allowed &= (before == after) | ((self.missing[services, after] == 0) & ~is_last)
+        return allowed & (self.on[services, hosts] == 0)
+
+    def note(self, vm: int, source: int, host: int) -> None:
+        """Update the tables after a move."""
+        service, home = self._service[vm], self._home[vm]
+        self.on[service, source] -= 1
+        self.on[service, host] += 1
+        self.away[service] += int(source == home) - int(host == home)
+        self._change_location(service, self._location[source], self._location[host])
+        before, after = self._hood[source], self._hood[host]
+        if before != after:
+            self._change_hood(service, before, -1)
+            self._change_hood(service, after, 1)
+
+    def _change_location(self, service, before, after):
+        self.at[service, before] -= 1
+        self.locations[service] -= self.at[service, before] == 0
+        self.locations[service] += self.at[service, after] == 0
+        self.at[service, after] += 1
+
+    def _change_hood(self, service, hood, number):
+        """Add a process of a service to a neighborhood (1), or remove one (-1)."""
+        had = self.in_hood[service, hood] > 0
+        self.in_hood[service, hood] += number
+        has = self.in_hood[service, hood] > 0
+        if had != has:
+            self.missing[self._needed_by[service], hood] -= number
+            self.needed[self._needs[service], hood] += number
+
+
+def _counts(rows: np.ndarray, columns: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return a table with the number of times that each pair of a row and a column occurs."""
+    return np.bincount(rows * width + columns, minlength=height * width).reshape(height, width)
+
+
+def _both_ways(dependencies):
+    """Return (the services that each service needs, the services that need each service), as
+    arrays. A service always has itself."""
+    needs = [sorted({*others} - {service}) for service, others in enumerate(dependencies)]
+    needed_by = [[] for _ in needs]
+    for service, others in enumerate(needs):
+        for other in others:
+            needed_by[other].append(service)
+    return tuple([np.array(each, dtype=np.intp) for each in side] for side in (needs, needed_by))
+
+
+class Reassignment:
+    """The purpose of a search for an assignment of processes to machines with a low objective."""
+
+    def __init__(self, instance: Instance):
+        self.prices = MovePrices(instance)
+        self.services = Services(instance)
+        self._service_weight = instance.weights[1]
+
+    def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        total = np.maximum(scores[0], 0.0)
+        for each in scores[1:]:
+            total += np.maximum(each, 0.0)
+        return total
+
+    def excess_of(self, scores: Sequence[float]) -> float:
+        return sum(score for score in scores if score > 0.0)
+
+    def may_receive(self, scores: np.ndarray) -> bool:
+        return True
+
+    def is_caused_by(self, loads: np.ndarray, excess: float) -> bool:
+        return True
+
+    def ratings(self, search: Search, change: np.ndarray,
+                moves: Sequence[tuple[np.ndarray, Index]]) -> np.ndarray:
+        return -change
+
+    def allows(self, search: Search, moves: Moves) -> bool:
+        """Return True if all rules allow the moves one after the other."""
+        done = []
+        for vm, host in moves:
+            if not self.services.allow(search.place, np.array([vm]), np.array([host]))[0]:
+                break
+            done.append((vm, int(search.place[vm]), host))
+            self.services.note(*done[-1])
+        for vm, source, host in reversed(done):
+            self.services.note(vm, host, source)
+        return len(done) == len(moves)
+
+    def may_allow(self, search: Search, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        return self.services.allow(search.place, vms, hosts)
+
+    def note(self, vm: int, source: int, host: int) -> None:
+        self.services.note(vm, source, host)
+
+    def total(self, search: Search) -> float:
+        return float(search.excess.sum() + search.price.sum()
+                     + self._service_weight * self.services.away.max())
+
+    def deviation(self, search: Search) -> float:
+        return 0.0
+
+
+def begin(instance: Instance, seed: int) -> Search:
+    """Return a search that begins with the original assignment."""
+    weights = _amounts(instance, instance.requirements, instance.requirements)
+    home, machines = instance.assignment, len(instance.locations)
+    used, scores = np.zeros(instance.capacities.shape), -_amounts(
+        instance, instance.safety, instance.capacities)
+    np.add.at(used, home, instance.requirements)
+    np.add.at(scores, home, weights)
+    return Search(Reassignment(instance), Start(
+        home=home, weights=weights.T.copy(), scale=np.ones((weights.shape[1], machines)),
+        scores=scores.T.copy(), sizes=instance.requirements.T.astype(float),
+        free=(instance.capacities - used).T.copy(), held=instance.transient,
+        price=np.zeros(len(home))), seed)
+
+
+def _amounts(instance, loads, capacities):
+    """Return float64 (n, P): the weighted amounts of load costs, then of balance costs.
+
+    :param loads: (n, R), amount of each resource in load costs
+    :param capacities: (n, R), amount of each resource in balance costs
+    """
+    balances = [each.weight * (capacities[:, each.second] - each.target * capacities[:, each.first])
+                for each in instance.balances]
+    return np.column_stack([instance.load_weights * loads, *balances]).astype(float)
