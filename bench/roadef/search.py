@@ -7,12 +7,16 @@ of the search are these amounts, times their weight and without the limit. The e
 is the sum of its positive scores.
 """
 
+import concurrent.futures
+import dataclasses
+import time
 from collections.abc import Sequence
 
 import numpy as np
 
 from bench.roadef.reader import Instance
 from kronos_nova.model.arrays import Index
+from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ruin_recreate import Moves
 from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
@@ -204,3 +208,67 @@ def _amounts(instance, loads, capacities):
     balances = [each.weight * (capacities[:, each.second] - each.target * capacities[:, each.first])
                 for each in instance.balances]
     return np.column_stack([instance.load_weights * loads, *balances]).astype(float)
+
+
+RATE = 5e5
+"""Pairs of a process and a machine that a search is expected to draw in a second."""
+PAIRS = 3e3
+"""Largest number of times that each pair of a process and a machine is drawn."""
+HOTTEST, COLDEST = 0.1, 1e-4
+"""First and last temperature, as multiples of the mean excess of a process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """The best assignment of some searches.
+
+    assignment : machine of each process
+    objective : as the search adds it up
+    rated : pairs of a process and a machine that all searches rated
+    seconds : of wall time
+    cpu_seconds : of all searches
+    """
+
+    assignment: list[int]
+    objective: float
+    rated: float
+    seconds: float
+    cpu_seconds: float
+
+
+def best(instance: Instance, seconds: float, jobs: int) -> Found:
+    """Search with ``jobs`` processes at the same time, each with other random numbers, and return
+    the best result."""
+    start = time.monotonic()
+    if jobs == 1:
+        found = [solve(instance, seconds, 0)]
+    else:
+        with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+            found = list(pool.map(solve, [instance] * jobs, [seconds] * jobs, range(jobs)))
+    return dataclasses.replace(
+        min(found, key=lambda each: each.objective), seconds=time.monotonic() - start,
+        rated=sum(each.rated for each in found),
+        cpu_seconds=sum(each.cpu_seconds for each in found))
+
+
+def solve(instance: Instance, seconds: float, seed: int) -> Found:
+    """Search an assignment. The result depends on the time only if the search needs more than
+    ``seconds``."""
+    start, cpu = time.monotonic(), time.process_time()
+    limits = Limits(budget=len(instance.services), clock=time.monotonic,
+                    deadline=start + seconds)
+    search = begin(instance, seed)
+    improve(search, RATE * seconds, limits)
+    return Found(search.place.tolist(), search.purpose.total(search), search.rated,
+                 time.monotonic() - start, time.process_time() - cpu)
+
+
+def improve(search: Search, effort: float, limits: Limits) -> None:
+    """Lower the objective of an assignment.
+
+    :param effort: largest number of pairs of a process and a machine that are drawn
+    """
+    search.build(len(search.excess))
+    mean = search.excess.sum() / len(search.place)
+    search.anneal(min(effort, PAIRS * len(search.place) * len(search.excess)),
+                  (HOTTEST * mean, COLDEST * mean), limits)
