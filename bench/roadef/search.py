@@ -22,7 +22,7 @@ from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
 
 
-class MovePrices:
+class MoveCosts:
     """The costs of moving processes to machines, without the cost of services."""
 
     def __init__(self, instance: Instance):
@@ -46,10 +46,10 @@ class Services:
 
     Tables have a row for each service, and a column for each machine, location or neighborhood.
 
-    on, at, in_hood : number of processes of the service on the machine, in the location or in the
-        neighborhood
+    closed : number of reasons why no process of the service may go to the machine: each process of
+        the service there, and each service that the service needs and that the neighborhood lacks
+    at, in_hood : number of processes of the service in the location or in the neighborhood
     locations : number of locations of each service
-    missing : number of services that the service needs and that the neighborhood does not have
     needed : number of services in the neighborhood that need the service
     away : number of moved processes of each service
     """
@@ -58,40 +58,57 @@ class Services:
         self._service, self._home = instance.services, instance.assignment
         self._location, self._hood = (np.unique(places, return_inverse=True)[1] for places in (
             instance.locations, instance.neighborhoods))
+        self._machines_of = [np.flatnonzero(self._hood == hood)
+                             for hood in range(self._hood.max() + 1)]
         self._least = instance.spread
         self._needs, self._needed_by = _both_ways(instance.dependencies)
         count, place = len(instance.spread), instance.assignment
-        self.on = _counts(self._service, place, count, len(self._location)).astype(np.int16)
         self.at = _counts(self._service, self._location[place], count, self._location.max() + 1)
-        self.in_hood = _counts(self._service, self._hood[place], count, self._hood.max() + 1)
+        self.in_hood = _counts(self._service, self._hood[place], count, len(self._machines_of))
         self.locations = (self.at > 0).sum(axis=1)
-        self.missing, self.needed = np.zeros_like(self.in_hood), np.zeros_like(self.in_hood)
+        missing, self.needed = np.zeros_like(self.in_hood), np.zeros_like(self.in_hood)
         for service, needs in enumerate(self._needs):
-            for other in needs:
-                self.missing[service] += self.in_hood[other] == 0
-                self.needed[other] += self.in_hood[service] > 0
+            missing[service] = (self.in_hood[needs] == 0).sum(axis=0)
+            self.needed[needs] += self.in_hood[service] > 0
+        self.closed = missing[:, self._hood] + _counts(
+            self._service, place, count, len(self._location))
         self.away = np.zeros(count, dtype=np.intp)
+        # Other services may leave any machine.
+        self._is_bound = (self._least > 1) | np.array([len(each) > 0 for each in self._needed_by])
 
     def allow(self, place: np.ndarray, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return bool (n,), one value for each of n moves: true if the rules allow the move.
 
         :param place: machine of each process
         """
-        services, sources = self._service[vms], place[vms]
+        services = self._service.take(vms)
+        allowed = self.closed.take(services * self.closed.shape[1] + hosts) == 0
+        some = np.flatnonzero(allowed & self._is_bound.take(services))
+        allowed[some] = self.may_leave(services[some], place[vms[some]], hosts[some])
+        return allowed
+
+    def allows(self, vm: int, source: int, host: int) -> bool:
+        """Return True if the rules allow a move."""
+        service = self._service[vm]
+        return bool(self.closed[service, host] == 0 and (
+            not self._is_bound[service] or self.may_leave(service, source, host)))
+
+    def may_leave(self, services: Index, sources: Index, hosts: Index) -> np.ndarray | np.bool_:
+        """Return bool: true if a process of a service may leave its machine for another one. The
+        service keeps enough locations, and the services that need the service still have it."""
         before, after = self._location[sources], self._location[hosts]
         left = (self.locations[services] - (self.at[services, before] == 1)
                 + (self.at[services, after] == 0))
-        allowed = (before == after) | (left >= self._least[services])
+        may_leave = (before == after) | (left >= self._least[services])
         before, after = self._hood[sources], self._hood[hosts]
-        is_last = (self.in_hood[services, before] == 1) & (self.needed[services, before] > 0)
-        allowed &= (before == after) | ((self.missing[services, after] == 0) & ~is_last)
-        return allowed & (self.on[services, hosts] == 0)
+        return may_leave & ((before == after) | (self.in_hood[services, before] != 1)
+                            | (self.needed[services, before] == 0))
 
     def note(self, vm: int, source: int, host: int) -> None:
         """Update the tables after a move."""
         service, home = self._service[vm], self._home[vm]
-        self.on[service, source] -= 1
-        self.on[service, host] += 1
+        self.closed[service, source] -= 1
+        self.closed[service, host] += 1
         self.away[service] += int(source == home) - int(host == home)
         self._change_location(service, self._location[source], self._location[host])
         before, after = self._hood[source], self._hood[host]
@@ -109,9 +126,9 @@ class Services:
         """Add a process of a service to a neighborhood (1), or remove one (-1)."""
         had = self.in_hood[service, hood] > 0
         self.in_hood[service, hood] += number
-        has = self.in_hood[service, hood] > 0
-        if had != has:
-            self.missing[self._needed_by[service], hood] -= number
+        if had != (self.in_hood[service, hood] > 0):
+            for other in self._needed_by[service]:
+                self.closed[other, self._machines_of[hood]] -= number
             self.needed[self._needs[service], hood] += number
 
 
@@ -135,11 +152,14 @@ class Reassignment:
     """The purpose of a search for an assignment of processes to machines with a low objective."""
 
     def __init__(self, instance: Instance):
-        self.prices = MovePrices(instance)
+        self.prices = MoveCosts(instance)
         self.services = Services(instance)
         self._service_weight = instance.weights[1]
 
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        if isinstance(scores, np.ndarray):
+            # A product with ones adds rows up faster than sum().
+            return np.ones(len(scores)) @ np.maximum(scores, 0.0)
         total = np.maximum(scores[0], 0.0)
         for each in scores[1:]:
             total += np.maximum(each, 0.0)
@@ -162,10 +182,11 @@ class Reassignment:
         """Return True if all rules allow the moves one after the other."""
         done = []
         for vm, host in moves:
-            if not self.services.allow(search.place, np.array([vm]), np.array([host]))[0]:
+            source = int(search.place[vm])
+            if not self.services.allows(vm, source, host):
                 break
-            done.append((vm, int(search.place[vm]), host))
-            self.services.note(*done[-1])
+            done.append((vm, source, host))
+            self.services.note(vm, source, host)
         for vm, source, host in reversed(done):
             self.services.note(vm, host, source)
         return len(done) == len(moves)
@@ -186,6 +207,7 @@ class Reassignment:
 
 def begin(instance: Instance, seed: int) -> Search:
     """Return a search that begins with the original assignment."""
+    # Transposed arrays, because a search by annealing reads whole columns.
     weights = _amounts(instance, instance.requirements, instance.requirements)
     home, machines = instance.assignment, len(instance.locations)
     used, scores = np.zeros(instance.capacities.shape), -_amounts(
@@ -193,9 +215,9 @@ def begin(instance: Instance, seed: int) -> Search:
     np.add.at(used, home, instance.requirements)
     np.add.at(scores, home, weights)
     return Search(Reassignment(instance), Start(
-        home=home, weights=weights.T.copy(), scale=np.ones((weights.shape[1], machines)),
-        scores=scores.T.copy(), sizes=instance.requirements.T.astype(float),
-        free=(instance.capacities - used).T.copy(), held=instance.transient,
+        home=home, weights=weights.T, scale=np.ones((machines, weights.shape[1])).T,
+        scores=scores.T, sizes=instance.requirements.astype(float).T,
+        free=(instance.capacities - used).T, held=instance.transient,
         price=np.zeros(len(home))), seed)
 
 
