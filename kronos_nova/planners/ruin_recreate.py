@@ -438,13 +438,14 @@ class Search:
         return np.union1d(near, more)
 
     def anneal(self, effort: float, temperatures: tuple[float, float], limits: Limits) -> None:
-        """Draw moves and swaps at random, many at a time, and make some of them. A step that raises
-        the objective is made with a probability that falls with the rise and with the temperature
-        (the rule of Metropolis). The search ends once it has drawn a number of pairs of an instance
-        and a host. The best assignment found is kept.
+        """Draw moves and swaps at random, many at a time, and make some of them. The *rise* of a
+        move or swap is the change of the sum of the excesses and prices. The probability that a
+        move or swap is made is exp(-rise / temperature), or 1 if the rise is negative (Metropolis
+        et al. 1953). The search ends once it has drawn a number of pairs of an instance and a host.
+        The best assignment found is kept.
 
         :param effort: number of pairs
-        :param temperatures: first and last temperature, in units of the objective. The temperature
+        :param temperatures: first and last temperature, in units of the excess. The temperature
             falls by the same factor for each pair
         """
         first, end, steps = self.rated, self.rated + effort, 0
@@ -460,8 +461,8 @@ class Search:
             self._restore(kept)
 
     def _draw(self, temperature: float, is_swap: bool) -> None:
-        """Draw moves, or swaps, at random. Make each one that raises the objective less than a
-        random number, unless an earlier one of this draw has changed one of its hosts."""
+        """Draw moves, or swaps, at random. Make some of them; see :meth:`anneal`. A move or swap is
+        not made if an earlier one of this draw has changed one of its hosts."""
         count, hosts = len(self.place), len(self.excess)
         number = min(DRAWN * hosts, MOST_DRAWN)
         self.rated += number

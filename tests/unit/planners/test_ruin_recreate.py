@@ -1,0 +1,54 @@
+"""The search by simulated annealing, with the purpose of the planner ``level``."""
+
+import fixtures
+import numpy as np
+import testtools
+
+from kronos_nova.model.space import SearchSpace
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.level import Leveling
+from kronos_nova.planners.level import band_of
+from tests.unit.planners import clouds
+from tests.unit.planners.test_level import cloud
+
+ENDLESS = Limits(budget=1000)
+
+
+def leveling(seed=0):
+    """Return a search for 12 hosts with few servers each."""
+    rng = np.random.default_rng(seed)
+    state = clouds.start(cloud(rng.choice([.05, .1, .15], 60), rng.integers(0, 12, 60), 12, .1))
+    found = Leveling(SearchSpace(state, 60), band_of(state))
+    found.charge(.1)
+    return found
+
+
+class AnnealTest(testtools.TestCase):
+    def test_it_finds_a_better_solution(self):
+        found = leveling()
+        before = found.left()
+        found.anneal(2e4, (.1, 1e-3), ENDLESS)
+        self.assertLess(found.left(), .1 * before)
+
+    def test_the_best_solution_is_kept(self):
+        found = leveling()
+        found.build(60)
+        before = found.place.tolist(), found.scores.copy(), found.free.copy()
+        # At such a temperature every move is made.
+        found.anneal(2e4, (1e3, 1e3), ENDLESS)
+        self.assertEqual(before[0], found.place.tolist())
+        self.assertTrue((before[1] == found.scores).all() and (before[2] == found.free).all())
+        self.assertEqual([np.flatnonzero(found.place == host).tolist() for host in range(12)],
+                         found.residents)
+
+    def test_it_ends_at_the_deadline(self):
+        found = leveling()
+        times = iter(range(100))
+        found.anneal(1e12, (.1, 1e-3), Limits(budget=1, clock=lambda: next(times), deadline=5))
+        self.assertEqual(6, next(times))
+
+    def test_it_rates_no_more_pairs_than_it_may(self):
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.ruin_recreate.MOST_DRAWN', 50))
+        found = leveling()
+        found.anneal(500, (.1, 1e-3), ENDLESS)
+        self.assertEqual(500, found.rated)
