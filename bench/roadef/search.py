@@ -76,7 +76,7 @@ class Services:
         # Other services may leave any machine.
         self._is_bound = (self._least > 1) | np.array([len(each) > 0 for each in self._needed_by])
 
-    def allow(self, place: np.ndarray, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+    def allow(self, place: np.ndarray, vms: np.ndarray, hosts: Index) -> np.ndarray:
         """Return bool (n,), one value for each of n moves: true if the rules allow the move.
 
         :param place: machine of each process
@@ -84,7 +84,8 @@ class Services:
         services = self._service.take(vms)
         allowed = self.closed.take(services * self.closed.shape[1] + hosts) == 0
         some = np.flatnonzero(allowed & self._is_bound.take(services))
-        allowed[some] = self.may_leave(services[some], place[vms[some]], hosts[some])
+        allowed[some] = self.may_leave(
+            services[some], place[vms[some]], hosts if isinstance(hosts, int) else hosts[some])
         return allowed
 
     def allows(self, vm: int, source: int, host: int) -> bool:
@@ -191,7 +192,7 @@ class Reassignment:
             self.services.note(vm, host, source)
         return len(done) == len(moves)
 
-    def may_allow(self, search: Search, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+    def may_allow(self, search: Search, vms: np.ndarray, hosts: Index) -> np.ndarray:
         return self.services.allow(search.place, vms, hosts)
 
     def note(self, vm: int, source: int, host: int) -> None:

@@ -21,6 +21,7 @@ the time, except that the search ends when the deadline has passed.
 
 import bisect
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Protocol
@@ -153,7 +154,7 @@ class Purpose(Protocol):
     def allows(self, search: 'Search', moves: Moves) -> bool:
         """Return True if all rules, except those about room, allow the moves together."""
 
-    def may_allow(self, search: 'Search', vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+    def may_allow(self, search: 'Search', vms: np.ndarray, hosts: Index) -> np.ndarray:
         """Return bool (n,), one value for each of n moves: false if some rule, except those about
         room, forbids the move alone. The rules are checked again before a move is made."""
 
@@ -356,33 +357,29 @@ class Search:
         change = (self.purpose.excess(own) - self.excess[host]
                   + self.purpose.excess(other) - self.excess[there])
         ratings = self._rated(change, (here[:, None], there), (others, host))
-        for sizes, free, held in zip(self.sizes, self.free, self.held, strict=True):
-            if held:
-                lacks = self._lacks_held(sizes, free, here[:, None], others)
-            else:
-                bigger = sizes[others] - sizes[here, None]
-                lacks = (bigger > free[host] + TOLERANCE) | (-bigger > free[there] + TOLERANCE)
-            ratings[lacks] = 0.0
+        for kind in range(len(self.sizes)):
+            ratings[self._lacks(kind, here[:, None], others)] = 0.0
         rating, moves = self._first_allowed(ratings, lambda row, column: [
             (int(here[row]), int(there[column])), (int(others[column]), host)])
         return moves if rating > 0 else None
 
-    def _lacks_held(self, sizes: np.ndarray, free: np.ndarray, vms: np.ndarray,
-                    others: np.ndarray) -> np.ndarray:
-        """Return bool (...): true for the swaps for which a host lacks a kind of room that
-        instances keep on their original hosts.
+    def _lacks(self, kind: int, vms: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return bool (...): true for the swaps for which a host lacks room of one kind.
 
-        :param sizes: float64 (v,), room that each instance needs
-        :param free: float64 (h,), free room of each host
         :param vms, others: the two instances of each swap
         """
-        lacks: np.ndarray = np.zeros(np.broadcast_shapes(vms.shape, others.shape), dtype=bool)
-        for leaving, arriving in ((vms, others), (others, vms)):
-            host = self.place[leaving]
-            needed = np.where(self.home[arriving] == host, 0.0, sizes[arriving])
-            released = np.where(self.home[leaving] == host, 0.0, sizes[leaving])
-            lacks |= needed - released > free[host] + TOLERANCE
-        return lacks
+        sizes, free, here, there = self.sizes[kind], self.free[kind], self.place[vms], (
+            self.place[others])
+        if not self.held[kind]:
+            bigger = sizes[others] - sizes[vms]
+            return (bigger > free[here] + TOLERANCE) | (-bigger > free[there] + TOLERANCE)
+        is_lacking = []
+        for leaving, arriving, host in ((vms, others, here), (others, vms, there)):
+            # An instance keeps this room on its original host.
+            needed = sizes[arriving] * (self.home[arriving] != host)
+            released = sizes[leaving] * (self.home[leaving] != host)
+            is_lacking.append(needed - released > free[host] + TOLERANCE)
+        return is_lacking[0] | is_lacking[1]
 
     def refine(self, effort: float, limits: Limits) -> None:
         """Make the solution cheaper. Each step undoes some moves and searches other moves in their
@@ -438,11 +435,11 @@ class Search:
         return np.union1d(near, more)
 
     def anneal(self, effort: float, temperatures: tuple[float, float], limits: Limits) -> None:
-        """Draw moves and swaps at random, many at a time, and make some of them. The *rise* of a
-        move or swap is the change of the sum of the excesses and prices. The probability that a
-        move or swap is made is exp(-rise / temperature), or 1 if the rise is negative (Metropolis
-        et al. 1953). The search ends once it has drawn a number of pairs of an instance and a host.
-        The best assignment found is kept.
+        """Draw hosts at random, and make some of the possible moves to a host or swaps of two
+        hosts. The *rise* of a move or swap is the change of the sum of the excesses and prices. The
+        probability that a move or swap is accepted is exp(-rise / temperature), or 1 if the rise is
+        negative (Metropolis et al. 1953). One of the accepted ones is made. The search ends once it
+        has drawn a number of pairs of an instance and a host. The best assignment found is kept.
 
         :param effort: number of pairs
         :param temperatures: first and last temperature, in units of the excess. The temperature
@@ -451,70 +448,123 @@ class Search:
         first, end, steps = self.rated, self.rated + effort, 0
         hot, cold = temperatures
         best, kept = self.purpose.total(self), self._all()
+        draws = self._draw_move, self._draw_swap, self._draw_return
         while self.rated < end and not limits.is_over:
-            temperature = hot * (cold / hot) ** ((self.rated - first) / effort)
-            self._draw(temperature, is_swap=steps % 2 == 1)
+            draws[steps % len(draws)](hot * (cold / hot) ** ((self.rated - first) / effort))
             steps += 1
             if steps % LOOKS == 0 and self.purpose.total(self) < best - TOLERANCE:
                 best, kept = self.purpose.total(self), self._all()
         if self.purpose.total(self) >= best - TOLERANCE:
             self._restore(kept)
 
-    def _draw(self, temperature: float, is_swap: bool) -> None:
-        """Draw moves, or swaps, at random. Make some of them; see :meth:`anneal`. A move or swap is
-        not made if an earlier one of this draw has changed one of its hosts."""
-        count, hosts = len(self.place), len(self.excess)
-        number = min(DRAWN * hosts, MOST_DRAWN)
-        self.rated += number
-        vms = self.chance.integers(0, count, number)
-        if is_swap:
-            others = self.chance.integers(0, count, number)
-            chains = np.stack([vms, self.place[others], others])
-        else:
-            chains = np.stack([vms, self.chance.integers(0, hosts, number)])
-        chains = chains[:, self.place[vms] != chains[1]]
-        chains = chains[:, self.purpose.may_allow(self, chains[0], chains[1])]
-        if is_swap:
-            chains = chains[:, self.purpose.may_allow(self, chains[2], self.place[chains[0]])]
-        chains = chains[:, self._have_room(*chains)]
-        change = self._change(*chains)
-        limit = temperature * self.chance.standard_exponential(len(change))
-        touched: set[int] = set()
-        for vm, host, *other in chains[:, change < limit].T.tolist():
-            source = int(self.place[vm])
-            if source in touched or host in touched:
-                continue
-            moves = [(vm, host), *((each, source) for each in other)]
-            if self.purpose.allows(self, moves):
-                touched |= {source, host}
-                for move in moves:
-                    self.move(*move)
+    def _draw_move(self, temperature: float) -> None:
+        """Draw a host, and make one of the accepted moves to this host; see :meth:`anneal`."""
+        host = int(self.chance.integers(len(self.excess)))
+        self._make(self._accepted(self._candidates(host), host, None, temperature))
 
-    def _have_room(self, vms: np.ndarray, hosts: np.ndarray,
-                   others: np.ndarray | None = None) -> np.ndarray:
-        """Return bool (n,), one value for each of n moves or swaps: true if all hosts have the room
-        that the arriving instances need.
+    def _candidates(self, host: int) -> np.ndarray:
+        """Return intp: the instances on other hosts for which a host has the scarcest kind of
+        room."""
+        self.rated += len(self.place)
+        has_room = np.ones(len(self.place), dtype=bool)
+        for kind in self._scarcest:
+            has_room = self.sizes[kind] <= self.free[kind, host] + TOLERANCE
+            if self.held[kind]:
+                has_room |= self.home == host
+        has_room[self.residents[host]] = False
+        return np.flatnonzero(has_room)
 
-        :param vms: intp (n,), instances
-        :param hosts: intp (n,), destinations
-        :param others: intp (n,), instances on the destinations that go to the hosts of ``vms``;
-            None for moves alone
+    def _make(self, moves: Moves) -> None:
+        for move in moves:
+            self.move(*move)
+
+    def _draw_return(self, temperature: float) -> None:
+        """Draw a moved instance, take it back to its original host, and make one of the accepted
+        moves to the host that it leaves; see :meth:`anneal`. The rise is the sum for both moves.
+        If no move is accepted, undo the first one unless it is accepted alone."""
+        vm = int(self.chance.integers(len(self.place)))
+        host, home = int(self.place[vm]), int(self.home[vm])
+        vms = np.array([vm])
+        if host == home or not self._have_room(vms, home, None)[0] or not self.purpose.allows(
+                self, [(vm, home)]):
+            self.rated += 1
+            return
+        rise = float(self._rise(vms, home, None)[0])
+        self.move(vm, home)
+        others = self._candidates(host)
+        moves = self._accepted(others[others != vm], host, None, temperature, rise)
+        self._make(moves)
+        if not moves and rise >= temperature * self.chance.standard_exponential():
+            self.move(vm, host)
+
+    def _draw_swap(self, temperature: float) -> None:
+        """Draw two hosts, and make one of the accepted swaps of their instances; see
+        :meth:`anneal`."""
+        source, host = self.chance.integers(len(self.excess), size=2).tolist()
+        vms, others = (np.array(self.residents[each], dtype=np.intp) for each in (source, host))
+        if source == host or not len(vms) or not len(others):
+            self.rated += 1
+            return
+        self.rated += len(vms) * len(others)
+        lacks = np.zeros((len(vms), len(others)), dtype=bool)
+        for kind in self._scarcest:
+            lacks = self._lacks(kind, vms[:, None], others)
+        rows, columns = np.nonzero(~lacks)
+        self._make(self._accepted(vms[rows], host, others[columns], temperature))
+
+    def _accepted(self, vms: np.ndarray, host: int, others: np.ndarray | None,
+                  temperature: float, spent: float = 0.0) -> Moves:
+        """Return one of the accepted moves or swaps, drawn at random; [] if none is accepted or if
+        the one that is drawn is not allowed.
+
+        :param vms: intp (n,), instances that go to ``host``
+        :param others: intp (n,), instances of ``host`` that go to the hosts of ``vms``; None for
+            moves alone
+        :param spent: rise of a move that was made before and belongs to each of these
         """
-        needed = self._room_of(vms, hosts)
-        if others is None:
-            return self._is_free(needed, hosts)
-        sources = self.place[vms]
-        needed -= self._room_of(others, hosts)
-        back = self._room_of(others, sources) - self._room_of(vms, sources)
-        return self._is_free(needed, hosts) & self._is_free(back, sources)
+        possible = self._have_room(vms, host, others)
+        vms, others = vms[possible], None if others is None else others[possible]
+        possible = self.purpose.may_allow(self, vms, host)
+        if others is not None:
+            possible &= self.purpose.may_allow(self, others, self.place[vms])
+        vms, others = vms[possible], None if others is None else others[possible]
+        rise = self._rise(vms, host, others) + spent
+        accepted = np.flatnonzero(
+            rise < temperature * self.chance.standard_exponential(len(rise)))
+        if not len(accepted):
+            return []
+        number = accepted[self.chance.integers(len(accepted))]
+        vm = int(vms[number])
+        moves = [(vm, host)]
+        if others is not None:
+            moves.append((int(others[number]), int(self.place[vm])))
+        return moves if self.purpose.allows(self, moves) else []
 
-    def _is_free(self, needed: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+    @functools.cached_property
+    def _scarcest(self) -> tuple[int, ...]:
+        """The kind of room of which hosts have least, compared with the sizes of instances; () if
+        there is no kind of room."""
+        shares = self.free.mean(axis=1) / self.sizes.mean(axis=1)
+        return (int(np.argmin(shares)),) if len(shares) else ()
+
+    def _have_room(self, vms: np.ndarray, host: int, others: np.ndarray | None) -> np.ndarray:
+        """Return bool (n,), one value for each of n moves or swaps: true if all hosts have the room
+        that the arriving instances need. The arguments are those of :meth:`_accepted`."""
+        needed = self._room_of(vms, host)
+        if others is None:
+            return self._is_free(needed, host)
+        sources = self.place[vms]
+        needed -= self._room_of(others, host)
+        back = self._room_of(others, sources) - self._room_of(vms, sources)
+        return self._is_free(needed, host) & self._is_free(back, sources)
+
+    def _is_free(self, needed: np.ndarray, hosts: Index) -> np.ndarray:
         """Return bool (n,): true where a host has the free room ``needed``, float64 (n, c)."""
         lacks = needed > self.free.T.take(hosts, axis=0) + TOLERANCE
         # A contiguous copy of the transpose is several times faster than any(axis=1).
         return ~np.ascontiguousarray(lacks.T).any(axis=0)
 
-    def _room_of(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+    def _room_of(self, vms: np.ndarray, hosts: Index) -> np.ndarray:
         """Return float64 (n, c): the room that instances take up on hosts when they arrive, and
         release when they leave. Instances neither take up nor release the room that they keep on
         their original hosts."""
@@ -524,35 +574,26 @@ class Search:
             sizes[at_home] *= ~self.held
         return sizes
 
-    def _change(self, vms: np.ndarray, hosts: np.ndarray,
-                others: np.ndarray | None = None) -> np.ndarray:
+    def _rise(self, vms: np.ndarray, host: int, others: np.ndarray | None) -> np.ndarray:
         """Return float64 (n,): the change of the sum of the excesses and prices by each of n moves
-        or swaps, for arguments as in :meth:`_have_room`."""
+        or swaps. The arguments are those of :meth:`_accepted`."""
         sources, more = self.place[vms], self.weights.T.take(vms, axis=0)
         if others is not None:
             more -= self.weights.T.take(others, axis=0)
-        left, arrived = more * self.scale.T.take(sources, axis=0), more
-        arrived *= self.scale.T.take(hosts, axis=0)
+        left = more * self.scale.T.take(sources, axis=0)
         np.subtract(self.scores.T.take(sources, axis=0), left, out=left)
-        arrived += self.scores.T.take(hosts, axis=0)
-        change = self.purpose.excess(left.T) + self.purpose.excess(arrived.T)
-        change -= self.excess[sources] + self.excess[hosts]
+        more *= self.scale[:, host]
+        more += self.scores[:, host]
+        rise = self.purpose.excess(left.T) + self.purpose.excess(more.T)
+        rise -= self.excess[sources] + self.excess[host]
         if self.prices is not None:
-            change += self.prices.price_of(vms, hosts) - self.price[vms]
+            rise += self.prices.price_of(vms, host) - self.price[vms]
             if others is not None:
-                change += self.prices.price_of(others, sources) - self.price[others]
-        return change
+                rise += self.prices.price_of(others, sources) - self.price[others]
+        return rise
 
 
-LOOKS = 8
+LOOKS = 100
 """Number of draws of a search by simulated annealing after which the objective is compared with the
 best known one. Raised, a search ends at a worse assignment than its best more often; lowered, a
 search takes longer. Not measured."""
-DRAWN = 20
-"""Number of moves or swaps that a search by simulated annealing draws at once, for each host.
-Raised, more of the drawn moves are lost because two of them change one host; lowered, the overhead
-of numpy counts more. Not measured."""
-MOST_DRAWN = 2000
-"""Maximum number of moves or swaps that a search by simulated annealing draws at once. Raised, the
-arrays no longer fit into the caches of a processor; lowered, the overhead of numpy counts more. Not
-measured."""

@@ -202,8 +202,8 @@ class SearchTest(testtools.TestCase):
     def test_moves_that_raise_the_objective_violate_nothing_either(self, seed):
         instance = drawn(seed)
         found = search.begin(instance, 0)
-        for turn in range(20):
-            found._draw(1e5, is_swap=turn % 2 == 1)
+        for turn in range(400):
+            (found._draw_move, found._draw_swap, found._draw_return)[turn % 3](1e5)
             self.assertEqual(0, self.judged(instance, found).violated)
         self.assertGreater(found.count, 10)
 
@@ -222,7 +222,7 @@ class SearchTest(testtools.TestCase):
         for seed in (3, 3, 4):
             found = search.begin(drawn(0), seed)
             found.anneal(2e3, (1e4, 1e3), self.ENDLESS)
-            found._draw(1e4, is_swap=False)
+            found._draw_move(1e4)
             places.append(found.place.tolist())
         self.assertEqual(places[0], places[1])
         self.assertNotEqual(places[0], places[2])
