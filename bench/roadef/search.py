@@ -233,11 +233,10 @@ def _amounts(instance, loads, capacities):
     return np.column_stack([instance.load_weights * loads, *balances]).astype(float)
 
 
-RATE = 5e5
-"""Pairs of a process and a machine that a search is expected to draw in a second."""
-PAIRS = 3e3
-"""Largest number of times that each pair of a process and a machine is drawn."""
-HOTTEST, COLDEST = 0.1, 1e-4
+RATE = 2e7
+"""Pairs of a process and a machine that a search is expected to rate in a second, with the overhead
+of each step."""
+HOTTEST, COLDEST = 0.3, 3e-4
 """First and last temperature, as multiples of the mean excess of a process."""
 
 
@@ -289,9 +288,8 @@ def solve(instance: Instance, seconds: float, seed: int) -> Found:
 def improve(search: Search, effort: float, limits: Limits) -> None:
     """Lower the objective of an assignment.
 
-    :param effort: largest number of pairs of a process and a machine that are drawn
+    :param effort: number of pairs of a process and a machine that are rated
     """
     search.build(len(search.excess))
     mean = search.excess.sum() / len(search.place)
-    search.anneal(min(effort, PAIRS * len(search.place) * len(search.excess)),
-                  (HOTTEST * mean, COLDEST * mean), limits)
+    search.anneal(effort, (HOTTEST * mean, COLDEST * mean), limits)

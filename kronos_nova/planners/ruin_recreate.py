@@ -438,8 +438,9 @@ class Search:
         """Draw hosts at random, and make some of the possible moves to a host or swaps of two
         hosts. The *rise* of a move or swap is the change of the sum of the excesses and prices. The
         probability that a move or swap is accepted is exp(-rise / temperature), or 1 if the rise is
-        negative (Metropolis et al. 1953). One of the accepted ones is made. The search ends once it
-        has drawn a number of pairs of an instance and a host. The best assignment found is kept.
+        negative (Metropolis et al. 1953). The best of the accepted ones is made; a random number is
+        subtracted from each rise before. The search ends once it has rated a number of pairs of an
+        instance and a host. The best assignment found is kept.
 
         :param effort: number of pairs
         :param temperatures: first and last temperature, in units of the excess. The temperature
@@ -451,6 +452,7 @@ class Search:
         draws = self._draw_move, self._draw_swap, self._draw_return
         while self.rated < end and not limits.is_over:
             draws[steps % len(draws)](hot * (cold / hot) ** ((self.rated - first) / effort))
+            self.rated += STEP
             steps += 1
             if steps % LOOKS == 0 and self.purpose.total(self) < best - TOLERANCE:
                 best, kept = self.purpose.total(self), self._all()
@@ -487,14 +489,12 @@ class Search:
         If no move is accepted, undo the first one unless it is accepted alone."""
         moved = self.moved
         if not len(moved):
-            self.rated += 1
             return
         vm = int(self.chance.choice(moved))
         host, home = int(self.place[vm]), int(self.home[vm])
         vms = np.array([vm])
         if host == home or not self._have_room(vms, home, None)[0] or not self.purpose.allows(
                 self, [(vm, home)]):
-            self.rated += 1
             return
         rise = float(self._rise(vms, home, None)[0])
         self.move(vm, home)
@@ -510,7 +510,6 @@ class Search:
         source, host = self.chance.integers(len(self.excess), size=2).tolist()
         vms, others = (np.array(self.residents[each], dtype=np.intp) for each in (source, host))
         if source == host or not len(vms) or not len(others):
-            self.rated += 1
             return
         vms = self.chance.permutation(vms)[:max(1, SAMPLE // len(others))]
         self.rated += len(vms) * len(others)
