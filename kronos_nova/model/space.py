@@ -377,8 +377,9 @@ class PriceRows:
         self._is_priced = self.row < len(priced)
         self._is_charging = np.asarray(self.rows.any(axis=0))
 
-    def price_of(self, vm: int, host: int) -> np.float32:
-        """Return the price of moving one instance from its original host to ``host``."""
+    def price_of(self, vm: Index, host: Index) -> np.ndarray | np.float32:
+        """Return the price of moving an instance from its original host to ``host``. Arguments may
+        be arrays of one shape."""
         return self.rows[self.row[vm], host]
 
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:

@@ -111,11 +111,11 @@ class Start:
 class Purpose(Protocol):
     """The aim of a search: the costs that the search lowers, and the moves that the search may
     make.
-
-    prices : prices of moving each instance to each host; None if no move has a price
     """
 
-    prices: MovePrices | None
+    @property
+    def prices(self) -> MovePrices | None:
+        """Prices of moving each instance to each host; None if no move has a price."""
 
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         """Return float64 (...): the excess of each host.
@@ -379,7 +379,7 @@ class Search:
             needed = sizes[arriving] * (self.home[arriving] != host)
             released = sizes[leaving] * (self.home[leaving] != host)
             is_lacking.append(needed - released > free[host] + TOLERANCE)
-        return is_lacking[0] | is_lacking[1]
+        return np.logical_or(*is_lacking)
 
     def refine(self, effort: float, limits: Limits) -> None:
         """Make the solution cheaper. Each step undoes some moves and searches other moves in their
@@ -566,9 +566,9 @@ class Search:
 
     def _is_free(self, needed: np.ndarray, hosts: Index) -> np.ndarray:
         """Return bool (n,): true where a host has the free room ``needed``, float64 (n, c)."""
-        lacks = needed > self.free.T.take(hosts, axis=0) + TOLERANCE
+        lacks: np.ndarray = needed > self.free.T.take(hosts, axis=0) + TOLERANCE
         # A contiguous copy of the transpose is several times faster than any(axis=1).
-        return ~np.ascontiguousarray(lacks.T).any(axis=0)
+        return np.logical_not(np.ascontiguousarray(lacks.T).any(axis=0))
 
     def _room_of(self, vms: np.ndarray, hosts: Index) -> np.ndarray:
         """Return float64 (n, c): the room that instances take up on hosts when they arrive, and
