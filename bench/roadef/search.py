@@ -236,7 +236,7 @@ def _amounts(instance, loads, capacities):
 RATE = 2e7
 """Pairs of a process and a machine that a search is expected to rate in a second, with the overhead
 of each step."""
-HOTTEST, COLDEST = 0.3, 3e-4
+HOTTEST, COLDEST = 0.5, 1e-3
 """First and last temperature, as multiples of the mean excess of a process."""
 
 

@@ -435,12 +435,12 @@ class Search:
         return np.union1d(near, more)
 
     def anneal(self, effort: float, temperatures: tuple[float, float], limits: Limits) -> None:
-        """Draw hosts at random, and make some of the possible moves to a host or swaps of two
-        hosts. The *rise* of a move or swap is the change of the sum of the excesses and prices. The
-        probability that a move or swap is accepted is exp(-rise / temperature), or 1 if the rise is
-        negative (Metropolis et al. 1953). The best of the accepted ones is made; a random number is
-        subtracted from each rise before. The search ends once it has rated a number of pairs of an
-        instance and a host. The best assignment found is kept.
+        """Draw hosts and instances at random, and make some of their moves and swaps. The *rise* of
+        a move or swap is the change of the sum of the excesses and prices. The probability that a
+        move or swap is accepted is exp(-rise / temperature), or 1 if the rise is negative
+        (Metropolis et al. 1953). For each drawn host or instance, one of the accepted moves or
+        swaps is made. The search ends once it has rated a number of pairs of an instance and a
+        host. The best assignment found is kept.
 
         :param effort: number of pairs
         :param temperatures: first and last temperature, in units of the excess. The temperature
@@ -467,17 +467,20 @@ class Search:
     def _candidates(self, host: int) -> np.ndarray:
         """Draw some of the instances, and return those on other hosts for which ``host`` has the
         scarcest kind of room, as intp."""
+        vms = self._others(host)
+        for kind in self._scarcest:
+            fits = self.sizes[kind, vms] <= self.free[kind, host] + TOLERANCE
+            if self.held[kind]:
+                fits |= self.home[vms] == host
+            vms = vms[fits]
+        return vms
+
+    def _others(self, host: int) -> np.ndarray:
+        """Draw some of the instances, and return those on other hosts, as intp."""
         count = min(SAMPLE, len(self.place))
         first = int(self.chance.integers(len(self.place) - count + 1))
-        some = slice(first, first + count)
         self.rated += count
-        has_room = self.place[some] != host
-        for kind in self._scarcest:
-            fits = self.sizes[kind, some] <= self.free[kind, host] + TOLERANCE
-            if self.held[kind]:
-                fits |= self.home[some] == host
-            has_room &= fits
-        return first + np.flatnonzero(has_room)
+        return first + np.flatnonzero(self.place[first:first + count] != host)
 
     def _make(self, moves: Moves) -> None:
         for move in moves:
@@ -505,24 +508,20 @@ class Search:
             self.move(vm, host)
 
     def _draw_swap(self, temperature: float) -> None:
-        """Draw two hosts, and make one of the accepted swaps of their instances; see
+        """Draw an instance, and make one of the accepted swaps with other instances; see
         :meth:`anneal`."""
-        source, host = self.chance.integers(len(self.excess), size=2).tolist()
-        vms, others = (np.array(self.residents[each], dtype=np.intp) for each in (source, host))
-        if source == host or not len(vms) or not len(others):
-            return
-        vms = self.chance.permutation(vms)[:max(1, SAMPLE // len(others))]
-        self.rated += len(vms) * len(others)
-        lacks = np.zeros((len(vms), len(others)), dtype=bool)
+        vm = int(self.chance.integers(len(self.place)))
+        host = int(self.place[vm])
+        vms = self._others(host)
         for kind in self._scarcest:
-            lacks = self._lacks(kind, vms[:, None], others)
-        rows, columns = np.nonzero(~lacks)
-        self._make(self._accepted(vms[rows], host, others[columns], temperature))
+            vms = vms[~self._lacks(kind, vms, np.full(len(vms), vm))]
+        self._make(self._accepted(vms, host, np.full(len(vms), vm), temperature))
 
     def _accepted(self, vms: np.ndarray, host: int, others: np.ndarray | None,
                   temperature: float, spent: float = 0.0) -> Moves:
-        """Return one of the accepted moves or swaps, drawn at random; [] if none is accepted or if
-        the one that is drawn is not allowed.
+        """Return one of the accepted moves or swaps; [] if none is accepted, or if this one is not
+        allowed. A move or swap is accepted if its rise is less than a random number. The one that
+        is furthest below its random number is returned.
 
         :param vms: intp (n,), instances that go to ``host``
         :param others: intp (n,), instances of ``host`` that go to the hosts of ``vms``; None for
@@ -604,6 +603,7 @@ LOOKS = 100
 best known one. Raised, a search ends at a worse assignment than its best more often; lowered, a
 search takes longer. Not measured."""
 SAMPLE = 5000
-"""Number of pairs of an instance and a host that a search by simulated annealing rates at once.
-Raised, fewer moves are made in the same time; lowered, the overhead of numpy counts more. Chosen by
-``bench roadef``."""
+"""Maximum number of instances of which a search by simulated annealing rates the moves to one host
+or the swaps with one instance. Raised, fewer moves are made in the same time; lowered, worse moves
+are made. Chosen by ``bench roadef``: with 1,500 instead of all 5,000 processes of an instance, the
+score is .034 instead of .022 after equal time."""
