@@ -185,6 +185,7 @@ class Search:
     """
 
     def __init__(self, purpose: Purpose, start: Start, seed: int = 0):
+        """:param seed: seed of the random numbers of the search"""
         self.purpose, self.prices = purpose, purpose.prices
         self.home, self.place = start.home, start.home.copy()
         self.weights, self.sizes, self.scale = start.weights, start.sizes, start.scale
