@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bench.roadef.annealing import Annealing
 from bench.roadef.reader import Instance
 from kronos_nova.model.arrays import Index
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ruin_recreate import Moves
-from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
 
 
@@ -175,11 +175,11 @@ class Reassignment:
     def is_caused_by(self, loads: np.ndarray, excess: float) -> bool:
         return True
 
-    def ratings(self, search: Search, change: np.ndarray,
+    def ratings(self, search: Annealing, change: np.ndarray,
                 moves: Sequence[tuple[np.ndarray, Index]]) -> np.ndarray:
         return -change
 
-    def allows(self, search: Search, moves: Moves) -> bool:
+    def allows(self, search: Annealing, moves: Moves) -> bool:
         """Return True if all rules allow the moves one after the other."""
         done = []
         for vm, host in moves:
@@ -192,21 +192,21 @@ class Reassignment:
             self.services.note(vm, host, source)
         return len(done) == len(moves)
 
-    def may_allow(self, search: Search, vms: np.ndarray, hosts: Index) -> np.ndarray:
+    def may_allow(self, search: Annealing, vms: np.ndarray, hosts: Index) -> np.ndarray:
         return self.services.allow(search.place, vms, hosts)
 
     def note(self, vm: int, source: int, host: int) -> None:
         self.services.note(vm, source, host)
 
-    def total(self, search: Search) -> float:
+    def total(self, search: Annealing) -> float:
         return float(search.excess.sum() + search.price.sum()
                      + self._service_weight * self.services.away.max())
 
-    def deviation(self, search: Search) -> float:
+    def deviation(self, search: Annealing) -> float:
         return 0.0
 
 
-def begin(instance: Instance, seed: int) -> Search:
+def begin(instance: Instance, seed: int) -> Annealing:
     """Return a search that begins with the original assignment."""
     # Transposed arrays, because a search by annealing reads whole columns.
     weights = _amounts(instance, instance.requirements, instance.requirements)
@@ -215,7 +215,7 @@ def begin(instance: Instance, seed: int) -> Search:
         instance, instance.safety, instance.capacities)
     np.add.at(used, home, instance.requirements)
     np.add.at(scores, home, weights)
-    return Search(Reassignment(instance), Start(
+    return Annealing(Reassignment(instance), Start(
         home=home, weights=weights.T, scale=np.ones((machines, weights.shape[1])).T,
         scores=scores.T, sizes=instance.requirements.astype(float).T,
         free=(instance.capacities - used).T, held=instance.transient,
@@ -285,7 +285,7 @@ def solve(instance: Instance, seconds: float, seed: int) -> Found:
                  time.monotonic() - start, time.process_time() - cpu)
 
 
-def improve(search: Search, effort: float, limits: Limits) -> None:
+def improve(search: Annealing, effort: float, limits: Limits) -> None:
     """Lower the objective of an assignment.
 
     :param effort: number of pairs of a process and a machine that are rated

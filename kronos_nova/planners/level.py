@@ -411,9 +411,6 @@ class WithinBands:
         return not self.space.spacing or all(
             self.space.keeps_apart(vm, host, search.place) for vm, host in moves)
 
-    def may_allow(self, search: Search, vms: np.ndarray, hosts: Index) -> np.ndarray:
-        return np.ones(len(vms), dtype=bool)
-
     def note(self, vm: int, source: int, host: int) -> None:
         pass
 
