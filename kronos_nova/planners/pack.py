@@ -78,17 +78,51 @@ class Pack:
         needed = [(step.vm, step.destination) for step in simple if step.source in freed]
         best = best if freed else []
         ends = [needed, *search(space, limits)]
-        ends += _exact(state, limits, max(len(_freed(state, moves)) for moves in ends))
-        for moves in sorted(ends, key=lambda m: _rate_moves(state, m)):
-            least = _rate_moves(state, best)
-            if _rate_moves(state, moves) >= least or (best and limits.is_over):
-                break
-            ordering = order.Ordering(state, limits)
-            if ordering.do_all(moves) and _rate_moves(state, ordering.done) < least:
-                best = ordering.done
+        best = _best_possible(state, ends, best, limits)
+        if is_tight(space, limits) or not _has_freed_all_it_can(space, best):
+            most = max(len(_freed(state, moves)) for moves in ends)
+            best = _best_possible(state, [*_exact(state, limits, most)], best, limits)
         freed, names = _freed(state, best), state.problem.hosts
         return order.carry_out(best, state, lambda source: (
             f'{"empties" if source in freed else "makes room on"} {names[source]}'))
+
+
+def _best_possible(state: State, ends: list[list[tuple[int, int]]],
+                   best: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
+    """Return the moves to the best of the end states ``ends`` that can be reached, in a possible
+    order; ``best`` if none of them is better.
+
+    :param best: moves in a possible order
+    """
+    for moves in sorted(ends, key=lambda moves: _rate_moves(state, moves)):
+        least = _rate_moves(state, best)
+        if _rate_moves(state, moves) >= least or (best and limits.is_over):
+            break
+        ordering = order.Ordering(state, limits)
+        if ordering.do_all(moves) and _rate_moves(state, ordering.done) < least:
+            best = ordering.done
+    return best
+
+
+def is_tight(space: SearchSpace, limits: Limits) -> bool:
+    """Return True if the budget permits moves of less than half of the instances; False
+    otherwise."""
+    return limits.budget < len(space.vms) // 2
+
+
+def _has_freed_all_it_can(space: SearchSpace, moves: list[tuple[int, int]]) -> bool:
+    """Return True if no plan frees more hosts than ``moves`` (see :func:`least_hosts`); False if
+    there may be such a plan."""
+    guests = space.state.guests[space.hosts]
+    return (guests > 0).sum() - len(_freed(space.state, moves)) <= least_hosts(space)
+
+
+def least_hosts(space: SearchSpace) -> int:
+    """Return the number of hosts that the instances would need if they could be divided. No plan
+    leaves fewer hosts in use."""
+    held = (space.room - space.free).sum(axis=0)
+    biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
+    return int((biggest < held - TOLERANCE).sum(axis=0).max(initial=0)) + 1
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
@@ -137,12 +171,13 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
     if not len(space.vms):
         return []
     found, rated = [], 0
-    is_tight = limits.budget < len(space.vms) // 2
-    for by_moves in BY_MOVES[::1 if is_tight else -1]:
+    tight = is_tight(space, limits)
+    is_small = len(space.vms) * len(space.hosts) <= BUDGET.most_pairs
+    for by_moves in BY_MOVES[::1 if tight else -1]:
         emptying = Emptying(space, limits, by_moves, EFFORT - rated)
         found += emptying.run()
         rated += emptying.rated
-        if emptying.has_freed_all_it_can and not is_tight:
+        if emptying.has_freed_all_it_can and not tight and not is_small:
             break
     return found
 
@@ -184,11 +219,7 @@ class Emptying:
     def has_freed_all_it_can(self) -> bool:
         """True if no further host can be freed, because the instances would not fit on fewer hosts
         even if instances could be divided; False if a further host can perhaps be freed."""
-        space, packing = self.space, self.packing
-        held = (space.room - space.free).sum(axis=0)
-        biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
-        needed = (biggest < held - TOLERANCE).sum(axis=0).max(initial=0) + 1
-        return packing.is_open.sum() <= needed
+        return self.packing.is_open.sum() <= least_hosts(self.space)
 
     @property
     def _is_over(self) -> bool:
