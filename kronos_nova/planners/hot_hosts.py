@@ -12,10 +12,10 @@ from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
 """Smallest ratio at which servers are moved off a hot host: the summed load of its servers, divided
-by its excess. The excess is the host's load above a limit or target load. Raised, some hosts stay
-hot although moves would help a little; lowered, servers are moved off hosts that are hot for
-another reason than their servers. Chosen because it is not worth a migration to remove less than a
-tenth of the excess."""
+by its excess. The excess is the host's load above a limit, a target load or a target range. Raised,
+some hosts stay hot although moves would help a little; lowered, servers are moved off hosts that
+are hot for another reason than their servers. Chosen because it is not worth a migration to remove
+less than a tenth of the excess."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -38,9 +38,11 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.ruin_recreate import Moves
 from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
+from kronos_nova.planners.spread import SEARCHES
 from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
@@ -106,13 +108,6 @@ fixed width, but may lie a little higher or lower. The moves are first searched 
 Other positions are tried if the number of these moves times the number of hosts is at most this
 product. Raised, plans for larger clusters take longer; lowered, plans for small clusters copy more
 memory. Chosen because in larger clusters no other position led to less copied memory."""
-LEAST_TOGETHER = 0.1
-"""Smallest share of a host's excess that its servers have to cause together. If they cause less,
-the host is not relieved by moves of single servers. The excess is the part of the score outside the
-policy's target range. The share is the summed load of the servers, divided by the excess. Raised,
-some hosts keep their excess although moves would help a little; lowered, servers are moved off
-hosts that are loaded for another reason than their servers. Chosen because it is not worth a
-migration to remove less than a tenth of the excess."""
 DEVIATION = 0.5
 """Largest difference of cost between an accepted solution and the best known solution, as a
 multiple of the mean cost of a move. A solution is a set of moves that brings the scores of all
@@ -133,11 +128,6 @@ mean memory of an instance. A solution is a set of moves that brings the scores 
 their target ranges, in one or more plans. The wanted number is chosen so that the solution needs
 one plan less than the solution that was found first. Raised, larger instances are moved so that one
 move less is needed; lowered, solutions keep a few moves too many. Not measured."""
-SEARCHES = 3
-"""Maximum number of searches for one plan. A further search is made if the moves of a search cannot
-all be made one after the other. The further search starts from the state after the moves that can
-be made. Raised, plans for full hosts take longer; lowered to 1, full hosts need one plan more. Not
-measured."""
 UNFIT = 1e9
 """Weight of the excess in the cost of a solution, in GiB for each unit of score. A solution is a
 set of moves. The excess is the part of the scores that is still outside the target ranges after the
