@@ -100,10 +100,11 @@ class Pair:
     seconds: float
 
 
-def compared(kind: str, seed: int) -> Pair:
+def compared(kind: str, seed: int, **overrides) -> Pair:
     """Plan one cloud, and let the reference end it.
 
     :param kind: a class of spread, pack or relieve
+    :param overrides: options of ``[kronos]`` with other values
     """
     from bench import optimum_reference as reference
     from bench import trial
@@ -118,7 +119,7 @@ def compared(kind: str, seed: int) -> Pair:
     else:
         end = reference.relieve(problem, budget, SECONDS, *MARKS)
         value, most = relieved, MARKS[1]
-    moves, seconds = trial.cycle(problem, mode, budget, MARKS, restraint=0)
+    moves, seconds = trial.cycle(problem, mode, budget, MARKS, restraint=0, **overrides)
     other = end.moves if end is not None else []
     return Pair(value(problem, moves), value(problem, other),
                 end is not None and end.is_proven,
