@@ -41,6 +41,11 @@ class ComparedTest(testtools.TestCase):
             moves, _seconds = trial.cycle(problem, mode, budget, restraint=0)
             self.assertEqual(best, optimum.freed(problem, moves))
 
+    def test_another_order_of_the_hosts_frees_one_more(self):
+        mode, problem, budget = optimum.cloud('P5', 7017)
+        moves, _seconds = trial.cycle(problem, mode, budget, restraint=0)
+        self.assertEqual(7, optimum.freed(problem, moves)[0])
+
     def test_an_order_of_many_rounds_is_found(self):
         # The plan takes 10 to 20 s of processor time, more than planning_time_limit on some
         # machines.
