@@ -184,7 +184,7 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
         emptying = Emptying(space, limits, by_moves, EFFORT - rated)
         found += emptying.run()
         rated += emptying.rated
-        if emptying.has_freed_all_it_can and not tight and not is_small:
+        if limits.is_past or emptying.has_freed_all_it_can and not tight and not is_small:
             break
     chance = np.random.default_rng(0)
     for _ in range(RESTARTS if is_small and not tight else 0):
