@@ -142,10 +142,10 @@ class Relieve:
         program.limit_moves(limits.budget)
         most = np.sort(problem.memory_mb[choice.vms])[-limits.budget:].sum()
         reward = 1.0 + float(most) / program.unit
+        is_hot = self._marks.hot(state)
         for host in hot:
             at, scores = int(np.searchsorted(places, host)), state.scores[host]
-            is_hot = self._marks.hot(state)[host]
-            program.reward_relief(at, np.where(is_hot, scores - self._marks.target, 0.0),
+            program.reward_relief(at, np.where(is_hot[host], scores - self._marks.target, 0.0),
                                   reward * (len(hot) + 1))
             program.reward_relief(at, scores - self._marks.high, reward, in_part=True)
         solution = BUDGET.solve(program, limits)
