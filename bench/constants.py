@@ -22,11 +22,13 @@ from collections.abc import Iterator
 from bench import report
 
 FACTORS = 0.25, 4.0
-CLASSES = 'S3', 'S4', 'S5', 'C', 'P3', 'P5', 'P6', 'B', 'R', 'E1', 'E2', 'E3'
+CLASSES = 'S3', 'S4', 'S5', 'C', 'L', 'P3', 'P5', 'P6', 'B', 'R', 'E1', 'E2', 'E3'
 CLUSTERS = 'c32_320', 'c100_1000', 'hetero100_1000', 'tight100_1000', 'cpuheavy32_320'
-"""The clouds of class C, one for each seed."""
+"""The clouds of the classes C and L, one for each seed."""
 BUDGET = 50
 """Number of moves that a plan of class C may have."""
+THRESHOLDS, BUDGETS = (0.05, 0.1, 0.25), (10, 50)
+"""Thresholds of class L, and numbers of moves that a plan may have, one for each seed."""
 
 
 def register(subparsers):
@@ -37,7 +39,8 @@ def register(subparsers):
                         help='of kronos_nova.planners, such as "level" (default all)')
     parser.add_argument('--classes', nargs='+', default=list(CLASSES), choices=CLASSES,
                         help='classes of clouds, as in "bench optimum"; C, clusters of up to 100 '
-                             'hosts; B, instances of BalCon (default all)')
+                             'hosts without restraint; L, the same with the restraint of an '
+                             'installation; B, instances of BalCon (default all)')
     parser.add_argument('--clouds', type=int, default=4, metavar='N',
                         help='clouds of each class (default 4)')
     parser.add_argument('--seed', type=int, default=0, help='of the first cloud (default 0)')
@@ -210,6 +213,9 @@ def _plan(kind: str, seed: int) -> list[float]:
     if kind == 'C':
         mode, budget = 'spread', BUDGET
         problem = inputs.cluster(CLUSTERS[seed % len(CLUSTERS)])
+    elif kind == 'L':
+        return _leveled(inputs.cluster(CLUSTERS[seed % len(CLUSTERS)]),
+                        THRESHOLDS[seed % len(THRESHOLDS)], BUDGETS[seed % len(BUDGETS)])
     elif kind == 'B':
         names = inputs.balcon_names()
         mode, problem = 'pack', inputs.balcon(names[seed % len(names)])
@@ -224,6 +230,23 @@ def _plan(kind: str, seed: int) -> list[float]:
         return [len(problem.hosts) - hosts, cost, seconds]
     at_target, at_mark, gib = optimum.relieved(problem, moves)
     return [len(problem.hosts) - at_target, len(problem.hosts) - at_mark, gib, seconds]
+
+
+def _leveled(problem, threshold: float, budget: int) -> list[float]:
+    """Plan as an installation does, and return [excess that is left, GiB, CPU seconds]."""
+    import numpy as np
+
+    from bench import optimum
+    from bench import trial
+    from kronos_nova.model import State
+    from kronos_nova.planners import level
+
+    problem = dataclasses.replace(
+        problem, thresholds=np.full(len(problem.policies), threshold))
+    moves, seconds = trial.cycle(problem, 'spread', budget)
+    state = State(trial.model_of(problem))
+    left = level.excess(state.after(moves), level.band_of(state))
+    return [round(left, 6), optimum.gib(problem, moves), seconds]
 
 
 if __name__ == '__main__':

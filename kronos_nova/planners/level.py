@@ -24,6 +24,7 @@ of a left-out host further from the band.
 import dataclasses
 import math
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,10 +36,13 @@ from kronos_nova.model.arrays import Index
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import SPREAD
+from kronos_nova.planners import local_search
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
+from kronos_nova.planners.population import End
+from kronos_nova.planners.population import Incumbents
 from kronos_nova.planners.ruin_recreate import Moves
 from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
@@ -53,13 +57,21 @@ the search finds moves, and replaces some of them by cheaper moves. With the sec
 search replaces moves by cheaper moves once more. Raised, plans have fewer moves, of larger
 instances; lowered, plans have more moves, of smaller instances, and a search of equal length finds
 worse plans. Chosen by ``bench installed``."""
-FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
+FEWER_MOVES = (1.0, 2.0, 4.0)
 """Fixed costs of a move, as multiples of the mean memory of an instance. The cost of a move is a
 fixed cost plus the memory that the move copies. A solution is a set of moves that brings the scores
 of all hosts into their target ranges. If the cheapest solution needs two plans or more, but not
-more than :data:`FEW_PLANS`, one solution is searched with each of these fixed costs. The higher the
-fixed cost, the fewer moves the solution has. Raised, these solutions have still fewer moves;
-lowered, these solutions equal the cheapest solution. Not measured separately."""
+more than :data:`FEW_PLANS`, solutions are searched with these fixed costs, one after the other,
+until one needs fewer plans. The higher the fixed cost, the fewer moves the solution has. Raised,
+these solutions have still fewer moves; lowered, these solutions equal the cheapest solution. Chosen
+by ``bench installed``."""
+EVEN = (1.0, 0.5, 0.1)
+"""Fixed costs of a move, as multiples of the mean memory of an instance, used one after the other.
+If no other solution with fewer moves was found (:data:`FEWER_MOVES`), the search of ``spread`` looks
+for the most even loads that fewer plans can reach. With these costs, its moves are then replaced by
+cheaper moves. Raised, the solution has fewer moves, of larger instances; lowered, the solution
+keeps more of the moves. Chosen by ``bench installed``: a cluster of 100 full hosts reaches its
+threshold after one plan instead of three."""
 FEW_PLANS = 3
 """Largest number of plans of a solution that is compared with a solution of one plan less. A
 solution is a set of moves that brings the scores of all hosts into their target ranges. Its moves
@@ -313,20 +325,53 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
         return leveling
 
     best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
-    is_whole = best.count < reach
     for part in MOVE_PARTS:
         best.shorten(part * mean, limits)
-    if 1 < best.plans(limits.budget) <= FEW_PLANS and is_whole:
-        fewer = int(SPARE * limits.budget * (best.plans(limits.budget) - 1))
-        larger = [built(best.band, part) for part in FEWER_MOVES]
-        other = min(larger, key=lambda each: (each.left(), max(each.count, fewer), each.gib()))
-        other.purpose.fewer = fewer
-        for part in (FEWER_MOVES[larger.index(other)], MOVE_PARTS[-1]):
-            other.shorten(part * mean, limits)
-        if (other.plans(limits.budget) < best.plans(limits.budget)
-                and other.left() <= best.left() and other.gib() <= PREMIUM * best.gib()):
-            best = other
+    if 1 < best.plans(limits.budget) <= FEW_PLANS and not best.left():
+        best = next((other for other in _with_fewer_moves(best, built, limits)
+                     if other.plans(limits.budget) < best.plans(limits.budget)
+                     and not other.left() and other.gib() <= PREMIUM * best.gib()), best)
     return [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in best.sequence()]
+
+
+def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling]',
+                      limits: Limits) -> 'Iterator[Leveling]':
+    """Yield solutions that are to need one plan less than ``best``. The first solutions are built
+    anew, each with a higher fixed cost of a move than the one before. The last solution begins with
+    moves to even loads.
+
+    :param built: function that builds a solution for a Band and a fixed cost of a move, which is
+        given as a multiple of the mean memory of an instance
+    """
+    budget = limits.budget * (best.plans(limits.budget) - 1)
+    mean = float(best.memory.mean())
+    for part in FEWER_MOVES:
+        other = built(best.band, part)
+        other.purpose.fewer = int(SPARE * budget)
+        for cost in (part, MOVE_PARTS[-1]):
+            other.shorten(cost * mean, limits)
+        yield other
+    other = _from_even_loads(best, dataclasses.replace(limits, budget=budget))
+    other.purpose.fewer = int(SPARE * budget)
+    for cost in EVEN:
+        other.shorten(cost * mean, limits)
+    yield other
+
+
+def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
+    """Return a solution that copies little memory, made from the most even loads that the search of
+    ``spread`` finds, without the moves that are not needed.
+
+    :param best: a solution for the same space
+    """
+    found, solutions = Incumbents([End(best.space.state.objective(), [])]), []
+    next(local_search.searches(best.space, found, limits))
+    for end in found.kept:
+        solutions.append(Leveling(best.space, best.band))
+        for vm, host in end.plan:
+            solutions[-1].move(vm, host)
+        solutions[-1].trim()
+    return min(solutions, key=lambda each: (each.left(), each.gib()))
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':

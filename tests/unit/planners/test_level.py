@@ -126,6 +126,13 @@ class LevelTest(testtools.TestCase):
         self.assertLessEqual(copied(problem, many), 10200)
         self.assertEqual((5, 11000), (len(few), copied(problem, few)))
 
+    def test_moves_to_the_most_even_loads_are_replaced_by_cheaper_ones(self):
+        # No solution with fewer moves is built anew.
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.level.FEWER_MOVES', ()))
+        problem = cloud([.04] * 10 + [.08] * 5, [0] * 15, 2, .05, [1000] * 10 + [2200] * 5)
+        few = Level().plan(clouds.start(problem), Limits(budget=5, overload_ceiling=9.0))
+        self.assertEqual((5, 11000), (len(few), copied(problem, few)))
+
     def test_a_move_that_takes_away_less_than_its_price_is_not_made(self):
         problem = cloud([.3, .2, .2, .1, .1], [0, 0, 0, 0, 1], 2, .1)
         free = Level().plan(clouds.start(problem), ANYWHERE)
