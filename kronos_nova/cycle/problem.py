@@ -235,7 +235,8 @@ def _until_left(given: Inputs, around: Snapshot, in_flight: MovesInFlight,
              for member in group.members if member != leaving}
     rule = ForbiddenPairs(
         problem, pairs, reason='group', why=lambda state, vm, host: (
-            f'another member of its server group has not left {problem.hosts[host]} yet'))
+            f'another member of its server group has not left {problem.hosts[host]} yet'),
+        is_provisional=True)
     return (rule,) if len(rule) else ()
 
 

@@ -291,10 +291,12 @@ def _as_from_now(model: Model, state: State) -> Model:
         return model.with_rules(ForbiddenPairs(
             problem, ((problem.vms[vm], problem.hosts[problem.vm_host[vm]])
                       for vm in np.flatnonzero(moved).tolist()),
-            reason='cap', why=lambda state, vm, host: 'the plan moves it off this host'))
+            reason='cap', why=lambda state, vm, host: 'the plan moves it off this host',
+            is_provisional=True))
     allowed = np.repeat([[True], [False]], len(problem.hosts), axis=1)
     return model.with_rules(AllowedHosts(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
-                                         why=lambda state, vm, host: 'the plan moves it already'))
+                                         why=lambda state, vm, host: 'the plan moves it already',
+                                         is_provisional=True))
 
 
 def _without_own_heat(state: State) -> State:

@@ -61,8 +61,8 @@ class Assignment:
         about NUMA cells applies
     places : the distinct sets of NUMA cells that instances use now, each a tuple of Place
     lies : intp (v,), position in ``places`` of the NUMA cells that each instance uses
-    is_exact : False if a rule that was evaluated in the present state forbids a host, and may
-        permit the host after other instances have moved
+    is_exact : False if a rule forbids a host and may permit the host after other instances have
+        moved, or in another plan
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
@@ -115,7 +115,7 @@ class Assignment:
                 rule = rule.together_only(self.model.memberships)
             found = rule.allows(self.state, self.vms[:, None], self.hosts)
             allowed &= found
-            self.is_exact &= rule.is_additive or bool(found.all())
+            self.is_exact &= rule.is_additive and not rule.is_provisional or bool(found.all())
         sets: dict[tuple[int, ...], int] = {}
         group = np.array([sets.setdefault(self._apart_of(vm), len(sets))
                           for vm in self.vms.tolist()])
@@ -297,7 +297,8 @@ class Assignment:
         stays = self.vms[is_left & self.must]
         return Ended(moves, np.sort(stays),
                      not len(stays) or (
-                         self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)), parts)
+                         self.is_exact and solution.is_exact
+                         and solution.bound > STAYS * (len(stays) - 0.5)), parts)
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:

@@ -65,6 +65,8 @@ class Solution:
     ways : {(round, kind, host): list with the NUMA cells of each arriving instance}
     lies : {(round, kind, host): {set of NUMA cells: number of instances that leave these cells}}. A
         set is given as its position in ``places`` of the Assignment
+    is_exact : False if the program leaves out some possible end states. A better end state may then
+        exist although ``bound`` says otherwise
     """
 
     arrive: np.ndarray
@@ -75,6 +77,7 @@ class Solution:
     ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = dataclasses.field(
         default_factory=dict)
     lies: dict[tuple[int, int, int], dict[int, int]] = dataclasses.field(default_factory=dict)
+    is_exact: bool = True
 
 
 def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
@@ -150,6 +153,7 @@ class Program:
         self._is_whole: list[int] = []
         self._costly: dict[int, list[np.ndarray]] = {}
         self._lies: list[tuple[int, int, tuple[int, ...]]] = []
+        self._is_exact = rounds == 1 and slot is None
         self._flow()
         self._room()
         self._keep_apart()
@@ -196,7 +200,8 @@ class Program:
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
-    def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
+    def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray,
+                 within: np.ndarray | None = None) -> None:
         """Add constraints that limit the change of an amount, such as used memory, on each host.
         The change is the amount that arrives minus the amount that leaves. If several hosts share
         one bound, the sum of their changes is limited. A host with a negative bound has too much
@@ -205,30 +210,37 @@ class Program:
         :param amount: float64 (k, h), amount of one instance of each of k kinds at each of h hosts
         :param rows: intp (h,), position of each host's bound in ``most``
         :param most: float64, the bounds; inf for no bound
+        :param within: bool (k, h), true where an instance of the kind has the amount already, on a
+            host with the same bound; such an instance may arrive at a host with a negative bound
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
+        comes = value > 0 if within is None else (value > 0) & ~within[kind, host]
         for counts in self._at_once():
             counts = counts & (value != 0)
             order = np.flatnonzero(counts)[np.argsort(row[counts], kind='stable')]
             begin = np.searchsorted(row[order], np.arange(len(most) + 1))
             for n in np.flatnonzero(np.isfinite(most)):
                 columns = order[begin[n]:begin[n + 1]]
-                if (value[columns] > 0).any() and most[n] < -TOLERANCE:
-                    self._close_until_lower(columns, value[columns], float(most[n]))
+                if comes[columns].any() and most[n] < -TOLERANCE:
+                    self._close_until_lower(columns, value[columns], comes[columns],
+                                            float(most[n]))
                 elif (value[columns] > 0).any():
                     self._add(columns, value[columns], -np.inf, max(float(most[n]), 0.0))
 
-    def _close_until_lower(self, columns: np.ndarray, values: np.ndarray, most: float) -> None:
+    def _close_until_lower(self, columns: np.ndarray, values: np.ndarray, comes: np.ndarray,
+                           most: float) -> None:
         """Add constraints by which nothing arrives at a host unless the change of its amount is at
         most ``most``.
 
         :param columns: the columns of arrivals, with positive values, and of departures, with
             negative values
         :param values: change of the amount by one instance of each column
+        :param comes: bool, true for the columns of arrivals at which nothing may arrive before.
+            Other arrivals only move the amount between hosts that share the bound
         :param most: negative bound of the change
         """
-        arrivals, highest = columns[values > 0], np.concatenate(self._most)
+        arrivals, highest = columns[comes], np.concatenate(self._most)
         if values[values < 0] @ highest[columns[values < 0]] > most + TOLERANCE:
             self._most[0][arrivals] = 0.0
             return
@@ -267,8 +279,10 @@ class Program:
         for c in range(free.shape[1]):
             rows = np.asarray(problem.row(hosts, c))
             # A move between two hosts that share the provider does not change its use.
-            takes = ~(self.of.is_leaving[:, None] & (leaves[:, c, None] == rows))
-            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows, free[:, c])
+            within = leaves[:, c, None] == rows
+            takes = ~(self.of.is_leaving[:, None] & within)
+            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows, free[:, c],
+                          within)
 
     def _keep_apart(self) -> None:
         of, members = self.of, self.of.model.memberships
@@ -284,10 +298,10 @@ class Program:
                         np.full(len(of.sample), group), of.state.vm_host[of.sample]), -1)
                     leaving = np.bincount(of.kind[of.must], minlength=len(home))
                     free = room[first] + [leaving[home == place].sum() for place in places]
-                    # Where a place has too many members anyway, members that leave a host may stay
-                    # in the place.
+                    # Where a place has too many members, members that leave a host may stay in
+                    # the place.
                     takes = is_member[:, None] & ~(
-                        (home[:, None] == places[rows]) & (free[rows] <= 0))
+                        (home[:, None] == places[rows]) & (room[first][rows] < 0))
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
@@ -344,6 +358,8 @@ class Program:
             both = arrives.get((kind, at))
             if not both or not use.cells.kind[self.of.sample[kind]]:
                 continue
+            # An instance could change its cell by way of another host that may take it.
+            self._is_exact &= int((self.arrive[:, 0] == kind).sum()) <= self.rounds
             stays, count = self._whole(0.0), float(self.count[kind])
             here = float(self.here[kind, at])
             self._add(np.array([*both, stays]), np.array([*np.ones(len(both)), -count]),
@@ -598,7 +614,7 @@ class Program:
         bound = found.mip_dual_bound
         return Solution(arrive, leave, stay, float(found.fun),
                         -np.inf if bound is None else float(bound), self._found_ways(found.x),
-                        lies)
+                        lies, self._is_exact)
 
     def _found_ways(self, solved: np.ndarray) -> dict[tuple[int, int, int], list[tuple[int, ...]]]:
         ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}

@@ -48,11 +48,15 @@ class Rule:
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
     yields : whether the rule may be relaxed if a host cannot be emptied otherwise
+    is_provisional : whether the rule may forbid moves that are possible in another plan. Such a
+        rule rests on earlier moves of this plan, or on answers about some hosts only. Nothing is
+        proven by such a rule
     """
 
     is_additive: ClassVar[bool] = True
     reason: str
     yields: bool = False
+    is_provisional: bool = False
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -117,12 +121,12 @@ class ForbiddenPairs(Rule):
     """A rule that lists pairs of an instance and a host to which the instance may not go."""
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
-                 yields: bool = False):
+                 yields: bool = False, is_provisional: bool = False):
         """
         :param pairs: (uuid of an instance, name of a host); pairs with an instance or a host
             outside of the problem are ignored
         """
-        super().__init__(reason=reason, yields=yields)
+        super().__init__(reason=reason, yields=yields, is_provisional=is_provisional)
         self.why, self._hosts = why, len(problem.hosts)
         pairs = set(pairs)
         wanted = {uuid for uuid, _name in pairs}
