@@ -151,6 +151,7 @@ class Program:
                       self.count[self.stay].astype(float)]
         self.columns = self.integers = sum(map(len, self._costs))
         self._is_whole: list[int] = []
+        self._excess: list[int] = []
         self._costly: dict[int, list[np.ndarray]] = {}
         self._lies: list[tuple[int, int, tuple[int, ...]]] = []
         self._is_exact = rounds == 1 and slot is None
@@ -535,14 +536,13 @@ class Program:
         self._add(every, np.ones(len(every)), float(least), np.inf)
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
-                      in_part: bool = False) -> None:
+                      price: float = 0.0) -> None:
         """Lower the objective by ``reward`` if a host is relieved: in every policy, at least as
         much load leaves the host as ``excess`` has.
 
         :param host: position of the host in the hosts of the assignment
         :param excess: float64 (P,), excess load; policies with 0 or less do not count
-        :param in_part: True to add a cost for excess load that stays. The cost in each policy is
-            ``reward`` / P if all excess load stays, and proportionally less otherwise
+        :param price: cost of excess load of 1 that stays, the load of a full host
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -551,10 +551,20 @@ class Program:
             amount = of.weights[self.leave[leave, 0], p] * of.problem.host_scale[of.hosts[host], p]
             self._add(np.append(first + leave, is_relieved), np.append(amount, -excess[p]), 0.0,
                       np.inf)
-            if in_part:
-                left = self._variable(reward / len(excess), 1.0)
-                self._add(np.append(first + leave, left), np.append(amount, excess[p]),
+            if price:
+                left = self._variable(price, float(excess[p]))
+                self._excess.append(left)
+                self._add(np.append(first + leave, left), np.append(amount, 1.0),
                           float(excess[p]), np.inf)
+
+    def limit_excess(self, most: float) -> None:
+        """Add a constraint by which excess load of at most ``most`` stays on all hosts together.
+        Only the excess load that has a price in :meth:`reward_relief` counts."""
+        self._add(np.array(self._excess, dtype=np.intp), np.ones(len(self._excess)), -np.inf, most)
+
+    def ignore_copies(self) -> None:
+        """Set the costs of moves to 0, so that the memory to copy does not count."""
+        self._costs[:2] = [np.zeros(len(costs)) for costs in self._costs[:2]]
 
     def _whole(self, cost: float) -> int:
         """Add a column (a variable) that is 0 or 1, and return the number of the column."""
