@@ -515,6 +515,18 @@ class Program:
         columns = len(self.arrive) + np.arange(len(self.leave))
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
+    def limit_moves_of(self, sets: np.ndarray, most: np.ndarray) -> None:
+        """Add constraints by which at most a given number of instances of each set move. Instances
+        that have to leave are not counted.
+
+        :param sets: intp (V,), the set of each instance; instances of one kind are of one set
+        :param most: intp (n,), the number of instances of each of n sets that may move
+        """
+        of_leave = sets[self.of.sample[self.leave[:, 0]]]
+        for number in np.unique(of_leave).tolist():
+            columns = len(self.arrive) + np.flatnonzero(of_leave == number)
+            self._add(columns, np.ones(len(columns)), -np.inf, max(float(most[number]), 0.0))
+
     def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
         """Lower the objective by ``reward`` for each host that becomes empty, and add a constraint
         by which at least ``least`` hosts become empty.

@@ -13,7 +13,8 @@ class FirstFitDecreasing:
     """A planner that empties hosts, the least loaded host first. The instances of a host are moved
     in the order of their loads, the heaviest first. Each instance goes to the most loaded host that
     may take the instance. A host that took an instance is not emptied later. A host that is empty
-    or is being emptied takes no instance."""
+    or is being emptied takes no instance. A host is left out if the number of moves of its
+    instances would exceed a limit, such as that of the moves of a project."""
 
     phase = PACK
 
@@ -28,8 +29,10 @@ class FirstFitDecreasing:
                 continue
             if limits.is_over:
                 break
-            drained[host] = True
             vms = np.flatnonzero((state.vm_host == host) & problem.movable)
+            if not limits.permit(state, vms):
+                continue
+            drained[host] = True
             for vm in vms[np.argsort(-problem.weights[vms] @ weights, kind='stable')]:
                 if len(steps) >= limits.budget:
                     return steps

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 
 import testtools
 
@@ -632,6 +633,20 @@ class PipelineTest(PipelineTestCase):
         self.clock = SlowClock(tick=2.0)
         report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
         self.assertEqual(['f'], [move.instance_uuid for move in report.moves])
+
+    def test_a_larger_budget_frees_as_many_hosts_where_a_project_may_have_few_moves(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
+        self.instances = {name: instance(name, f'h{n // 3}', memory_mb=1024 * (1 + n % 3))
+                          for n, name in enumerate('abcdefghi')}
+        for name in 'cfi':
+            self.change(name, project_id='p2')
+        loads = dict.fromkeys(('h0', 'h1', 'h2'), 0.15)
+        self.source.answers |= {'imbalance': loads, 'capacity': loads,
+                                'vm_profile': dict.fromkeys('abcdefghi', 0.05)}
+        for planner, budget in itertools.product(('pack', 'ffd'), range(3, 8)):
+            for limits in (MoveLimits(per_project=2), MoveLimits(per_project_and_day=3)):
+                report = self.plan(pack_planner=planner, budget=budget, move_limits=limits)
+                self.assertEqual((1, 3), (len(report.hosts_emptied), len(report.moves)))
 
     def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}
