@@ -123,7 +123,8 @@ class Assignment:
         group = np.array([sets.setdefault(self._apart_of(vm), len(sets))
                           for vm in self.vms.tolist()])
         key = np.column_stack([
-            self.must, self._sets[self.vms], group, equal_rows(allowed), self.shared_rows, self._places_left(),
+            self.must, self._sets[self.vms], group, equal_rows(allowed), self.shared_rows,
+            self._places_left(),
             self.problem.demands[self.vms], self.problem.memory_mb[self.vms],
             self.problem.weights[self.vms] if by_weight else self.must,
             *(kind[self.vms] for kind in self.model.kinds_by_rules), *self._kinds_by_cells()])

@@ -648,6 +648,19 @@ class PipelineTest(PipelineTestCase):
                 report = self.plan(pack_planner=planner, budget=budget, move_limits=limits)
                 self.assertEqual((1, 3), (len(report.hosts_emptied), len(report.moves)))
 
+    def test_a_server_that_a_repair_moves_is_not_moved_again_by_packing(self):
+        """The repair alone would move a to h1, which packing empties."""
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
+        self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2', memory_mb=99_999)}
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
+                                           members=('a', 'b')),)
+        loads = {'h0': 0.2, 'h1': 0.05, 'h2': 0.05}
+        self.source.answers |= {'imbalance': loads, 'capacity': loads,
+                                'vm_profile': dict.fromkeys('abcdef', 0.05)}
+        report = self.plan(pack_planner='pack', enforce_hard_affinity=True)
+        moved = [move.instance_uuid for move in report.moves]
+        self.assertEqual((len(set(moved)), ('h1',)), (len(moved), report.hosts_emptied))
+
     def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}
         self.source.answers['capacity'] = {'h0': 0.1}
