@@ -472,19 +472,19 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints by which the reserved room is still free after the moves, on all
-        available hosts together. Hosts without instances count as well. If less room is free now on
-        the hosts with instances, only this amount has to be free after the moves."""
+        """Add constraints by which the reserved room is still free after the moves, on all hosts
+        together that the rule counts. Hosts without instances count as well. If less room is free
+        now on the hosts with instances, only this amount has to be free after the moves."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
-        now = free[problem.available & (state.guests > 0)].sum(axis=0)
-        most = np.maximum(free[problem.available], 0.0).sum(axis=0)
         kind, host, sign = self._flows
         for rule in of.model.rules:
             if not isinstance(rule, ReservedRoom):
                 continue
+            now = free[rule.counted & (state.guests > 0)].sum(axis=0)
+            most = np.maximum(free[rule.counted], 0.0).sum(axis=0)
             for c in range(free.shape[1]):
-                counts = problem.available[of.hosts] & (problem.row(of.hosts, c) == of.hosts)
+                counts = rule.counted[of.hosts] & (problem.row(of.hosts, c) == of.hosts)
                 amount = sign * problem.demands[of.sample[kind], c] * counts[host]
                 columns = np.flatnonzero(amount)
                 left = most[c] - min(float(rule.needed[c]), float(now[c]))

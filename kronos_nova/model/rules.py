@@ -411,27 +411,30 @@ def _wish(group: Group) -> str:
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
     """A rule by which moves must leave room free: at least ``needed`` in every resource class,
-    summed over the available hosts that have instances. If less room is free already before a move,
+    summed over the counted hosts that have instances. If less room is free already before a move,
     the move must not reduce it further.
 
     Empty hosts do not count. So only three kinds of moves change this sum: moves that empty a host,
-    moves to an empty host, and moves from a host that is not available.
+    moves to an empty host, and moves from a host that is not counted.
 
     needed : float64 (C,), room that has to stay free in each of C resource classes
+    counted : bool (H,), true for hosts that can take instances. A host whose load is not known
+        counts as well
     """
 
     is_additive: ClassVar[bool] = False
     reason: str = 'reserve'
     why: Why
     needed: np.ndarray
+    counted: np.ndarray
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
         problem, count = state.problem, len(state.guests)
         free = (problem.limits - state.used)[:count]
-        in_use = problem.available & (state.guests > 0)
+        in_use = self.counted & (state.guests > 0)
         sources = state.vm_host[vms]
-        counted, empties = problem.available[sources], state.guests[sources] == 1
+        counted, empties = self.counted[sources], state.guests[sources] == 1
         permitted = np.ones((), dtype=bool)
         for c, now in enumerate(free[in_use].sum(axis=0)):
             # The part of an allocation on the hosts themselves, without sharing providers.

@@ -63,7 +63,8 @@ class ReserveTest(testtools.TestCase):
         problem = dataclasses.replace(problem, used=used, limits=np.full((3, 1), 4.0))
         if available is not None:
             problem = dataclasses.replace(problem, available=np.array(available))
-        rules = Reserve.compile(problem, None, ConstraintRules(reserve_hosts=reserve))
+        rules = Reserve.compile(problem, clouds.snapshot_of(problem),
+                                ConstraintRules(reserve_hosts=reserve))
         return bool(State(Model(problem, rules)).delta((vm, host)).feasible)
 
     def test_the_last_instance_may_leave_while_enough_stays_free(self):

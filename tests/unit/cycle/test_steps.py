@@ -648,6 +648,17 @@ class PipelineTest(PipelineTestCase):
                 report = self.plan(pack_planner=planner, budget=budget, move_limits=limits)
                 self.assertEqual((1, 3), (len(report.hosts_emptied), len(report.moves)))
 
+    def test_room_is_kept_in_reserve_on_hosts_of_unknown_load_too(self):
+        """The load of h2 is not known. h1 and h2 have 19 of 32 VCPU free, and 16 have to stay
+        free."""
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.instances |= {'e': instance('e', 'h1', resources={'VCPU': 9}),
+                           'f': instance('f', 'h2', resources={'VCPU': 4})}
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.1}
+        self.source.answers['vm_profile']['e'] = 0.1
+        report = self.plan(evacuate_disabled_hosts=True, reserve_hosts=1, min_coverage=0.1)
+        self.assertEqual((3, 1), (len(report.moves), len(self.stayed(report)['reserve'])))
+
     def test_a_server_that_a_repair_moves_is_not_moved_again_by_packing(self):
         """The repair alone would move a to h1, which packing empties."""
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
