@@ -23,6 +23,7 @@ from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies import windows
+from kronos_nova.policies.rules import OperatorRule
 
 NOW = 1_800_000_000.0
 POLICY = {'name': 'cpu', 'mode': 'spread', 'weight': 1.0, 'threshold': 0.1,
@@ -81,6 +82,7 @@ class PipelineTestCase(testtools.TestCase):
                                      spread_planner=self.planners[0], pack_planner=self.planners[1])
         self.dry_run = lambda *_asked: AGREED
         self.groups = ()
+        self.rules = ()
         self.far = None
         self.clock = lambda: 0.0
 
@@ -255,7 +257,7 @@ class PipelineTest(PipelineTestCase):
             dataclasses.replace(self.snapshot(), aggregates=tuple(
                 objects.Aggregate(name=name, uuid=name, hosts=hosts)
                 for name, hosts in (('one', ('h0', 'h1')), ('two', ('h1', 'h2'))))),
-            PolicySet(policies=(Policy(**self.policy),)),
+            PolicySet(policies=(Policy(**self.policy),), rules=self.rules),
             dataclasses.replace(self.options, aggregates=('one', 'two')), ports).aggregates
 
     def test_servers_that_an_earlier_plan_brings_are_no_measured_load_of_their_host(self):
@@ -275,6 +277,12 @@ class PipelineTest(PipelineTestCase):
             self.change(uuid, host=on)
         self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
                                            members=('a', 'b', 'c')),)
+        self.assert_d_alone_goes_to_h1()
+        self.groups, apart = (), {'name': 'apart', 'servers': {'uuid': ['a', 'b', 'c']}}
+        self.rules = (OperatorRule(**apart, keep_apart='host'),)
+        self.assert_d_alone_goes_to_h1()
+
+    def assert_d_alone_goes_to_h1(self):
         one, two = self.plans_of_aggregates_that_share_h1()
         self.assertEqual([('a', 'h0')], [(m.instance_uuid, m.destination) for m in one.moves])
         self.assertEqual([('d', 'h1')], [(m.instance_uuid, m.destination) for m in two.moves])
