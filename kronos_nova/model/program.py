@@ -151,7 +151,7 @@ class Program:
                       self.count[self.stay].astype(float)]
         self.columns = self.integers = sum(map(len, self._costs))
         self._is_whole: list[int] = []
-        self._excess: list[int] = []
+        self._excess: list[tuple[int, float]] = []
         self._costly: dict[int, list[np.ndarray]] = {}
         self._lies: list[tuple[int, int, tuple[int, ...]]] = []
         self._is_exact = rounds == 1 and slot is None
@@ -548,13 +548,14 @@ class Program:
         self._add(every, np.ones(len(every)), float(least), np.inf)
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
-                      price: float = 0.0) -> None:
+                      costs: np.ndarray | None = None) -> None:
         """Lower the objective by ``reward`` if a host is relieved: in every policy, at least as
         much load leaves the host as ``excess`` has.
 
         :param host: position of the host in the hosts of the assignment
         :param excess: float64 (P,), excess load; policies with 0 or less do not count
-        :param price: cost of excess load of 1 that stays, the load of a full host
+        :param costs: float64 (P,), cost in each policy if all excess load stays; if a part stays,
+            the cost is proportionally less. None for no costs
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -563,16 +564,17 @@ class Program:
             amount = of.weights[self.leave[leave, 0], p] * of.problem.host_scale[of.hosts[host], p]
             self._add(np.append(first + leave, is_relieved), np.append(amount, -excess[p]), 0.0,
                       np.inf)
-            if price:
-                left = self._variable(price, float(excess[p]))
-                self._excess.append(left)
-                self._add(np.append(first + leave, left), np.append(amount, 1.0),
+            if costs is not None:
+                left = self._variable(float(costs[p]), 1.0)
+                self._excess.append((left, float(excess[p])))
+                self._add(np.append(first + leave, left), np.append(amount, excess[p]),
                           float(excess[p]), np.inf)
 
     def limit_excess(self, most: float) -> None:
         """Add a constraint by which excess load of at most ``most`` stays on all hosts together.
-        Only the excess load that has a price in :meth:`reward_relief` counts."""
-        self._add(np.array(self._excess, dtype=np.intp), np.ones(len(self._excess)), -np.inf, most)
+        Only the excess load that has a cost in :meth:`reward_relief` counts."""
+        columns, loads = zip(*self._excess, strict=True)
+        self._add(np.array(columns), np.array(loads), -np.inf, most)
 
     def ignore_copies(self) -> None:
         """Set the costs of moves to 0, so that the memory to copy does not count."""

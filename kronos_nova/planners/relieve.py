@@ -181,8 +181,12 @@ class Relieve:
         for host, excess in zip(hot, above, strict=True):
             at = int(np.searchsorted(places, host))
             over = np.where(is_hot[host], state.scores[host] - self._marks.target, 0.0)
-            program.reward_relief(at, over, reward * (len(hot) + 2))
-            program.reward_relief(at, excess, reward, price=reward / max(above.sum(), TOLERANCE))
+            costs = np.full(len(excess), reward / len(excess))
+            if not copies or np.isfinite(most):
+                # All load above the limits counts alike, and less than any relieved host.
+                costs = reward * excess / max(float(above.sum()), TOLERANCE)
+            program.reward_relief(at, over, reward * (len(hot) + 1))
+            program.reward_relief(at, excess, reward, costs)
         if np.isfinite(most):
             program.limit_excess(most)
         solution = BUDGET.solve(program, limits)
