@@ -108,7 +108,7 @@ class PackTest(testtools.TestCase):
 
 class FirstFitDecreasingTest(testtools.TestCase):
     def test_a_reason_says_whether_the_host_is_emptied(self):
-        """Of h0 only one instance fits elsewhere, and the only one of h1 fits on h2."""
+        """Only one instance of h0 fits elsewhere, and the only one of h1 fits on h2."""
         problem = cloud(3, [(0, 5, 1), (0, 1, 1), (1, 2, 1), (2, 2, 1), (2, 5, 1)], (10, 10))
         steps, state = plan(FirstFitDecreasing(), problem, Limits(budget=1))
         self.assertEqual(['empties h1'], [step.why for step in steps])

@@ -126,7 +126,7 @@ class RelieveTest(testtools.TestCase):
                     min_size=2, max_size=4),
            st.lists(st.integers(0, 20), min_size=1, max_size=2), st.integers(1, 3))
     def test_no_plan_leaves_less_load_above_the_limits(self, servers, others, budget):
-        """With less load above the limit, and then with less memory; tried with all plans."""
+        """Less load above the limit is better; the test tries all plans."""
         loads = [*(load / 50 for load, _ in servers), *(load / 50 for load in others)]
         place = [0] * len(servers) + list(range(1, 1 + len(others)))
         problem = cloud(place, loads, [*(size for _, size in servers), *[1] * len(others)],
