@@ -16,13 +16,20 @@ from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.snapshot import Snapshot
 
 
+def is_up(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> np.ndarray:
+    """Return bool (H,): true for hosts that can take instances. Their nova-compute is up, enabled
+    and not forced down, and they are not emptied now or later. Their load may be unknown."""
+    services = {host.name: host.service for host in snapshot.hosts}
+    return np.array([services[name].is_available and name not in rules.closed_hosts
+                     for name in problem.hosts], dtype=bool)
+
+
 class Availability:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> Iterator[AllowedHosts]:
         services = {host.name: host.service for host in snapshot.hosts}
-        is_up = np.array([services[name].is_available and name not in rules.closed_hosts
-                          for name in problem.hosts], dtype=bool)
+        can_take = is_up(problem, snapshot, rules)
 
         def why(state: State, vm: int, host: int) -> str:
             name = problem.hosts[host]
@@ -34,10 +41,10 @@ class Availability:
             return f'nova-compute of {name} is {", ".join(words)}'
 
         kind = np.zeros(len(problem.vms), dtype=np.intp)
-        if not is_up.all():
-            yield AllowedHosts(reason='capacity', why=why, kind=kind, allowed=is_up[None, :])
-        if (is_up & ~problem.available).any():
+        if not can_take.all():
+            yield AllowedHosts(reason='capacity', why=why, kind=kind, allowed=can_take[None, :])
+        if (can_take & ~problem.available).any():
             yield AllowedHosts(reason='capacity', kind=kind, yields=True,
                                why=lambda state, vm, host: (
                            f'the load of {problem.hosts[host]} is not known'),
-                               allowed=(problem.available | ~is_up)[None, :])
+                               allowed=(problem.available | ~can_take)[None, :])

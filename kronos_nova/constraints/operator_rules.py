@@ -153,33 +153,29 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
     """Return a server group for each rule that keeps several servers together or apart. The members
     of the group are the instances of the problem that the rule selects.
 
-    The group also counts two kinds of selected servers that are not instances of the problem. The
-    plan does not move these servers:
+    The group also counts two kinds of selected servers that the plan does not move:
 
-    * servers that are migrating to a host of the problem
-    * servers whose host is outside of the problem, but in the failure domain (such as a rack) of a
-      host of the problem
+    * servers that are migrating to a host of the problem, or to the failure domain (such as a rack)
+      of a host of the problem
+    * servers that are not instances of the problem, and are in the place of a host of the problem
 
     :param vms, hosts: uuids of the instances and names of the hosts of the problem
     :param moved: {uuid of an instance: present host}, for instances that are no longer on their
         host in the snapshot
     """
     here, index = _positions(vms), _positions(hosts)
-    arriving = selections.arriving
     uuids, found = frozenset(vms), []
     for each in selections:
         if not is_joint(each.rule):
             continue
         first, places = _places(selections, each.rule.level, hosts)
+        place_of = selections.places(each.rule.level)
         for part in each.parts:
             members = sorted(here[uuid] for uuid in uuids & part)
-            fixed = [index[arriving[uuid]] for uuid in sorted(part & arriving.keys())
-                     if arriving[uuid] in index]
-            if members and places is not None:
-                place_of = selections.places(each.rule.level)
-                there = (place_of.get(moved.get(uuid, selections.host_of[uuid]))
-                         for uuid in sorted(part - uuids - arriving.keys()))
-                fixed += [first[place] for place in there if place in first]
+            fixed = [at for uuid in sorted(part if members else ())
+                     for host in _fixed(selections, uuid, uuid in uuids, moved, place_of)
+                     if (at := index.get(host) if places is None else first.get(
+                         place_of.get(host, (HOST, host)))) is not None]
             if not members or len(members) + len(fixed) < 2:
                 continue
             found.append(Group(
@@ -188,6 +184,21 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
                 anti=each.rule.keep_apart is not None, most_places=each.rule.at_most_hosts or 1,
                 arriving=np.array(fixed, dtype=np.intp), places=places))
     return tuple(found)
+
+
+def _fixed(selections: Selections, uuid: str, is_member: bool, moved: Mapping[str, str],
+           place_of: Mapping[str, Place]) -> Iterator[str]:
+    """Yield the hosts on which a server counts without being moved by the plan: its destination, if
+    it is migrating to another place, and its present host, if it is not an instance of the problem.
+
+    :param moved: as for :func:`rule_groups`
+    :param place_of: {host: its failure domain}
+    """
+    present, destination = moved.get(uuid, selections.host_of[uuid]), selections.arriving.get(uuid)
+    if not is_member:
+        yield present
+    if destination is not None and place_of.get(destination) != place_of.get(present):
+        yield destination
 
 
 def _places(selections: Selections, level: str,

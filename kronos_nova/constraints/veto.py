@@ -14,7 +14,8 @@ class SchedulerVeto:
         run."""
         return _if_any(ForbiddenPairs(
             problem, rules.vetoes, 'refused',
-            lambda state, vm, host: rules.vetoes[problem.vms[vm], problem.hosts[host]]))
+            lambda state, vm, host: rules.vetoes[problem.vms[vm], problem.hosts[host]],
+            is_provisional=True))
 
 
 class Returning:

@@ -221,13 +221,13 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
 
 
 def is_shut_in(state: State, vm: int) -> bool:
-    """Return True if rules that do not depend on other instances forbid every other host to an
-    instance on a draining host; False otherwise."""
+    """Return True if rules that do not depend on other instances or on this plan forbid every other
+    host to an instance on a draining host; False otherwise."""
     hosts = np.arange(len(state.problem.hosts))
     hosts = hosts[hosts != state.vm_host[vm]]
     allowed = np.ones(len(hosts), dtype=bool)
     for rule in state.model.for_emptying.rules:
-        if isinstance(rule, AllowedHosts | ForbiddenPairs):
+        if isinstance(rule, AllowedHosts | ForbiddenPairs) and not rule.is_provisional:
             allowed &= rule.allows(state, np.full(len(hosts), vm), hosts)
     return not allowed.any()
 

@@ -3,6 +3,7 @@ on moves because of one instance's load."""
 
 import collections
 import dataclasses
+import sys
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -17,6 +18,7 @@ from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.planners.base import Quotas
 from kronos_nova.policies.selection import Selections
 
 MOST_NAMED = 3
@@ -125,6 +127,21 @@ class RemainingMoveLimits:
                 self._closed_causes.add(cause)
                 passed.add(move.order)
         return frozenset(passed)
+
+    def quotas(self) -> Quotas | None:
+        """Return the numbers of moves that the limits of projects permit in one plan; None if no
+        such limit is set."""
+        options = self._options
+        if not (options.per_project or options.per_project_and_day):
+            return None
+        names = sorted(set(self._project.values()))
+        most = np.array([min(
+            options.per_project or sys.maxsize,
+            max(options.per_project_and_day - self._moved.get(name, 0), 0)
+            if options.per_project_and_day else sys.maxsize) for name in names], dtype=np.intp)
+        number = {name: n for n, name in enumerate(names)}
+        return Quotas(np.array([number[self._project[uuid]] for uuid in self._problem.vms],
+                               dtype=np.intp), most)
 
     def compile(self) -> tuple[AllowedHosts, ...]:
         """Return the constraint that forbids moves of instances whose limit is used up; an empty

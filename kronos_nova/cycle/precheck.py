@@ -309,7 +309,7 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
     """Make a plan, and ask the scheduler about its moves. Refused moves are removed and forbidden,
     and planning continues, until no move is refused or the deadline is over."""
-    chosen = None
+    chosen, limits = None, dataclasses.replace(limits, quotas=checks.move_limits.quotas())
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
                            given.options, _to_plan(given, limits), chosen)

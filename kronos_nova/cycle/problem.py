@@ -224,9 +224,9 @@ def _compiled(given: Inputs, load: Load, around: Snapshot, in_flight: MovesInFli
 
 def _until_left(given: Inputs, around: Snapshot, in_flight: MovesInFlight,
                 problem: Problem) -> tuple[ForbiddenPairs, ...]:
-    """Return the rule that keeps members of anti-affinity groups off the hosts that other members
-    are about to leave by earlier plans of this cycle. Return no rule if there are no such
-    members."""
+    """Return the rules that keep members of anti-affinity groups, and servers that operators' rules
+    keep apart, off the hosts and failure domains that other members are about to leave by earlier
+    plans of this cycle. Return no rule if there are no such members."""
     counts_soft = given.options.soft_group_cost is None
     pairs = {(member, in_flight.left[leaving]) for group in around.server_groups
              if group.policy == 'anti-affinity'
@@ -235,8 +235,35 @@ def _until_left(given: Inputs, around: Snapshot, in_flight: MovesInFlight,
              for member in group.members if member != leaving}
     rule = ForbiddenPairs(
         problem, pairs, reason='group', why=lambda state, vm, host: (
-            f'another member of its server group has not left {problem.hosts[host]} yet'))
-    return (rule,) if len(rule) else ()
+            f'another member of its server group has not left {problem.hosts[host]} yet'),
+        is_provisional=True)
+    rules = rule, *(_until_left_by_rules(given, in_flight, problem, yields)
+                    for yields in (False, True))
+    return tuple(rule for rule in rules if len(rule))
+
+
+def _until_left_by_rules(given: Inputs, in_flight: MovesInFlight, problem: Problem,
+                         yields: bool) -> ForbiddenPairs:
+    """Return the part of :func:`_until_left` that is due to operators' rules.
+
+    :param yields: whether the part has the rules that may be relaxed to empty a host, or the others
+    """
+    selections, pairs = given.rules.selections, set()
+    for each in selections:
+        if each.rule.keep_apart is None or each.rule.yields != yields:
+            continue
+        place_of = selections.places(each.rule.level)
+        for part in each.parts:
+            for leaving in in_flight.left.keys() & part:
+                place = place_of.get(in_flight.left[leaving])
+                hosts = [host for host in problem.hosts if place_of.get(host) == place]
+                pairs |= {(member, host) for member in part - {leaving} for host in hosts
+                          if place_of.get(in_flight.moved.get(
+                              member, selections.host_of[member])) != place}
+    return ForbiddenPairs(
+        problem, pairs, reason='rule', yields=yields, is_provisional=True,
+        why=lambda state, vm, host: (
+            f'another server of its rule has not left the place of {problem.hosts[host]} yet'))
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,

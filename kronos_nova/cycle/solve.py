@@ -231,9 +231,10 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
     :param so_far: an earlier result for the same problem, from which planning continues
     """
-    state, steps = State(model), []
+    state, steps = State(model), list[tuple[str, Step]]()
     if so_far is not None:
         state, steps = so_far.state.under(model), list(so_far.steps)
+    first, begin = state.copy(), len(steps)
     for runner in _planners(state.problem, due, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
         state = state.under(_as_from_now(model, state))
@@ -244,8 +245,47 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
             chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
         else:
             chosen = runner.plan(state, left)
-        steps += [(runner.phase, step) for step in chosen]
+        more = [(runner.phase, step) for step in chosen]
+        if runner.phase == PACK and _moved_twice(steps, more):
+            together = _without_detours(first.under(model), steps[begin:], more, limits)
+            if together is None:
+                state = before.under(_that_moves_once(before.model, before))
+                more = [(PACK, step) for step in runner.plan(state, left)]
+            else:
+                steps, more = steps[:begin], together
+        steps += more
     return _in_order(state.under(model), steps, limits)
+
+
+def _moved_twice(steps: Sequence[tuple[str, Step]], more: Sequence[tuple[str, Step]]) -> set[int]:
+    """Return the instances that are moved by ``steps``, and again by the later steps ``more``."""
+    return {step.vm for _phase, step in steps} & {step.vm for _phase, step in more}
+
+
+def _without_detours(state: State, steps: Sequence[tuple[str, Step]],
+                     more: Sequence[tuple[str, Step]],
+                     limits: Limits) -> list[tuple[str, Step]] | None:
+    """Return the steps of two phases without detours: an instance that both phases move goes to its
+    last host in the first of these phases. Return None if a rule forbids one of the moves then.
+
+    :param state: the state before ``steps``
+    :param steps: (phase, step) of the earlier phases
+    :param more: (phase, step) of the later phase
+    """
+    twice = _moved_twice(steps, more)
+    ends = {step.vm: step.destination for _phase, step in more}
+    last = {step.vm: n for n, (_phase, step) in enumerate(steps)}
+    meant = [(phase, step, ends[step.vm] if step.vm in twice and last[step.vm] == n
+              else step.destination) for n, (phase, step) in enumerate(steps)]
+    meant += [(phase, step, step.destination) for phase, step in more if step.vm not in twice]
+    capped = _before(state.model, limits).model
+    recorder, found = StepRecorder(state.copy()), list[tuple[str, Step]]()
+    for phase, step, host in meant:
+        model = rules_of(phase, state.model, capped)
+        if not recorder.state.delta((step.vm, host), model=model).feasible:
+            return None
+        found.append((phase, recorder.record(step.vm, host, step.why)))
+    return found
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
@@ -291,10 +331,21 @@ def _as_from_now(model: Model, state: State) -> Model:
         return model.with_rules(ForbiddenPairs(
             problem, ((problem.vms[vm], problem.hosts[problem.vm_host[vm]])
                       for vm in np.flatnonzero(moved).tolist()),
-            reason='cap', why=lambda state, vm, host: 'the plan moves it off this host'))
-    allowed = np.repeat([[True], [False]], len(problem.hosts), axis=1)
+            reason='cap', why=lambda state, vm, host: 'the plan moves it off this host',
+            is_provisional=True))
+    return _that_moves_once(model, state)
+
+
+def _that_moves_once(model: Model, state: State) -> Model:
+    """Return the model with one more rule: instances that the plan has moved are not moved again.
+
+    :param state: the state after the moves
+    """
+    moved = state.vm_host != model.problem.vm_host
+    allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
     return model.with_rules(AllowedHosts(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
-                                         why=lambda state, vm, host: 'the plan moves it already'))
+                                         why=lambda state, vm, host: 'the plan moves it already',
+                                         is_provisional=True))
 
 
 def _without_own_heat(state: State) -> State:

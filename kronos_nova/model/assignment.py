@@ -61,13 +61,13 @@ class Assignment:
         about NUMA cells applies
     places : the distinct sets of NUMA cells that instances use now, each a tuple of Place
     lies : intp (v,), position in ``places`` of the NUMA cells that each instance uses
-    is_exact : False if a rule that was evaluated in the present state forbids a host, and may
-        permit the host after other instances have moved
+    is_exact : False if a rule forbids a host and may permit the host after other instances have
+        moved, or in another plan
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
                  hosts: np.ndarray, by_weight: bool = False,
-                 closed: np.ndarray | None = None):
+                 closed: np.ndarray | None = None, sets: np.ndarray | None = None):
         """
         :param leaving: intp, instances that have to leave
         :param others: intp, instances that may move but do not have to
@@ -75,6 +75,8 @@ class Assignment:
         :param by_weight: True to put two instances into one kind only if their loads are equal
         :param closed: bool (h,), true for hosts of ``hosts`` to which no instance may go; None if
             instances may go to all hosts
+        :param sets: intp (V,), numbers that differ for instances that must not be of one kind; None
+            for no such instances
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
@@ -83,6 +85,7 @@ class Assignment:
         self.apart = self._groups_apart()
         self.shared_rows = self._shared_rows()
         self.is_exact = True
+        self._sets = np.zeros(len(self.problem.vms), dtype=np.intp) if sets is None else sets
         self.emptied = self._emptied()
         self.kind, self.allowed = self._kinds(by_weight)
         self.lies, self.places = self._lies()
@@ -115,12 +118,13 @@ class Assignment:
                 rule = rule.together_only(self.model.memberships)
             found = rule.allows(self.state, self.vms[:, None], self.hosts)
             allowed &= found
-            self.is_exact &= rule.is_additive or bool(found.all())
+            self.is_exact &= rule.is_additive and not rule.is_provisional or bool(found.all())
         sets: dict[tuple[int, ...], int] = {}
         group = np.array([sets.setdefault(self._apart_of(vm), len(sets))
                           for vm in self.vms.tolist()])
         key = np.column_stack([
-            self.must, group, equal_rows(allowed), self.shared_rows, self._places_left(),
+            self.must, self._sets[self.vms], group, equal_rows(allowed), self.shared_rows,
+            self._places_left(),
             self.problem.demands[self.vms], self.problem.memory_mb[self.vms],
             self.problem.weights[self.vms] if by_weight else self.must,
             *(kind[self.vms] for kind in self.model.kinds_by_rules), *self._kinds_by_cells()])
@@ -297,7 +301,8 @@ class Assignment:
         stays = self.vms[is_left & self.must]
         return Ended(moves, np.sort(stays),
                      not len(stays) or (
-                         self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)), parts)
+                         self.is_exact and solution.is_exact
+                         and solution.bound > STAYS * (len(stays) - 0.5)), parts)
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:

@@ -65,6 +65,8 @@ class Solution:
     ways : {(round, kind, host): list with the NUMA cells of each arriving instance}
     lies : {(round, kind, host): {set of NUMA cells: number of instances that leave these cells}}. A
         set is given as its position in ``places`` of the Assignment
+    is_exact : False if the program leaves out some possible end states. A better end state may then
+        exist although ``bound`` says otherwise
     """
 
     arrive: np.ndarray
@@ -75,6 +77,7 @@ class Solution:
     ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = dataclasses.field(
         default_factory=dict)
     lies: dict[tuple[int, int, int], dict[int, int]] = dataclasses.field(default_factory=dict)
+    is_exact: bool = True
 
 
 def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
@@ -148,8 +151,10 @@ class Program:
                       self.count[self.stay].astype(float)]
         self.columns = self.integers = sum(map(len, self._costs))
         self._is_whole: list[int] = []
+        self._excess: list[tuple[int, float]] = []
         self._costly: dict[int, list[np.ndarray]] = {}
         self._lies: list[tuple[int, int, tuple[int, ...]]] = []
+        self._is_exact = rounds == 1 and slot is None
         self._flow()
         self._room()
         self._keep_apart()
@@ -196,7 +201,8 @@ class Program:
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
-    def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
+    def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray,
+                 within: np.ndarray | None = None) -> None:
         """Add constraints that limit the change of an amount, such as used memory, on each host.
         The change is the amount that arrives minus the amount that leaves. If several hosts share
         one bound, the sum of their changes is limited. A host with a negative bound has too much
@@ -205,30 +211,37 @@ class Program:
         :param amount: float64 (k, h), amount of one instance of each of k kinds at each of h hosts
         :param rows: intp (h,), position of each host's bound in ``most``
         :param most: float64, the bounds; inf for no bound
+        :param within: bool (k, h), true where an instance of the kind has the amount already, on a
+            host with the same bound; such an instance may arrive at a host with a negative bound
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
+        comes = value > 0 if within is None else (value > 0) & ~within[kind, host]
         for counts in self._at_once():
             counts = counts & (value != 0)
             order = np.flatnonzero(counts)[np.argsort(row[counts], kind='stable')]
             begin = np.searchsorted(row[order], np.arange(len(most) + 1))
             for n in np.flatnonzero(np.isfinite(most)):
                 columns = order[begin[n]:begin[n + 1]]
-                if (value[columns] > 0).any() and most[n] < -TOLERANCE:
-                    self._close_until_lower(columns, value[columns], float(most[n]))
+                if comes[columns].any() and most[n] < -TOLERANCE:
+                    self._close_until_lower(columns, value[columns], comes[columns],
+                                            float(most[n]))
                 elif (value[columns] > 0).any():
                     self._add(columns, value[columns], -np.inf, max(float(most[n]), 0.0))
 
-    def _close_until_lower(self, columns: np.ndarray, values: np.ndarray, most: float) -> None:
+    def _close_until_lower(self, columns: np.ndarray, values: np.ndarray, comes: np.ndarray,
+                           most: float) -> None:
         """Add constraints by which nothing arrives at a host unless the change of its amount is at
         most ``most``.
 
         :param columns: the columns of arrivals, with positive values, and of departures, with
             negative values
         :param values: change of the amount by one instance of each column
+        :param comes: bool, true for the columns of arrivals at which nothing may arrive before.
+            Other arrivals only move the amount between hosts that share the bound
         :param most: negative bound of the change
         """
-        arrivals, highest = columns[values > 0], np.concatenate(self._most)
+        arrivals, highest = columns[comes], np.concatenate(self._most)
         if values[values < 0] @ highest[columns[values < 0]] > most + TOLERANCE:
             self._most[0][arrivals] = 0.0
             return
@@ -267,8 +280,10 @@ class Program:
         for c in range(free.shape[1]):
             rows = np.asarray(problem.row(hosts, c))
             # A move between two hosts that share the provider does not change its use.
-            takes = ~(self.of.is_leaving[:, None] & (leaves[:, c, None] == rows))
-            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows, free[:, c])
+            within = leaves[:, c, None] == rows
+            takes = ~(self.of.is_leaving[:, None] & within)
+            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows, free[:, c],
+                          within)
 
     def _keep_apart(self) -> None:
         of, members = self.of, self.of.model.memberships
@@ -284,10 +299,10 @@ class Program:
                         np.full(len(of.sample), group), of.state.vm_host[of.sample]), -1)
                     leaving = np.bincount(of.kind[of.must], minlength=len(home))
                     free = room[first] + [leaving[home == place].sum() for place in places]
-                    # Where a place has too many members anyway, members that leave a host may stay
-                    # in the place.
+                    # Where a place has too many members, members that leave a host may stay in
+                    # the place.
                     takes = is_member[:, None] & ~(
-                        (home[:, None] == places[rows]) & (free[rows] <= 0))
+                        (home[:, None] == places[rows]) & (room[first][rows] < 0))
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
@@ -344,6 +359,8 @@ class Program:
             both = arrives.get((kind, at))
             if not both or not use.cells.kind[self.of.sample[kind]]:
                 continue
+            # An instance could change its cell by way of another host that may take it.
+            self._is_exact &= int((self.arrive[:, 0] == kind).sum()) <= self.rounds
             stays, count = self._whole(0.0), float(self.count[kind])
             here = float(self.here[kind, at])
             self._add(np.array([*both, stays]), np.array([*np.ones(len(both)), -count]),
@@ -455,19 +472,19 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Add constraints by which the reserved room is still free after the moves, on all
-        available hosts together. Hosts without instances count as well. If less room is free now on
-        the hosts with instances, only this amount has to be free after the moves."""
+        """Add constraints by which the reserved room is still free after the moves, on all hosts
+        together that the rule counts. Hosts without instances count as well. If less room is free
+        now on the hosts with instances, only this amount has to be free after the moves."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
-        now = free[problem.available & (state.guests > 0)].sum(axis=0)
-        most = np.maximum(free[problem.available], 0.0).sum(axis=0)
         kind, host, sign = self._flows
         for rule in of.model.rules:
             if not isinstance(rule, ReservedRoom):
                 continue
+            now = free[rule.counted & (state.guests > 0)].sum(axis=0)
+            most = np.maximum(free[rule.counted], 0.0).sum(axis=0)
             for c in range(free.shape[1]):
-                counts = problem.available[of.hosts] & (problem.row(of.hosts, c) == of.hosts)
+                counts = rule.counted[of.hosts] & (problem.row(of.hosts, c) == of.hosts)
                 amount = sign * problem.demands[of.sample[kind], c] * counts[host]
                 columns = np.flatnonzero(amount)
                 left = most[c] - min(float(rule.needed[c]), float(now[c]))
@@ -498,6 +515,18 @@ class Program:
         columns = len(self.arrive) + np.arange(len(self.leave))
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
+    def limit_moves_of(self, sets: np.ndarray, most: np.ndarray) -> None:
+        """Add constraints by which at most a given number of instances of each set move. Instances
+        that have to leave are not counted.
+
+        :param sets: intp (V,), the set of each instance; instances of one kind are of one set
+        :param most: intp (n,), the number of instances of each of n sets that may move
+        """
+        of_leave = sets[self.of.sample[self.leave[:, 0]]]
+        for number in np.unique(of_leave).tolist():
+            columns = len(self.arrive) + np.flatnonzero(of_leave == number)
+            self._add(columns, np.ones(len(columns)), -np.inf, max(float(most[number]), 0.0))
+
     def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
         """Lower the objective by ``reward`` for each host that becomes empty, and add a constraint
         by which at least ``least`` hosts become empty.
@@ -519,14 +548,14 @@ class Program:
         self._add(every, np.ones(len(every)), float(least), np.inf)
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
-                      in_part: bool = False) -> None:
+                      costs: np.ndarray | None = None) -> None:
         """Lower the objective by ``reward`` if a host is relieved: in every policy, at least as
         much load leaves the host as ``excess`` has.
 
         :param host: position of the host in the hosts of the assignment
         :param excess: float64 (P,), excess load; policies with 0 or less do not count
-        :param in_part: True to add a cost for excess load that stays. The cost in each policy is
-            ``reward`` / P if all excess load stays, and proportionally less otherwise
+        :param costs: float64 (P,), cost in each policy if all excess load stays; if a part stays,
+            the cost is proportionally less. None for no costs
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -535,10 +564,21 @@ class Program:
             amount = of.weights[self.leave[leave, 0], p] * of.problem.host_scale[of.hosts[host], p]
             self._add(np.append(first + leave, is_relieved), np.append(amount, -excess[p]), 0.0,
                       np.inf)
-            if in_part:
-                left = self._variable(reward / len(excess), 1.0)
+            if costs is not None:
+                left = self._variable(float(costs[p]), 1.0)
+                self._excess.append((left, float(excess[p])))
                 self._add(np.append(first + leave, left), np.append(amount, excess[p]),
                           float(excess[p]), np.inf)
+
+    def limit_excess(self, most: float) -> None:
+        """Add a constraint by which excess load of at most ``most`` stays on all hosts together.
+        Only the excess load that has a cost in :meth:`reward_relief` counts."""
+        columns, loads = zip(*self._excess, strict=True)
+        self._add(np.array(columns), np.array(loads), -np.inf, most)
+
+    def ignore_copies(self) -> None:
+        """Set the costs of moves to 0, so that the memory to copy does not count."""
+        self._costs[:2] = [np.zeros(len(costs)) for costs in self._costs[:2]]
 
     def _whole(self, cost: float) -> int:
         """Add a column (a variable) that is 0 or 1, and return the number of the column."""
@@ -598,7 +638,7 @@ class Program:
         bound = found.mip_dual_bound
         return Solution(arrive, leave, stay, float(found.fun),
                         -np.inf if bound is None else float(bound), self._found_ways(found.x),
-                        lies)
+                        lies, self._is_exact)
 
     def _found_ways(self, solved: np.ndarray) -> dict[tuple[int, int, int], list[tuple[int, ...]]]:
         ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}

@@ -48,11 +48,15 @@ class Rule:
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
     yields : whether the rule may be relaxed if a host cannot be emptied otherwise
+    is_provisional : whether the rule may forbid moves that are possible in another plan. Such a
+        rule rests on earlier moves of this plan, or on answers about some hosts only. Nothing is
+        proven by such a rule
     """
 
     is_additive: ClassVar[bool] = True
     reason: str
     yields: bool = False
+    is_provisional: bool = False
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -117,12 +121,12 @@ class ForbiddenPairs(Rule):
     """A rule that lists pairs of an instance and a host to which the instance may not go."""
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
-                 yields: bool = False):
+                 yields: bool = False, is_provisional: bool = False):
         """
         :param pairs: (uuid of an instance, name of a host); pairs with an instance or a host
             outside of the problem are ignored
         """
-        super().__init__(reason=reason, yields=yields)
+        super().__init__(reason=reason, yields=yields, is_provisional=is_provisional)
         self.why, self._hosts = why, len(problem.hosts)
         pairs = set(pairs)
         wanted = {uuid for uuid, _name in pairs}
@@ -407,27 +411,30 @@ def _wish(group: Group) -> str:
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
     """A rule by which moves must leave room free: at least ``needed`` in every resource class,
-    summed over the available hosts that have instances. If less room is free already before a move,
+    summed over the counted hosts that have instances. If less room is free already before a move,
     the move must not reduce it further.
 
     Empty hosts do not count. So only three kinds of moves change this sum: moves that empty a host,
-    moves to an empty host, and moves from a host that is not available.
+    moves to an empty host, and moves from a host that is not counted.
 
     needed : float64 (C,), room that has to stay free in each of C resource classes
+    counted : bool (H,), true for hosts that can take instances. A host whose load is not known
+        counts as well
     """
 
     is_additive: ClassVar[bool] = False
     reason: str = 'reserve'
     why: Why
     needed: np.ndarray
+    counted: np.ndarray
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
         problem, count = state.problem, len(state.guests)
         free = (problem.limits - state.used)[:count]
-        in_use = problem.available & (state.guests > 0)
+        in_use = self.counted & (state.guests > 0)
         sources = state.vm_host[vms]
-        counted, empties = problem.available[sources], state.guests[sources] == 1
+        counted, empties = self.counted[sources], state.guests[sources] == 1
         permitted = np.ones((), dtype=bool)
         for c, now in enumerate(free[in_use].sum(axis=0)):
             # The part of an allocation on the hosts themselves, without sharing providers.

@@ -3,6 +3,7 @@ installed planners."""
 
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 from typing import Protocol
@@ -41,6 +42,31 @@ class NoPlace(NamedTuple):
     is_proven: bool
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Quotas:
+    """Limits of the numbers of moves of several sets of instances, such as the instances of a
+    project. Moves off draining hosts are not counted.
+
+    of : intp (V,), the set to which each instance belongs
+    most : intp (n,), maximum number of moves of each of n sets in one plan
+    """
+
+    of: np.ndarray
+    most: np.ndarray
+
+    def left(self, state: State) -> np.ndarray:
+        """Return intp (n,): the number of further moves of each set that are permitted."""
+        home = state.problem.vm_host
+        moved = np.flatnonzero((state.vm_host != home) & ~state.problem.draining[home])
+        return self.most - np.bincount(self.of[moved], minlength=len(self.most))
+
+    def permit(self, state: State, vms: Sequence[int] | np.ndarray) -> bool:
+        """Return True if ``vms`` may be moved, once for each time that an instance is in the list;
+        False otherwise."""
+        moves = np.bincount(self.of[np.asarray(vms, dtype=np.intp)], minlength=len(self.most))
+        return bool((moves <= np.maximum(self.left(state), 0)).all())
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of a planner, and the two records ``cut`` and ``unplaced``, which the planner fills. A
@@ -52,6 +78,8 @@ class Limits:
         far. Until then, the choices of a planner do not depend on the time
     overload_ceiling : score that no host may exceed in any policy after a move, unless the host
         exceeded this score before the plan
+    quotas : maximum numbers of moves of sets of instances; None for no such limits. Only planners
+        that empty hosts by packing read the quotas
     cut : record that shows whether the deadline has stopped a search
     unplaced : {instance that stays although it has to leave its host: NoPlace}
     """
@@ -60,8 +88,13 @@ class Limits:
     clock: Callable[[], float] = lambda: 0.0
     deadline: float = float('inf')
     overload_ceiling: float = 0.95
+    quotas: Quotas | None = dataclasses.field(default=None, compare=False)
     cut: Cut = dataclasses.field(default_factory=Cut, compare=False)
     unplaced: dict[int, 'NoPlace'] = dataclasses.field(default_factory=dict, compare=False)
+
+    def permit(self, state: State, vms: Sequence[int] | np.ndarray) -> bool:
+        """Return True if the quotas permit moves of ``vms``, or if there are no quotas."""
+        return self.quotas is None or self.quotas.permit(state, vms)
 
     @property
     def is_past(self) -> bool:

@@ -158,9 +158,9 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
     places = {vm: host for vm, host, _words in way.moves}
     forbidden: list[tuple[int, int]] = []
-    is_proven = False
+    least = 0
     for _round in range(BUDGET.ends):
-        is_proven = _choose_places(forced, model, places, forbidden, limits)
+        least = max(least, _choose_places(forced, model, places, forbidden, limits))
         done, without_order = _ordered(forced, list(places.items()), limits)
         made = dict(done)
         stays = sum(1 for vm in waiting(state).tolist() if vm not in made)
@@ -173,7 +173,7 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
             del places[vm]
     moved = {vm for vm, _host, _words in way.moves}
     stay = [vm for vm in waiting(state).tolist() if vm not in moved]
-    limits.unplaced.update(_why(forced, stay, is_proven))
+    limits.unplaced.update(_why(forced, stay, len(stay) <= least))
     return way
 
 
@@ -195,8 +195,8 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
         if bound:
             yield vm, NoPlace(bound, is_proven=True)
         elif is_proven:
-            yield vm, NoPlace('of all ways to place what has to leave, also if others give way, '
-                              'none leaves fewer behind', is_proven=True)
+            yield vm, NoPlace('of all ways to place what has to leave, also if others that may be '
+                              'moved give way, none leaves fewer behind', is_proven=True)
         else:
             yield vm, NoPlace('no way was found to place it within the work of one plan; there may '
                               'be one', is_proven=False)
@@ -230,21 +230,22 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
-                   forbidden: list[tuple[int, int]], limits: Limits) -> bool:
+                   forbidden: list[tuple[int, int]], limits: Limits) -> int:
     """Change the destinations in ``places`` so that fewer instances stay on draining hosts. Stop
     when no such change is found. Each change chooses the destinations on some of the hosts
     together, by an integer program.
 
     :param places: {instance: destination} of the instances that move; changed in place
     :param forbidden: pairs (instance, host) of moves for which no possible order was found
-    :returns: True if it is proven that no other choice leaves fewer instances; False otherwise
+    :returns: the number of instances that every plan leaves on draining hosts, by a proof; 0 if
+        nothing is proven
     """
-    in_turn, is_proven = _in_turn(state), False
+    in_turn, least, reach = _in_turn(state), 0, ~state.problem.draining
     for pairs in BUDGET.pairs:
         is_whole = False
         while left := [vm for vm in in_turn if vm not in places]:
             if limits.is_over:
-                return False
+                return least
             now = state.after(places.items())
             reach = assignment.roomiest(now, pairs)
             here = left if is_whole else assignment.first_that_fit(now, left, reach)
@@ -254,9 +255,8 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
             for pair in forbidden:
                 together.forbid(*pair)
             ended = _solved(together, limits)
-            is_proven = (ended is not None and ended.is_proven and not forbidden
-                         and len(lifted) + len(here) == len(in_turn)
-                         and bool((reach | state.problem.draining).all()))
+            if not forbidden and len(lifted) == len(places) and len(here) == len(left):
+                least = max(least, _proven_to_stay(state, reach, ended))
             if ended is None or len(ended.stays) >= len(here):
                 if len(here) == len(left):
                     break
@@ -265,7 +265,25 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
             for vm in lifted:
                 del places[vm]
             places.update(ended.moves)
-    return is_proven
+    if left and not forbidden and not places.keys() <= set(in_turn) and not limits.is_over:
+        # Nothing is proven by a program that begins after other instances have made room.
+        ended = _solved(_assignment(state, model, in_turn, reach), limits)
+        least = max(least, _proven_to_stay(state, reach, ended))
+        if ended is not None and len(ended.stays) < len(left):
+            places.clear()
+            places.update(ended.moves)
+    return least
+
+
+def _proven_to_stay(state: State, reach: np.ndarray, ended: assignment.Ended | None) -> int:
+    """Return the number of instances that every plan leaves on draining hosts; 0 if nothing is
+    proven.
+
+    :param reach: bool (H,), the possible destinations in the integer program
+    :param ended: the best end state of all instances that have to leave, from ``state``
+    """
+    is_everywhere = (reach | state.problem.draining).all()
+    return len(ended.stays) if ended is not None and ended.is_proven and is_everywhere else 0
 
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],

@@ -9,10 +9,14 @@ several stages of moves. A move of a later stage can use room that an earlier st
 program finds no plan, the :mod:`evacuator <.evacuate>` chooses the hosts one after the other.
 """
 
+import collections
+import dataclasses
+
 import numpy as np
 
 from kronos_nova.model import State
 from kronos_nova.model import assignment
+from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
@@ -41,13 +45,27 @@ class RoomMaker:
         limits.unplaced.clear()
         done = self._cheapest(state, limits)
         if done is None:
-            return Evacuator().plan(state, limits)
+            others = state.copy()
+            steps = Evacuator().plan(others, limits)
+            stays = len(waiting(others))
+            # Where nothing is placed, no moves are cheaper.
+            done = self._cheapest(state, limits, stays) if steps and stays else None
+            if done is None or _cost(state, done) >= _cost(
+                    state, [(step.vm, step.destination) for step in steps]):
+                done = [(step.vm, step.destination) for step in steps]
+            is_placed = {vm for vm, _host in done}
+            for vm in [vm for vm in limits.unplaced if vm in is_placed]:
+                del limits.unplaced[vm]
         return order.carry_out(_to_least_loaded(state, done), state, lambda host: (
             f'makes room on {state.problem.hosts[host]} for new servers'))
 
-    def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
+    def _cheapest(self, state: State, limits: Limits,
+                  stays: int = 0) -> list[tuple[int, int]] | None:
         """Return the moves of the cheapest plan by which all instances leave the draining hosts, in
-        a possible order. Return None if no such plan is found."""
+        a possible order. Return None if no such plan is found.
+
+        :param stays: number of instances that may stay on the draining hosts
+        """
         problem = state.problem
         for pairs in BUDGET.pairs:
             hosts = assignment.roomiest(state, pairs) & problem.available
@@ -57,7 +75,7 @@ class RoomMaker:
             for rounds in BUDGET.stages if len(leaving) else ():
                 together = assignment.Assignment(begin, state.model.for_emptying, leaving, others,
                                                  np.flatnonzero(hosts))
-                done, has_end = self._ordered(begin, together, rounds, limits)
+                done, has_end = self._ordered(begin, together, rounds, limits, stays)
                 if done is not None:
                     return placed + done
                 if limits.is_over:
@@ -87,49 +105,79 @@ class RoomMaker:
         return begin, placed
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
-                 limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
+                 limits: Limits, stays: int) -> tuple[list[tuple[int, int]] | None, bool]:
         """Return (moves, whether the integer program found any end state). A stage of the program
         is a set of moves that may use the room that earlier stages free. The moves lead to the
         cheapest end state that can be reached by moves one after the other, and are in a possible
         order. ``moves`` is None if no end state can be reached.
 
+        If an instance has to wait on a third host on the way to an end state, another end state is
+        searched as well, because it may need less memory to copy.
+
         :param rounds: number of stages of moves in the integer program
+        :param stays: number of instances that may stay on the draining hosts
         """
+        best: list[tuple[int, int]] | None = None
         for cut in range(BUDGET.ends):
-            found = None if limits.is_over else self._end(together, rounds, limits)
-            if found is None:
-                return None, cut > 0
+            found = None if limits.is_over else self._end(together, rounds, limits, stays)
+            if found is None or best and _cost(state, found[0]) >= _cost(state, best):
+                return best, cut > 0
             moves, parts = found
             ordering = order.Ordering(state, limits, parts=parts)
             if ordering.do_all(moves):
-                return ordering.done, True
+                if best is None or _cost(state, ordering.done) < _cost(state, best):
+                    best = ordering.done
+                waited = [move for move in moves if move[0] in _moved_twice(ordering.done)]
+                if not waited:
+                    return best, True
+                together.forbid(*waited[0])
+                continue
             refused = [(vm, host) for vm, host in moves
                        if vm in parts and ordering.state.vm_host[vm] != host]
             if not refused:
                 break
             together.forbid(*refused[0])
-        return None, True
+        return best, True
 
-    def _end(self, together: assignment.Assignment, rounds: int,
-             limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Find the cheapest end state in which every new server has a host, by an integer program.
+    def _end(self, together: assignment.Assignment, rounds: int, limits: Limits,
+             stays: int) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
+        """Find the cheapest end state in which the new servers have hosts, by an integer program.
         Its moves are in stages: the moves of a stage may use the room that earlier stages free.
         Return (moves, parts); None if no such end state is found. The moves lead to the end state,
         and begin with the moves of existing servers. ``parts`` is {instance: NUMA cells of its
         destination that the integer program chose}.
 
         :param rounds: number of stages of moves in the integer program
+        :param stays: number of new servers that may have no host
         """
         program = Program(together, BUDGET.move_mb, rounds)
         program.keep_reserved_room()
-        solution = BUDGET.solve(program, limits)
+        # The gap is relative to the cost, most of which is that of the servers without a host.
+        gap = BUDGET.gap / (STAYS if stays else 1.0)
+        solution = dataclasses.replace(BUDGET, gap=gap).solve(program, limits)
         ended = None if solution is None else together.ended(solution)
-        if ended is None or len(ended.stays):
+        if ended is None or len(ended.stays) > stays:
             return None
         problem = together.problem
         moves = sorted(ended.moves, key=lambda move: bool(problem.draining[
             problem.vm_host[move[0]]]))
         return moves, ended.parts
+
+
+def _cost(state: State, moves: list[tuple[int, int]]) -> tuple[int, float]:
+    """Return the cost of moves: minus the number of new servers that get a host, and the cost of
+    the moves of other servers in MiB. A smaller cost is better."""
+    problem = state.problem
+    is_new = problem.draining[state.vm_host]
+    return (-len({vm for vm, _host in moves if is_new[vm]}),
+            sum(int(problem.memory_mb[vm]) + BUDGET.move_mb for vm, _host in moves
+                if not is_new[vm]))
+
+
+def _moved_twice(moves: list[tuple[int, int]]) -> set[int]:
+    """Return the instances that are moved more than once."""
+    count = collections.Counter(vm for vm, _host in moves)
+    return {vm for vm, times in count.items() if times > 1}
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -83,7 +83,7 @@ class Pack:
         best = [(step.vm, step.destination) for step in simple]
         freed = _freed(state, best)
         needed = [(step.vm, step.destination) for step in simple if step.source in freed]
-        best = best if freed else []
+        best = best if freed and limits.permit(state, [vm for vm, _host in best]) else []
         ends = [needed, *search(space, limits)]
         best = _best_possible(state, ends, best, limits)
         if is_tight(space, limits) or not _has_freed_all_it_can(space, best):
@@ -106,7 +106,8 @@ def _best_possible(state: State, ends: list[list[tuple[int, int]]],
         if _rate_moves(state, moves) >= least or (best and limits.is_over):
             break
         ordering = order.Ordering(state, limits)
-        if ordering.do_all(moves) and _rate_moves(state, ordering.done) < least:
+        if (ordering.do_all(moves) and _rate_moves(state, ordering.done) < least
+                and limits.permit(state, [vm for vm, _host in ordering.done])):
             best = ordering.done
     return best
 
@@ -144,10 +145,14 @@ def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int,
     vms = np.flatnonzero(problem.movable)
     if not len(vms) or len(vms) * len(hosts) > BUDGET.most_pairs or limits.is_over:
         return
-    together = assignment.Assignment(state, state.model, vms[:0], vms, hosts, by_weight=True)
+    quotas = limits.quotas
+    together = assignment.Assignment(state, state.model, vms[:0], vms, hosts, by_weight=True,
+                                     sets=None if quotas is None else quotas.of)
     program = Program(together, BUDGET.move_mb)
     program.keep_load_limits()
     program.limit_moves(limits.budget)
+    if quotas is not None:
+        program.limit_moves_of(quotas.of, quotas.left(state))
     most = np.sort(problem.memory_mb[vms] + BUDGET.move_mb)[-limits.budget:].sum() / program.unit
     program.reward_empty(together.here().sum(axis=0) == state.guests[hosts], float(most) + 1.0,
                          freed)
@@ -213,6 +218,9 @@ class Emptying:
         self.space, self.limits, self.effort = space, limits, effort
         self.packing = Packing(space)
         self.rated = 0
+        quotas = limits.quotas
+        self._set = None if quotas is None else quotas.of[space.vms]
+        self._left = np.zeros(0) if quotas is None else np.maximum(quotas.left(space.state), 0)
         self.keeps_balance = False
         self.cost = by_moves + (1 - by_moves) * space.memory / max(space.memory.mean(), 1)
 
@@ -256,6 +264,7 @@ class Emptying:
         cost = self.factors * np.bincount(on, weights=self.cost * stays, minlength=count)
         possible = packing.may_empty & packing.is_open
         possible &= packing.moved.sum() + moves <= self.limits.budget
+        possible &= self._within_quotas(on, stays)
         possible[list(given_up)] = False
         held = np.zeros((count, packing.size.shape[1]))
         np.add.at(held, on, packing.size)
@@ -297,9 +306,28 @@ class Emptying:
             swaps = BundleSwaps(self.packing, ratio, price)
             placed = self._place(vm, swaps)
             self.rated += swaps.rated
-            if not placed or self.packing.moved.sum() > self.limits.budget or self._is_over:
+            if not placed or self._has_too_many_moves or self._is_over:
                 return False
         return True
+
+    @property
+    def _has_too_many_moves(self) -> bool:
+        moved = self.packing.moved
+        return moved.sum() > self.limits.budget or self._set is not None and bool(
+            (np.bincount(self._set[moved], minlength=len(self._left)) > self._left).any())
+
+    def _within_quotas(self, on: np.ndarray, stays: np.ndarray) -> np.ndarray:
+        """Return bool (h,): true for hosts whose remaining instances may all be moved, by the
+        limits of the moves of sets of instances.
+
+        :param on: intp (v,), host of each instance
+        :param stays: bool (v,), true for instances that are not moved yet
+        """
+        moves = np.zeros((len(self.space.hosts), len(self._left)))
+        if self._set is not None:
+            np.add.at(moves, (on[stays], self._set[stays]), 1.0)
+            moves += np.bincount(self._set[~stays], minlength=len(self._left))
+        return np.asarray((moves <= self._left).all(axis=1))
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
         """Put an instance on the host whose usable room the instance reduces least. The usable room

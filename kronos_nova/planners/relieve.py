@@ -37,6 +37,12 @@ are missed more often. Chosen because from most hosts, at most three instances h
 host has a hundred instances, 2000 branches suffice to prove which three are the best."""
 
 
+EXACT = 1e-6
+"""Load, as a fraction of a host, by which two sums of load above limits may differ and count as
+equal. Raised, more load stays above the limits where this copies less memory; lowered, rounding
+errors of the integer program leave no solution. Chosen as the tolerance of the solver."""
+
+
 BUDGET = SearchBudget(pairs=(5000,), nodes=20, gap=1e-4)
 """Limits of the integer program that relieves all hot hosts together. The gap is small because the
 memory to copy is a small part of the cost. Measured by ``bench constants`` on 6 clouds: with a
@@ -136,27 +142,55 @@ class Relieve:
         choice = assignment.Assignment(
             state, model, useful[:0], np.concatenate([useful, others]), places, by_weight=True,
             closed=np.any(state.scores[places] > self._marks.target, axis=1))
+        moves = self._solved(choice, limits)
+        if moves is not None and self._rate(state, moves)[2] > 0.0:
+            # Less load above the limits counts more than less memory to copy.
+            least = self._solved(choice, limits, copies=False) or moves
+            if self._rate(state, least) < self._rate(state, moves):
+                left = self._rate(state, least)[2]
+                again = self._solved(choice, limits, left + EXACT)
+                moves = min([least, again or least], key=lambda each: self._rate(state, each))
+        within = model.with_mark(state, self._marks.target)
+        ordering = order.Ordering(state.under(within), limits)
+        # Moves that make room go first, while hosts have most room.
+        moves = sorted(moves or [], key=lambda move: (
+            int(state.vm_host[move[0]]) in hot, -int(problem.memory_mb[move[0]])))
+        return ordering.done if moves and ordering.do_all(moves) else None
+
+    def _solved(self, choice: assignment.Assignment, limits: Limits,
+                most: float = np.inf, copies: bool = True) -> list[tuple[int, int]] | None:
+        """Return the moves of the best solution of the integer program; None if no solution is
+        found.
+
+        :param most: maximum of the load that stays above the limits of all hot hosts together
+        :param copies: False if the memory to copy does not count
+        """
+        state, places = choice.state, choice.hosts
         program = Program(choice, 0.0)
         program.keep_load_limits()
         program.keep_loads(np.tile(self._marks.target, (len(places), 1)))
         program.limit_moves(limits.budget)
-        most = np.sort(problem.memory_mb[choice.vms])[-limits.budget:].sum()
-        reward = 1.0 + float(most) / program.unit
-        is_hot = self._marks.hot(state)
-        for host in hot:
-            at, scores = int(np.searchsorted(places, host)), state.scores[host]
-            program.reward_relief(at, np.where(is_hot[host], scores - self._marks.target, 0.0),
-                                  reward * (len(hot) + 1))
-            program.reward_relief(at, scores - self._marks.high, reward, in_part=True)
+        reward = 1.0
+        if copies:
+            memory = np.sort(choice.problem.memory_mb[choice.vms])[-limits.budget:].sum()
+            reward += float(memory) / program.unit
+        else:
+            program.ignore_copies()
+        is_hot, hot = self._marks.hot(state), self._hottest_first(state)
+        above = np.maximum(state.scores[hot] - self._marks.high, 0.0)
+        for host, excess in zip(hot, above, strict=True):
+            at = int(np.searchsorted(places, host))
+            over = np.where(is_hot[host], state.scores[host] - self._marks.target, 0.0)
+            costs = np.full(len(excess), reward / len(excess))
+            if not copies or np.isfinite(most):
+                # All load above the limits counts alike, and less than any relieved host.
+                costs = reward * excess / max(float(above.sum()), TOLERANCE)
+            program.reward_relief(at, over, reward * (len(hot) + 1))
+            program.reward_relief(at, excess, reward, costs)
+        if np.isfinite(most):
+            program.limit_excess(most)
         solution = BUDGET.solve(program, limits)
-        if solution is None:
-            return None
-        within = model.with_mark(state, self._marks.target)
-        ordering = order.Ordering(state.under(within), limits)
-        # Moves that make room go first, while hosts have most room.
-        moves = sorted(choice.ended(solution).moves, key=lambda move: (
-            int(state.vm_host[move[0]]) in hot, -int(problem.memory_mb[move[0]])))
-        return ordering.done if ordering.do_all(moves) else None
+        return None if solution is None else choice.ended(solution).moves
 
     def _hottest_first(self, state: State) -> list[int]:
         """Return the hosts that are hot in ``state``, the hottest first.

@@ -68,12 +68,13 @@ loaded hosts and the least loaded hosts, for each policy. Moves are searched onl
 hosts. More hosts are considered if a plan may have many moves. Raised, plans for large clusters
 take longer; lowered, the search runs out of hosts to improve. Not measured."""
 BUDGET = SearchBudget(pairs=(1500,), stages=(1, 2, 3, 4), nodes=50, gap=1e-3)
-"""Limits of the integer program that computes the best plan. The program is used in three cases:
-members of a server group are kept apart; the moves to a better end state cannot be made one after
-the other; most moves are impossible at first (see :data:`TIGHT`). The program is solved with more
-stages until a plan is found that costs little more than the best end state (:data:`NEAR`); each
-further number of stages takes 1 to 5 s of processor time. A thousand pairs take 2 to 4 s. Measured
-by ``bench optimum``: without 4 stages, one of 12 plans was 9 % worse."""
+"""Limits of the integer program that computes the best plan. The program is used in four cases:
+members of a server group are kept apart; a policy has the weight 0; the moves to a better end state
+cannot be made one after the other; most moves are impossible at first (see :data:`TIGHT`). The
+program is solved with more stages until a plan is found that costs little more than the best end
+state (:data:`NEAR`); each further number of stages takes 1 to 5 s of processor time. A thousand
+pairs take 2 to 4 s. Measured by ``bench optimum``: without 4 stages, one of 12 plans was 9 %
+worse."""
 NEAR = 0.02
 """Share by which the cost of an accepted plan may exceed the cost of the best end state. The cost
 is the combined imbalance plus the prices of the moves. An end state gives each instance a host; the
@@ -144,7 +145,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
                 break  # the more end states without an order are known, the fewer others are kept
-    if not is_asked and (space.spacing or is_stuck(state, best, found)):
+    has_guards = bool((state.problem.policy_weights == 0.0).any())
+    if not is_asked and (space.spacing or has_guards or is_stuck(state, best, found)):
         add_best(space, found, limits)
         best = best_orderable(space, found, limits, best)
     goes_on = still = is_stuck(state, best, found)

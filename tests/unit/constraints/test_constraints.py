@@ -9,10 +9,13 @@ import testtools
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.isolation import Isolation
+from kronos_nova.constraints.operator_rules import rule_groups
 from kronos_nova.constraints.reserve import Reserve
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.policies.rules import OperatorRule
+from kronos_nova.policies.selection import Selections
 from tests.unit.planners import clouds
 from tests.unit.planners.clouds import snapshot_of
 
@@ -63,7 +66,8 @@ class ReserveTest(testtools.TestCase):
         problem = dataclasses.replace(problem, used=used, limits=np.full((3, 1), 4.0))
         if available is not None:
             problem = dataclasses.replace(problem, available=np.array(available))
-        rules = Reserve.compile(problem, None, ConstraintRules(reserve_hosts=reserve))
+        rules = Reserve.compile(problem, clouds.snapshot_of(problem),
+                                ConstraintRules(reserve_hosts=reserve))
         return bool(State(Model(problem, rules)).delta((vm, host)).feasible)
 
     def test_the_last_instance_may_leave_while_enough_stays_free(self):
@@ -96,3 +100,30 @@ class CapacityTest(testtools.TestCase):
         why = state.model.rules[delta.against[1]].why(state, 0, 1)
         self.assertEqual('h1 does not give 32 VCPU to one instance: from 1 to 16 in steps of 1',
                          why)
+
+
+class RuleGroupsTest(testtools.TestCase):
+    def groups(self, *moves, on='a', hosts=('a', 'b')):
+        """The group of a rule that keeps v and w apart by racks, in the problem of some hosts.
+        Server w is on d, in a rack of its own. Hosts b and c are in one rack."""
+        snapshot = objects.Snapshot(
+            taken_at='', hosts=tuple(objects.Host(
+                name=name, uuid=name, service=clouds.UP, inventory={}, domains={'rack': rack})
+                for name, rack in zip('abcd', ('r1', 'r2', 'r2', 'r3'), strict=True)),
+            instances=tuple(objects.Instance(
+                uuid=uuid, name=uuid, display_name=uuid, host=host, project_id='p',
+                status='ACTIVE', vcpus=1, memory_mb=512, disk_gb=0)
+                for uuid, host in (('v', on), ('w', 'd'))),
+            moves_under_way=tuple(objects.MoveUnderWay(
+                instance_uuid=uuid, source=source, destination=destination)
+                for uuid, source, destination in moves))
+        rule = OperatorRule(name='apart', servers={'uuid': ['v', 'w']}, keep_apart='rack')
+        return [(group.members.tolist(), group.arriving.tolist())
+                for group in rule_groups(Selections((rule,), snapshot), ('v',), hosts, {})]
+
+    def test_a_server_counts_in_the_rack_to_which_it_migrates_outside_of_the_problem(self):
+        self.assertEqual([], self.groups())
+        self.assertEqual([([0], [1])], self.groups(('w', 'd', 'c')))
+
+    def test_a_server_counts_once_in_the_rack_in_which_it_migrates(self):
+        self.assertEqual([], self.groups(('v', 'b', 'c'), on='b', hosts=('b', 'c')))

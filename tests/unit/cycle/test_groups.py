@@ -1,5 +1,8 @@
 """The moves of a plan that help only together."""
 
+import dataclasses
+
+import numpy as np
 import testtools
 
 from kronos_nova.cycle import solve
@@ -89,8 +92,22 @@ class PhasesTest(testtools.TestCase):
     def test_no_phase_moves_a_server_back_to_where_another_phase_took_it_from(self):
         model = clouds.model(clouds.idle([0, 1], hosts=3))
         self.patch(solve, '_planners', lambda *_given: (
-            FakePlanner(plans.RELIEVE, (0, 2)), FakePlanner(plans.PACK, (0, 0), (0, 1), (1, 0))))
+            FakePlanner(plans.RELIEVE, (0, 2)), FakePlanner(plans.PACK, (0, 0), (1, 0))))
+        self.assertEqual([(0, 2), (1, 0)], self.moves(model))
+
+    def moves(self, model):
         due = solve.DuePhases(evacuate=False, repair=False, balance=True)
         chosen = solve.run(model, due, 'pack', EngineOptions(), LIMITS)
-        self.assertEqual([(0, 2), (0, 1), (1, 0)],
-                         [(step.vm, step.destination) for _phase, step in chosen.steps])
+        self.assertEqual(chosen.state.vm_host.tolist(), chosen.end_in(model).vm_host.tolist())
+        return [(step.vm, step.destination) for _phase, step in chosen.steps]
+
+    def test_packing_moves_no_server_that_another_phase_has_moved(self):
+        """The server goes to its last host at once, or stays where the other phase moves it if its
+        last host has room only after later moves."""
+        for room, expected in ((9.0, [(0, 1), (1, 0)]), (1.0, [(0, 2), (1, 0)])):
+            problem = clouds.idle([0, 1], hosts=3)
+            problem = dataclasses.replace(problem, used=np.array([[1.0], [1.0], [0.0]]),
+                                          limits=np.array([[9.0], [room], [9.0]]))
+            self.patch(solve, '_planners', lambda *_given: (
+                FakePlanner(plans.AFFINITY, (0, 2)), FakePlanner(plans.PACK, (1, 0), (0, 1))))
+            self.assertEqual(expected, self.moves(clouds.model(problem)))

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 
 import testtools
 
@@ -22,6 +23,7 @@ from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies import windows
+from kronos_nova.policies.rules import OperatorRule
 
 NOW = 1_800_000_000.0
 POLICY = {'name': 'cpu', 'mode': 'spread', 'weight': 1.0, 'threshold': 0.1,
@@ -80,6 +82,7 @@ class PipelineTestCase(testtools.TestCase):
                                      spread_planner=self.planners[0], pack_planner=self.planners[1])
         self.dry_run = lambda *_asked: AGREED
         self.groups = ()
+        self.rules = ()
         self.far = None
         self.clock = lambda: 0.0
 
@@ -254,7 +257,7 @@ class PipelineTest(PipelineTestCase):
             dataclasses.replace(self.snapshot(), aggregates=tuple(
                 objects.Aggregate(name=name, uuid=name, hosts=hosts)
                 for name, hosts in (('one', ('h0', 'h1')), ('two', ('h1', 'h2'))))),
-            PolicySet(policies=(Policy(**self.policy),)),
+            PolicySet(policies=(Policy(**self.policy),), rules=self.rules),
             dataclasses.replace(self.options, aggregates=('one', 'two')), ports).aggregates
 
     def test_servers_that_an_earlier_plan_brings_are_no_measured_load_of_their_host(self):
@@ -274,6 +277,12 @@ class PipelineTest(PipelineTestCase):
             self.change(uuid, host=on)
         self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
                                            members=('a', 'b', 'c')),)
+        self.assert_d_alone_goes_to_h1()
+        self.groups, apart = (), {'name': 'apart', 'servers': {'uuid': ['a', 'b', 'c']}}
+        self.rules = (OperatorRule(**apart, keep_apart='host'),)
+        self.assert_d_alone_goes_to_h1()
+
+    def assert_d_alone_goes_to_h1(self):
         one, two = self.plans_of_aggregates_that_share_h1()
         self.assertEqual([('a', 'h0')], [(m.instance_uuid, m.destination) for m in one.moves])
         self.assertEqual([('d', 'h1')], [(m.instance_uuid, m.destination) for m in two.moves])
@@ -632,6 +641,44 @@ class PipelineTest(PipelineTestCase):
         self.clock = SlowClock(tick=2.0)
         report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
         self.assertEqual(['f'], [move.instance_uuid for move in report.moves])
+
+    def test_a_larger_budget_frees_as_many_hosts_where_a_project_may_have_few_moves(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
+        self.instances = {name: instance(name, f'h{n // 3}', memory_mb=1024 * (1 + n % 3))
+                          for n, name in enumerate('abcdefghi')}
+        for name in 'cfi':
+            self.change(name, project_id='p2')
+        loads = dict.fromkeys(('h0', 'h1', 'h2'), 0.15)
+        self.source.answers |= {'imbalance': loads, 'capacity': loads,
+                                'vm_profile': dict.fromkeys('abcdefghi', 0.05)}
+        for planner, budget in itertools.product(('pack', 'ffd'), range(3, 8)):
+            for limits in (MoveLimits(per_project=2), MoveLimits(per_project_and_day=3)):
+                report = self.plan(pack_planner=planner, budget=budget, move_limits=limits)
+                self.assertEqual((1, 3), (len(report.hosts_emptied), len(report.moves)))
+
+    def test_room_is_kept_in_reserve_on_hosts_of_unknown_load_too(self):
+        """The load of h2 is not known. h1 and h2 have 19 of 32 VCPU free, and 16 have to stay
+        free."""
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.instances |= {'e': instance('e', 'h1', resources={'VCPU': 9}),
+                           'f': instance('f', 'h2', resources={'VCPU': 4})}
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.1}
+        self.source.answers['vm_profile']['e'] = 0.1
+        report = self.plan(evacuate_disabled_hosts=True, reserve_hosts=1, min_coverage=0.1)
+        self.assertEqual((3, 1), (len(report.moves), len(self.stayed(report)['reserve'])))
+
+    def test_a_server_that_a_repair_moves_is_not_moved_again_by_packing(self):
+        """The repair alone would move a to h1, which packing empties."""
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
+        self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2', memory_mb=99_999)}
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
+                                           members=('a', 'b')),)
+        loads = {'h0': 0.2, 'h1': 0.05, 'h2': 0.05}
+        self.source.answers |= {'imbalance': loads, 'capacity': loads,
+                                'vm_profile': dict.fromkeys('abcdef', 0.05)}
+        report = self.plan(pack_planner='pack', enforce_hard_affinity=True)
+        moved = [move.instance_uuid for move in report.moves]
+        self.assertEqual((len(set(moved)), ('h1',)), (len(moved), report.hosts_emptied))
 
     def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}

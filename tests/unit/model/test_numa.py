@@ -8,6 +8,8 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.capacity import NumaCells
 from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.model import assignment
+from kronos_nova.model.program import Program
 from kronos_nova.objects.numa import InstanceCell
 from kronos_nova.objects.numa import NumaCell
 from kronos_nova.objects.snapshot import Host
@@ -87,6 +89,20 @@ class CellsTest(testtools.TestCase):
         roomy = state([host('a', 8, 8), host('b', 8, 6)],
                       [instance('v', 'a', 8, on_cells=(0,)), instance('w', 'b', 6, on_cells=(1,))])
         self.assertTrue(self.may(roomy, ('v', 'b'), ('w', 'a')))
+
+    def test_a_program_proves_nothing_where_a_server_could_change_its_cell(self):
+        """The servers w and x can share a cell of b after one of them has waited on c, until u
+        takes the room there."""
+        cloud = state([host('a', 8, 5), host('b', 4, 4), host('c', 3)], [
+            instance('u', 'a', 5, on_cells=(1,)), instance('v', 'a', 8, on_cells=(0,)),
+            instance('w', 'b', 4, on_cells=(0,)), instance('x', 'b', 4, on_cells=(1,))])
+        choice = assignment.Assignment(cloud, cloud.model, np.array([0, 1]), np.array([2, 3]),
+                                       np.array([1, 2]))
+        ended = choice.ended(Program(choice).solve(np.inf, 0.0, 100))
+        self.assertEqual((1, False), (len(ended.stays), ended.is_proven))
+        for vm, to in (('w', 'c'), ('v', 'b'), ('w', 'b'), ('u', 'c')):
+            self.assertTrue(self.may(cloud, (vm, to)))
+            self.move(cloud, vm, to)
 
     def test_moving_back_undoes(self):
         cloud = state([host('a', 6, 2), host('b', 0, 0)], [instance('v', 'a', 2, on_cells=(0,))])

@@ -143,6 +143,20 @@ def scattered(draw):
     return cloud(vm_host, [*leaving, *itertools.chain(*staying)], [4] * 4, disabled=1)
 
 
+@st.composite
+def crowded(draw):
+    """Clouds of three or four hosts, some of which have less room than their instances take."""
+    problem = draw(disabled(max_hosts=4, max_vms=5, max_policies=1, least=(3, 3, 1)))
+    chance = np.random.default_rng(draw(st.integers(0, 1000)))
+    limits = np.maximum(problem.used - (chance.random(problem.used.shape) < 0.2),
+                        problem.limits - chance.integers(0, 4))
+    draining = np.arange(len(problem.hosts)) == chance.integers(len(problem.hosts))
+    available = problem.available & ~draining
+    return dataclasses.replace(
+        problem, limits=limits, draining=draining, available=available,
+        movable=problem.movable & available[problem.vm_host])
+
+
 class EvacuatorTest(testtools.TestCase):
     @clouds.judges(4)
     @settings(max_examples=150 * clouds.MANY, deadline=None)
@@ -263,12 +277,55 @@ class EvacuatorTest(testtools.TestCase):
         Evacuator().plan(clouds.start(problem), limits)
         self.assertEqual([False], [each.is_proven for each in limits.unplaced.values()])
 
+    def test_nothing_is_proven_by_refusals_of_other_moves_of_the_plan(self):
+        problem = cloud([0], [1], [9, 9, 9], disabled=1)
+        for hosts, proven in ((('h1', 'h2'), [False]), (('h1',), [])):
+            limits = Limits(budget=9)
+            Evacuator().plan(clouds.start(problem, rules=ConstraintRules(
+                vetoes={('v0', host): 'refused' for host in hosts})), limits)
+            self.assertEqual(proven, [each.is_proven for each in limits.unplaced.values()])
+
+    def test_what_hosts_share_is_not_taken_by_a_move_between_them(self):
+        """The pool of h1 and h2 has more than it should. v1 goes from h1 to h2 all the same, which
+        makes room for v0."""
+        problem = dataclasses.replace(
+            cloud([0, 1, 1, 2, 2], [2, 1, 1, 1, 1], [9, 3, 3], disabled=1),
+            resource_classes=('VCPU', 'DISK_GB'), shared=('pool',),
+            demands=np.array([[2.0, 0], [1, 1], [1, 1], [1, 1], [1, 1]]),
+            used=np.array([[2.0, 0], [2, 0], [2, 0], [0, 4]]),
+            limits=np.array([[9.0, 0], [3, 0], [3, 0], [0, 2]]),
+            provider=np.array([[0, 3], [1, 3], [2, 3]]))
+        state = clouds.start(problem)
+        Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([], waiting(state).tolist())
+
+    @clouds.judges(4)
+    @settings(max_examples=150 * clouds.MANY, deadline=None, derandomize=True)
+    @given(crowded())
+    def test_what_is_proven_is_true(self, problem):
+        state, limits = clouds.start(problem), Limits(budget=100)
+        Evacuator().plan(state, limits)
+        if any(each.is_proven for each in limits.unplaced.values()):
+            self.judged += 1
+            self.assertEqual(fewest_that_stay(problem), len(waiting(state)))
+
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
         self.assertEqual([], Evacuator().plan(clouds.start(problem), Limits(budget=5)))
 
 
 class PlacesTest(testtools.TestCase):
+    def test_all_that_leave_may_stay_in_a_domain_that_has_too_many(self):
+        """v0 and v1 leave h0 for other hosts of the same rack, in which one member may be. v1 has
+        room on h1 once v2 gives way to h2."""
+        group = Group(uuid='g', name='g', anti=True, hard=True, members=np.array([0, 1]),
+                      places=np.zeros(4, dtype=np.intp))
+        problem = cloud([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 1, 1, 1, 1, 1, 1], [9, 3, 3, 3],
+                        disabled=1, groups=(group,))
+        state, limits = clouds.start(problem), Limits(budget=9)
+        Evacuator().plan(state, limits)
+        self.assertEqual(([], {}), (waiting(state).tolist(), limits.unplaced))
+
     def test_what_leaves_a_host_may_stay_in_a_domain_that_has_too_many(self):
         """v0 leaves h0 for h1 of the same rack, where v1 and v2 of its group are; there is room
         once v3 gives way to h2, which has a member as well."""

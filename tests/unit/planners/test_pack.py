@@ -1,5 +1,7 @@
 """pack frees hosts, keeps every rule on the way, and gets out of hosts that are full."""
 
+import dataclasses
+
 import numpy as np
 import testtools
 from hypothesis import assume
@@ -102,6 +104,19 @@ class PackTest(testtools.TestCase):
         _, simple = plan(FirstFitDecreasing(), problem, limits)
         _, state = plan(Pack(), problem, limits)
         self.assertGreaterEqual(freed(problem, state), freed(problem, simple))
+
+
+class FirstFitDecreasingTest(testtools.TestCase):
+    def test_a_reason_says_whether_the_host_is_emptied(self):
+        """Only one instance of h0 fits elsewhere, and the only one of h1 fits on h2."""
+        problem = cloud(3, [(0, 5, 1), (0, 1, 1), (1, 2, 1), (2, 2, 1), (2, 5, 1)], (10, 10))
+        steps, state = plan(FirstFitDecreasing(), problem, Limits(budget=1))
+        self.assertEqual(['empties h1'], [step.why for step in steps])
+        steps, state = plan(FirstFitDecreasing(), dataclasses.replace(
+            problem, movable=np.arange(5) == 1), Limits(budget=9))
+        self.assertEqual(['takes servers off h0, which is not emptied'],
+                         [step.why for step in steps])
+        self.assertGreater(state.guests[0], 0)
 
 
 class FullHostsTest(testtools.TestCase):

@@ -33,6 +33,21 @@ def cloud(place, loads, memory=None, hosts=None):
         memory_mb=np.array(memory or [512] * len(loads)))
 
 
+def _rate(problem, moves, high, target):
+    """(hosts above the target, hosts above the limit, load above the limit) of hosts that were too
+    hot; None if a destination passes the target, or an instance arrives where it is."""
+    scores, hot = problem.scores[:, 0].copy(), problem.scores[:, 0] > high + 1e-9
+    for vm, host in moves:
+        if problem.vm_host[vm] == host:
+            return None
+        scores[problem.vm_host[vm]] -= problem.weights[vm, 0]
+        scores[host] += problem.weights[vm, 0]
+    if any(scores[host] > target + 1e-9 for _vm, host in moves):
+        return None
+    over = np.maximum(scores[hot] - high, 0)
+    return int((scores[hot] > target + 1e-9).sum()), int((over > 1e-9).sum()), over.sum()
+
+
 class RelieveTest(testtools.TestCase):
     @clouds.judges(4)
     @settings(max_examples=150 * clouds.MANY, deadline=None)
@@ -104,6 +119,36 @@ class RelieveTest(testtools.TestCase):
         steps, state = plan(problem, marks(.8, .6))
         self.assertEqual([3, 1], sorted((step.vm for step in steps), reverse=True))
         self.assertTrue((state.scores <= .6 + 1e-9).all())
+
+    @clouds.judges(4)
+    @settings(max_examples=100 * clouds.MANY, deadline=None, derandomize=True)
+    @given(st.lists(st.tuples(st.integers(8, 30), st.sampled_from((1, 40, 5000))),
+                    min_size=2, max_size=4),
+           st.lists(st.integers(0, 20), min_size=1, max_size=2), st.integers(1, 3))
+    def test_no_plan_leaves_less_load_above_the_limits(self, servers, others, budget):
+        """Less load above the limit is better; the test tries all plans."""
+        loads = [*(load / 50 for load, _ in servers), *(load / 50 for load in others)]
+        place = [0] * len(servers) + list(range(1, 1 + len(others)))
+        problem = cloud(place, loads, [*(size for _, size in servers), *[1] * len(others)],
+                        hosts=1 + len(others))
+        high, target = .3, .25
+        rated = [_rate(problem, moves, high, target) for count in range(budget + 1)
+                 for vms in itertools.combinations(range(len(loads)), count)
+                 for hosts in itertools.product(range(len(problem.hosts)), repeat=count)
+                 for moves in [list(zip(vms, hosts, strict=True))]]
+        steps, _state = plan(problem, marks(high, target), budget=budget)
+        ours = _rate(problem, [(step.vm, step.destination) for step in steps], high, target)
+        self.judged += ours[2] > 0
+        best = min(each for each in rated if each is not None)
+        self.assertLessEqual(ours[:2], best[:2])
+        if ours[:2] == best[:2]:
+            self.assertLessEqual(ours[2], best[2] + 1e-4)
+
+    def test_less_load_above_the_limit_counts_more_than_less_memory(self):
+        """v0 and v1 fit on h1 one at a time. v1 takes more load off, and has far more memory."""
+        problem = cloud([0, 0, 0, 1], [.29, .3, .9, .3], [1, 100_000, 1, 1], hosts=2)
+        steps, _state = plan(problem, marks(.8, .6))
+        self.assertEqual([1], [step.vm for step in steps])
 
     def test_where_only_a_server_hurts_it_leaves(self):
         problem = cloud([0, 0, 1], [.2, .1, .1])

@@ -18,9 +18,12 @@ from kronos_nova.model import Prices
 from kronos_nova.model import Problem
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import local_search
+from kronos_nova.planners import spread
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
+from kronos_nova.planners.population import End
+from kronos_nova.planners.population import Incumbents
 from kronos_nova.planners.spread import Spread
 from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
@@ -57,6 +60,21 @@ def best_of_all(problem, budget):
 
     go(start, budget)
     return best
+
+
+def _guarded(seed, hosts=5, each=4):
+    """Five hosts that are uneven in one policy, and even in another policy of weight 0."""
+    chance, vms = np.random.default_rng(seed), hosts * each
+    problem = clouds.idle(np.repeat(np.arange(hosts), each), hosts)
+    loads = chance.choice([.05, .1, .15], each)
+    weights = np.column_stack([chance.choice([.01, .05, .1, .15, .25], vms),
+                               np.concatenate([chance.permutation(loads) for _ in range(hosts)])])
+    scores = np.zeros((hosts, 2))
+    np.add.at(scores, problem.vm_host, weights)
+    return dataclasses.replace(
+        problem, policies=('p', 'guard'), policy_weights=np.array([1.0, 0.0]), weights=weights,
+        thresholds=np.full(2, .02), scores=scores, host_scale=np.ones((hosts, 2)),
+        capacity_scores=np.full((hosts, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
 
 
 class SpreadTest(testtools.TestCase):
@@ -102,6 +120,18 @@ class SpreadTest(testtools.TestCase):
         _, state = plan(Spread(), problem, limits)
         best = best_of_all(problem, 2)
         self.assertLessEqual(state.combined(), best + 1e-9)
+
+    def test_a_policy_of_weight_0_leaves_the_best_plan_to_the_others(self):
+        """Its imbalance is 0 before the plan, and nearly every single move would raise it above its
+        threshold."""
+        for seed in (1, 5, 6, 9):
+            problem, limits = _guarded(seed), Limits(budget=4, overload_ceiling=9.0)
+            _, state = plan(Spread(), problem, limits)
+            space = SearchSpace(clouds.start(problem), limits.budget)
+            found = Incumbents([End(space.state.objective(), [])])
+            self.assertLess(spread.add_best(space, found, limits), 1.0)
+            self.assertLessEqual(state.combined(), found.best.cost + 1e-3)
+            self.assertLessEqual(state.imbalances()[1], problem.thresholds[1] + 1e-9)
 
     @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())

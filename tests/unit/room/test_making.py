@@ -49,6 +49,26 @@ class MakingTest(testtools.TestCase):
         self.assertEqual(['b', 'b'], places(b=.1, c=.8, d=.8))
         self.assertEqual(2, len({*places()}))
 
+    def test_as_little_memory_is_copied_where_only_some_new_servers_find_room(self):
+        """No two hosts can be emptied. To empty c copies less memory than to empty b."""
+        cloud = clouds.cloud(
+            [clouds.host('a', 6, 8192), clouds.host('b', 8, 16384), clouds.host('c', 8, 8192)],
+            [clouds.server('s0', 'b', 2, 4096), clouds.server('s1', 'b', 2, 3072),
+             clouds.server('s2', 'a', 4, 1024), clouds.server('s5', 'c', 2, 4096)],
+            server_groups=(clouds.group('affinity', 's2', 's0'),))
+        found = plan(cloud, '7:1024', count=2, pinned=['s2'])
+        self.assertEqual((('c',), 4096, True), (found.hosts, found.memory_mb, found.is_proven))
+
+    def test_no_server_waits_elsewhere_where_another_end_needs_no_waiting(self):
+        cloud = clouds.cloud(
+            [clouds.host('a', 6, 8192), clouds.host('b', 8, 8192), clouds.host('c', 8, 16384)],
+            [clouds.server('s0', 'a', 2, 3072), clouds.server('s1', 'b', 3, 4096),
+             clouds.server('s2', 'b', 3, 1024), clouds.server('s3', 'c', 3, 1024),
+             clouds.server('s4', 'a', 2, 1024)],
+            server_groups=(clouds.group('anti-affinity', 's3', 's4'),))
+        found = plan(cloud, '6:8192', pinned=['s0', 's1'])
+        self.assertEqual((('c',), 2048), (found.hosts, found.memory_mb))
+
     def test_a_server_that_may_not_move_stays(self):
         found = plan(self.snapshot, '8:4096', pinned=['small'])
         self.assertEqual(['other'], [move.instance_uuid for move in found.moves])
