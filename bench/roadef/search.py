@@ -277,8 +277,8 @@ def best(instance: Instance, seconds: float, jobs: int) -> Found:
 
 
 def solve(instance: Instance, seconds: float, seed: int) -> Found:
-    """Search an assignment. The result depends on the time only if the search needs more than
-    ``seconds``."""
+    """Search an assignment. The result depends on the time only if the search rates fewer than
+    :data:`RATE` pairs in a second."""
     start, cpu = time.monotonic(), time.process_time()
     limits = Limits(budget=len(instance.services), clock=time.monotonic,
                     deadline=start + seconds)
