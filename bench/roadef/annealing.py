@@ -1,6 +1,5 @@
 """A search by simulated annealing, for assignments in which nearly every instance may move."""
 
-import functools
 from typing import Protocol
 
 import numpy as np
@@ -10,18 +9,40 @@ from kronos_nova.model.arrays import Index
 from kronos_nova.planners import ruin_recreate
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ruin_recreate import STEP
-from kronos_nova.planners.ruin_recreate import Moves
+from kronos_nova.planners.ruin_recreate import TRIES
 from kronos_nova.planners.ruin_recreate import Search
+from kronos_nova.planners.ruin_recreate import Start
 
 LOOKS = 100
-"""Number of draws of a search by simulated annealing after which the objective is compared with the
-best known one. Raised, a search ends at a worse assignment than its best more often; lowered, a
-search takes longer. Not measured."""
-SAMPLE = 5000
-"""Maximum number of instances of which a search by simulated annealing rates the moves to one host
-or the swaps with one instance. Raised, fewer moves are made in the same time; lowered, worse moves
-are made. Chosen by ``bench roadef``: with 1,500 instead of all 5,000 processes of an instance, the
-score is .034 instead of .022 after equal time."""
+"""Number of draws of a search by simulated annealing between two adjustments of temperature and
+penalties. The objective is also compared with the best known one then. Raised, a search ends at a
+worse assignment than its best more often; lowered, a search takes longer. Not measured."""
+SMALLEST_SAMPLE, LARGEST_SAMPLE = 100, 5000
+"""Number of instances of which one draw rates the moves or swaps: at first, and from the middle of
+the search on. Raised, fewer moves are made in the same time; lowered, worse moves are made. The
+largest number was chosen by ``bench roadef``: with at most 1,500 instead of all 5,000 processes of
+an instance, the score is .034 instead of .022 after equal time. The smallest number was not
+chosen by a measurement."""
+SWAPS = 4
+"""Number of draws of which one rates moves and the others rate swaps, on average. Raised, fewer
+moves are made; lowered, fewer swaps are made. Not measured."""
+SOFTEST, HARDEST = 0.03, 0.5
+"""First and last basic penalty, as multiples of the mean load of an instance. The basic penalty is
+the least one for a lack of room that is as large as the mean size of an instance. Raised, large
+instances stay where they are; lowered, too many hosts lack room at the end. Chosen by ``bench
+roadef``: an instance ends at .06 instead of .12 if the penalty rises from .03 instead of being 1
+throughout."""
+GROWTH, DECAY = 12.0, 6.0
+"""Natural logarithms of two factors. The penalty for one kind of room of one host grows by the
+first during a search if the host lacks this room all the time. The penalty falls by the second if
+the host never lacks this room. Raised, lacks are corrected sooner and results are worse; lowered,
+lacks are corrected too late. Chosen by ``bench roadef``: without growth, an instance ends at .13
+with violations, and with growth at .07 without violations."""
+FORCED, FORCE = 0.1, 10.0
+"""Last part of a search in which lacks of room are corrected, and the factor by which penalties
+grow faster in this part. The basic penalty grows by this factor as well. Raised, results are worse;
+lowered, hosts still lack room at the end, and the search returns an earlier assignment. Chosen by
+``bench roadef``: without this part, two of three instances ended as they began."""
 
 
 class Purpose(ruin_recreate.Purpose, Protocol):
@@ -31,171 +52,209 @@ class Purpose(ruin_recreate.Purpose, Protocol):
 
 
 class Annealing(Search):
-    """A search that draws many moves and swaps at random and makes some of them, at first also
-    moves that raise the sum of the excesses and prices (Kirkpatrick et al. 1983). The other methods
-    are those of the planners' own search."""
+    """A search that draws moves and swaps at random and makes some of them, at first also moves
+    that raise the sum of the excesses and prices (Kirkpatrick et al. 1983). Hosts may lack room
+    during the search, at a *penalty* for each kind of room. A penalty rises as long as the room is
+    lacking (strategic oscillation, Glover 1989). The other methods are those of the planners' own
+    search. A load of 1 has to cause a score of 1 on each host.
+
+    load : mean load of an instance, the unit of temperatures and penalties
+    """
 
     purpose: Purpose
 
+    def __init__(self, purpose: Purpose, start: Start, seed: int = 0):
+        super().__init__(purpose, start, seed)
+        self.load = float(np.abs(self.weights).sum(axis=0).mean())
+        # Multiples of the basic penalty, of each kind of room of each host.
+        self._urgency = np.ones_like(self.free)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set the data that follow from the assignment: the penalties, and the scores and the
+        excess of the host of each instance."""
+        self._penalize(SOFTEST)
+        self._around, self._paid = self.scores[:, self.place], self.excess[self.place]
+
     def anneal(self, effort: float, temperatures: tuple[float, float], limits: Limits) -> None:
         """Draw hosts and instances at random, and make some of their moves and swaps. The *rise* of
-        a move or swap is the change of the sum of the excesses and prices. The probability that a
-        move or swap is accepted is exp(-rise / temperature), or 1 if the rise is negative
-        (Metropolis et al. 1953). For each drawn host or instance, one of the accepted moves or
-        swaps is made. The search ends once it has rated a number of pairs of an instance and a
-        host. The best assignment found is kept.
+        a move or swap is the change of the sum of the excesses, prices and penalties. The
+        probability that a move or swap is accepted is exp(-rise / temperature), or 1 if the rise is
+        negative (Metropolis et al. 1953). For each drawn host or instance, one of the accepted
+        moves or swaps is made. The search ends once it has rated a number of pairs of an instance
+        and a host, or at the deadline. The best assignment found in which no host lacks room is
+        kept.
 
         :param effort: number of pairs
         :param temperatures: first and last temperature, in units of the excess. The temperature
-            falls by the same factor for each pair
+            falls by the same factor for each pair. If the deadline is earlier, the temperature
+            falls by the same factor in each second
         """
-        first, end, steps = self.rated, self.rated + effort, 0
+        first, start, progress = self.rated, limits.clock(), 0.0
         hot, cold = temperatures
         best, kept = self.purpose.total(self), self._all()
-        draws = self._draw_move, self._draw_swap, self._draw_return
-        while self.rated < end and not limits.is_over:
-            draws[steps % len(draws)](hot * (cold / hot) ** ((self.rated - first) / effort))
-            self.rated += STEP
-            steps += 1
-            if steps % LOOKS == 0 and self.purpose.total(self) < best - TOLERANCE:
+        self._begin()
+        while self.rated < first + effort and not limits.is_over:
+            past, progress = progress, max(
+                (self.rated - first) / effort,
+                (limits.clock() - start) / (limits.deadline - start))
+            self._urge(past, progress)
+            self._penalize(_basic_penalty(progress))
+            for _ in range(LOOKS):
+                self._draw(_sample(progress, len(self.place)), hot * (cold / hot) ** progress)
+            if not self._lacking.any() and self.purpose.total(self) < best - TOLERANCE:
                 best, kept = self.purpose.total(self), self._all()
-        if self.purpose.total(self) >= best - TOLERANCE:
-            self._restore(kept)
+        self._restore(kept)
 
-    def _draw_move(self, temperature: float) -> None:
-        """Draw a host, and make one of the accepted moves to this host; see :meth:`anneal`."""
-        host = int(self.chance.integers(len(self.excess)))
-        self._make(self._accepted(self._candidates(host), host, None, temperature))
+    @property
+    def _lacking(self) -> np.ndarray:
+        """bool (c, h): true for the kinds of room that a host lacks."""
+        lacking: np.ndarray = self.free < -TOLERANCE
+        return lacking
 
-    def _candidates(self, host: int) -> np.ndarray:
-        """Draw some of the instances, and return those on other hosts for which ``host`` has the
-        scarcest kind of room, as intp."""
-        vms = self._others(host)
-        for kind in self._scarcest:
-            fits = self.sizes[kind, vms] <= self.free[kind, host] + TOLERANCE
-            if self.held[kind]:
-                fits |= self.home[vms] == host
-            vms = vms[fits]
-        return vms
+    def _urge(self, past: float, progress: float) -> None:
+        """Raise the penalties for the room that is lacking, and lower the others.
 
-    def _others(self, host: int) -> np.ndarray:
-        """Draw some of the instances, and return those on other hosts, as intp."""
-        count = min(SAMPLE, len(self.place))
+        :param past, progress: part of the search at the last call and at this one
+        """
+        growth = GROWTH * (FORCE if progress >= 1.0 - FORCED else 1.0)
+        change = np.exp((progress - past) * np.where(self._lacking, growth, -DECAY))
+        self._urgency = np.maximum(self._urgency * change, 1.0)
+
+    def _penalize(self, basic: float) -> None:
+        """Set the penalties.
+
+        :param basic: basic penalty, see :data:`SOFTEST`
+        """
+        size = np.maximum(self.sizes.mean(axis=1), TOLERANCE)
+        self._rates = basic * self.load / size[:, None] * self._urgency
+        self._penalties = self._penalty(self.free, slice(None))
+
+    def _penalty(self, free: np.ndarray, hosts: np.ndarray | slice) -> np.ndarray:
+        """Return float64 (n,): the penalties of hosts.
+
+        :param free: float64 (c, n), free room of each host, negative if it lacks room
+        """
+        penalty: np.ndarray = -np.einsum('ij,ij->j', self._rates[:, hosts], np.minimum(free, 0.0))
+        return penalty
+
+    def _follow(self, *hosts: int) -> None:
+        """Update the data about hosts that were changed, and about their instances."""
+        for host in hosts:
+            vms = self.residents[host]
+            self._around[:, vms] = self.scores[:, host, None]
+            self._paid[vms] = self.excess[host]
+            self._penalties[host] = -(self._rates[:, host] @ np.minimum(self.free[:, host], 0.0))
+
+    def _draw(self, count: int, temperature: float) -> None:
+        """Draw an instance, and make one of its accepted swaps with some others; or draw a host,
+        and make one of the accepted moves of some instances to this host.
+
+        :param count: number of instances of which the moves or swaps are rated
+        """
+        if self.chance.integers(SWAPS):
+            vm = int(self.chance.integers(len(self.place)))
+            self._draw_for(int(self.place[vm]), vm, count, temperature)
+        else:
+            self._draw_for(int(self.chance.integers(len(self.excess))), None, count, temperature)
+
+    def _draw_for(self, host: int, other: int | None, count: int, temperature: float) -> None:
+        """Draw instances, and make one of their accepted moves to a host or swaps with an instance
+        of this host.
+
+        :param other: the instance of the host; None for moves
+        """
         first = int(self.chance.integers(len(self.place) - count + 1))
-        self.rated += count
-        return first + np.flatnonzero(self.place[first:first + count] != host)
+        vms = slice(first, first + count)
+        self.rated += STEP + count
+        rise = self._rise(vms, host, 0.0 if other is None else self.weights[:, other, None])
+        rise -= temperature * self.chance.standard_exponential(count)
+        # Prices and penalties are not negative, and fall at most to 0.
+        sources = self.place[vms]
+        most = self._penalties.take(sources) + self.price[vms]
+        most += self._penalties[host] + (0.0 if other is None else self.price[other])
+        promising = np.flatnonzero((rise < most) & (sources != host))
+        if len(promising):
+            self._make_accepted(first + promising, host, other, rise[promising])
 
-    def _make(self, moves: Moves) -> None:
-        for move in moves:
-            self.move(*move)
+    def _rise(self, vms: slice, host: int, own: np.ndarray | float) -> np.ndarray:
+        """Return float64 (n,): the change of the sum of the excesses if each of n instances alone
+        goes to a host.
 
-    def _draw_return(self, temperature: float) -> None:
-        """Draw a moved instance, take it back to its original host, and make one of the accepted
-        moves to the host that it leaves; see :meth:`anneal`. The rise is the sum for both moves.
-        If no move is accepted, undo the first one unless it is accepted alone."""
-        moved = self.moved
-        if not len(moved):
-            return
-        vm = int(self.chance.choice(moved))
-        host, home = int(self.place[vm]), int(self.home[vm])
-        vms = np.array([vm])
-        if host == home or not self._have_room(vms, home, None)[0] or not self.purpose.allows(
-                self, [(vm, home)]):
-            return
-        rise = float(self._rise(vms, home, None)[0])
-        self.move(vm, home)
-        others = self._candidates(host)
-        moves = self._accepted(others[others != vm], host, None, temperature, rise)
-        self._make(moves)
-        if not moves and rise >= temperature * self.chance.standard_exponential():
-            self.move(vm, host)
+        :param own: float64 (P, 1), load that leaves the host and goes to the host of the instance
+        """
+        more = self.weights[:, vms] - own
+        rise = self.purpose.excess(self._around[:, vms] - more)
+        more += self.scores[:, host, None]
+        rise += self.purpose.excess(more)
+        rise -= self._paid[vms]
+        rise -= self.excess[host]
+        return rise
 
-    def _draw_swap(self, temperature: float) -> None:
-        """Draw an instance, and make one of the accepted swaps with other instances; see
-        :meth:`anneal`."""
-        vm = int(self.chance.integers(len(self.place)))
-        host = int(self.place[vm])
-        vms = self._others(host)
-        for kind in self._scarcest:
-            vms = vms[~self._lacks(kind, vms, np.full(len(vms), vm))]
-        self._make(self._accepted(vms, host, np.full(len(vms), vm), temperature))
-
-    def _accepted(self, vms: np.ndarray, host: int, others: np.ndarray | None,
-                  temperature: float, spent: float = 0.0) -> Moves:
-        """Return one of the accepted moves or swaps; [] if none is accepted, or if this one is not
-        allowed. A move or swap is accepted if its rise is less than a random number. The one that
-        is furthest below its random number is returned.
+    def _make_accepted(self, vms: np.ndarray, host: int, other: int | None,
+                       rise: np.ndarray) -> None:
+        """Make one of the accepted moves or swaps. A move or swap is accepted if its rise is less
+        than a random number. The one that is furthest below its random number is made, or if it is
+        not allowed, the next one.
 
         :param vms: intp (n,), instances that go to ``host``
-        :param others: intp (n,), instances of ``host`` that go to the hosts of ``vms``; None for
-            moves alone
-        :param spent: rise of a move that was made before and belongs to each of these
+        :param other: instance of ``host`` that goes to the host of one of ``vms``; None for moves
+            alone
+        :param rise: float64 (n,), change of the sum of the excesses, minus the random numbers;
+            overwritten
         """
-        possible = self._have_room(vms, host, others)
-        vms, others = vms[possible], None if others is None else others[possible]
-        possible = self.purpose.may_allow(self, vms, host)
-        if others is not None:
-            possible &= self.purpose.may_allow(self, others, self.place[vms])
-        vms, others = vms[possible], None if others is None else others[possible]
-        rise = self._rise(vms, host, others) + spent
-        rise -= temperature * self.chance.standard_exponential(len(rise))
-        if not len(rise) or rise.min() >= 0.0:
-            return []
-        number = int(rise.argmin())
-        vm = int(vms[number])
-        moves = [(vm, host)]
-        if others is not None:
-            moves.append((int(others[number]), int(self.place[vm])))
-        return moves if self.purpose.allows(self, moves) else []
+        rise += self._change_of_the_rest(vms, host, other)
+        accepted = rise < -TOLERANCE
+        vms, rise = vms[accepted], rise[accepted]
+        if len(vms) > TRIES:
+            allowed = self.purpose.may_allow(self, vms, host)
+            if other is not None:
+                allowed &= self.purpose.may_allow(self, np.full(len(vms), other), self.place[vms])
+            vms, rise = vms[allowed], rise[allowed]
+        for vm in vms[np.argsort(rise)[:TRIES]].tolist():
+            source = int(self.place[vm])
+            moves = [(vm, host)] if other is None else [(vm, host), (other, source)]
+            if self.purpose.allows(self, moves):
+                for move in moves:
+                    self.move(*move)
+                self._follow(source, host)
+                return
 
-    @functools.cached_property
-    def _scarcest(self) -> tuple[int, ...]:
-        """The kind of room of which hosts have least, compared with the sizes of instances; () if
-        there is no kind of room."""
-        shares = self.free.mean(axis=1) / self.sizes.mean(axis=1)
-        return (int(np.argmin(shares)),) if len(shares) else ()
+    def _change_of_the_rest(self, vms: np.ndarray, host: int, other: int | None) -> np.ndarray:
+        """Return float64 (n,): the change of the sum of prices and penalties by each of n moves or
+        swaps. The arguments are those of :meth:`_make_accepted`."""
+        sources, here = self.place[vms], np.full(len(vms), host)
+        there = self.free[:, sources] + self._room_of(vms, sources)
+        left = self.free[:, here] - self._room_of(vms, here)
+        change = self.prices.price_of(vms, here) - self.price[vms]
+        if other is not None:
+            others = np.full(len(vms), other)
+            there -= self._room_of(others, sources)
+            left += self._room_of(others, here)
+            change += self.prices.price_of(others, sources) - self.price[other]
+        change += self._penalty(there, sources) - self._penalties[sources]
+        change += self._penalty(left, here) - self._penalties[host]
+        return change
 
-    def _have_room(self, vms: np.ndarray, host: int, others: np.ndarray | None) -> np.ndarray:
-        """Return bool (n,), one value for each of n moves or swaps: true if all hosts have the room
-        that the arriving instances need. The arguments are those of :meth:`_accepted`."""
-        needed = self._room_of(vms, host)
-        if others is None:
-            return self._is_free(needed, host)
-        sources = self.place[vms]
-        needed -= self._room_of(others, host)
-        back = self._room_of(others, sources) - self._room_of(vms, sources)
-        return self._is_free(needed, host) & self._is_free(back, sources)
-
-    def _is_free(self, needed: np.ndarray, hosts: Index) -> np.ndarray:
-        """Return bool (n,): true where a host has the free room ``needed``, float64 (n, c)."""
-        lacks: np.ndarray = needed > self.free.T.take(hosts, axis=0) + TOLERANCE
-        # A contiguous copy of the transpose is several times faster than any(axis=1).
-        return np.logical_not(np.ascontiguousarray(lacks.T).any(axis=0))
-
-    def _room_of(self, vms: np.ndarray, hosts: Index) -> np.ndarray:
-        """Return float64 (n, c): the room that instances take up on hosts when they arrive, and
+    def _room_of(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """Return float64 (c, n): the room that instances take up on hosts when they arrive, and
         release when they leave. Instances neither take up nor release the room that they keep on
         their original hosts."""
-        sizes = self.sizes.T.take(vms, axis=0)
+        sizes = self.sizes[:, vms]
         if self._is_held:
-            at_home = np.flatnonzero(self.home.take(vms) == hosts)
-            sizes[at_home] *= ~self.held
+            at_home = np.flatnonzero(self.home[vms] == hosts)
+            sizes[np.ix_(self.held, at_home)] = 0.0
         return sizes
 
-    def _rise(self, vms: np.ndarray, host: int, others: np.ndarray | None) -> np.ndarray:
-        """Return float64 (n,): the change of the sum of the excesses and prices by each of n moves
-        or swaps. The arguments are those of :meth:`_accepted`."""
-        sources, more = self.place[vms], self.weights.T.take(vms, axis=0)
-        if others is not None:
-            more -= self.weights.T.take(others, axis=0)
-        left = more * self.scale.T.take(sources, axis=0)
-        np.subtract(self.scores.T.take(sources, axis=0), left, out=left)
-        more *= self.scale[:, host]
-        more += self.scores[:, host]
-        rise = self.purpose.excess(left.T) + self.purpose.excess(more.T)
-        rise -= self.excess[sources] + self.excess[host]
-        if self.prices is not None:
-            rise += self.prices.price_of(vms, host) - self.price[vms]
-            if others is not None:
-                rise += self.prices.price_of(others, sources) - self.price[others]
-        return rise
+
+def _sample(progress: float, count: int) -> int:
+    """Return the number of instances that a draw rates, of ``count``, after a part of a search."""
+    least, most = min(SMALLEST_SAMPLE, count), min(LARGEST_SAMPLE, count)
+    return round(least * (most / least) ** min(1.0, 2.0 * progress))
+
+
+def _basic_penalty(progress: float) -> float:
+    """Return the basic penalty after a part of a search, as in :data:`SOFTEST`."""
+    forced = max(0.0, progress - (1.0 - FORCED)) / FORCED
+    penalty: float = SOFTEST * (HARDEST / SOFTEST) ** progress * FORCE ** forced
+    return penalty

@@ -233,11 +233,14 @@ def _amounts(instance, loads, capacities):
     return np.column_stack([instance.load_weights * loads, *balances]).astype(float)
 
 
-RATE = 2e7
+RATE = 4e7
 """Pairs of a process and a machine that a search is expected to rate in a second, with the overhead
-of each step."""
-HOTTEST, COLDEST = 0.5, 1e-3
-"""First and last temperature, as multiples of the mean excess of a process."""
+of each step. Raised, a search on a fast machine takes all of its time; lowered, a search ends
+earlier. Measured: 2,700 to 4,000 draws a second on an instance with 1,000 processes."""
+HOTTEST, COLDEST = 0.1, 5e-4
+"""First and last temperature, as multiples of the mean load of a process. Raised, a search spends
+more time on assignments at random; lowered, large processes stay where they are. Chosen by ``bench
+roadef``: with 0.03 at first, one instance ends at .10 instead of .04."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -274,8 +277,8 @@ def best(instance: Instance, seconds: float, jobs: int) -> Found:
 
 
 def solve(instance: Instance, seconds: float, seed: int) -> Found:
-    """Search an assignment. The result depends on the time only if the search needs more than
-    ``seconds``."""
+    """Search an assignment. The result depends on the time only if the search rates fewer than
+    :data:`RATE` pairs in a second."""
     start, cpu = time.monotonic(), time.process_time()
     limits = Limits(budget=len(instance.services), clock=time.monotonic,
                     deadline=start + seconds)
@@ -291,5 +294,4 @@ def improve(search: Annealing, effort: float, limits: Limits) -> None:
     :param effort: number of pairs of a process and a machine that are rated
     """
     search.build(len(search.excess))
-    mean = search.excess.sum() / len(search.place)
-    search.anneal(effort, (HOTTEST * mean, COLDEST * mean), limits)
+    search.anneal(effort, (HOTTEST * search.load, COLDEST * search.load), limits)
