@@ -67,11 +67,11 @@ these solutions have still fewer moves; lowered, these solutions equal the cheap
 by ``bench installed``."""
 EVEN = (1.0, 0.5, 0.1)
 """Fixed costs of a move, as multiples of the mean memory of an instance, used one after the other.
-If no other solution with fewer moves was found (:data:`FEWER_MOVES`), the search of ``spread`` looks
-for the most even loads that fewer plans can reach. With these costs, its moves are then replaced by
-cheaper moves. Raised, the solution has fewer moves, of larger instances; lowered, the solution
-keeps more of the moves. Chosen by ``bench installed``: a cluster of 100 full hosts reaches its
-threshold after one plan instead of three."""
+If no other solution with fewer moves was found (:data:`FEWER_MOVES`), the search of ``spread``
+looks for the most even loads that fewer plans can reach. With these costs, its moves are then
+replaced by cheaper moves. Raised, the solution has fewer moves, of larger instances; lowered, the
+solution keeps more of the moves. Chosen by ``bench installed``: a cluster of 100 full hosts reaches
+its threshold after one plan instead of three."""
 FEW_PLANS = 3
 """Largest number of plans of a solution that is compared with a solution of one plan less. A
 solution is a set of moves that brings the scores of all hosts into their target ranges. Its moves
@@ -337,8 +337,8 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling]',
                       limits: Limits) -> 'Iterator[Leveling]':
     """Yield solutions that are to need one plan less than ``best``. The first solutions are built
-    anew, each with a higher fixed cost of a move than the one before. The last solution begins with
-    moves to even loads.
+    with a higher and higher fixed cost of a move. The last solution begins with moves to even
+    loads.
 
     :param built: function that builds a solution for a Band and a fixed cost of a move, which is
         given as a multiple of the mean memory of an instance

@@ -127,7 +127,7 @@ class LevelTest(testtools.TestCase):
         self.assertEqual((5, 11000), (len(few), copied(problem, few)))
 
     def test_moves_to_the_most_even_loads_are_replaced_by_cheaper_ones(self):
-        # No solution with fewer moves is built anew.
+        # No solution is built with a higher cost of a move.
         self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.level.FEWER_MOVES', ()))
         problem = cloud([.04] * 10 + [.08] * 5, [0] * 15, 2, .05, [1000] * 10 + [2200] * 5)
         few = Level().plan(clouds.start(problem), Limits(budget=5, overload_ceiling=9.0))
