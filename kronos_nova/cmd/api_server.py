@@ -75,6 +75,15 @@ class Channel(channel.HTTPChannel):
             self.waiting_since = time.time()
         return going_on
 
+    # waitress asks for events of connections that are closed while it collects the connections. A
+    # new connection may then get the file descriptor of a closed one, and with it the event "not
+    # open", by which waitress would close the new connection.
+    def readable(self):
+        return self.connected and super().readable()
+
+    def writable(self):
+        return self.connected and super().writable()
+
     @property
     def stalled_since(self) -> float | None:
         """Return the time at which the client began to stall. A client stalls while the server
@@ -143,9 +152,12 @@ class Server(server.TcpWSGIServer):
             self._make_room(now)
 
     def handle_accept(self):
-        if self._surplus() > 0:
-            self._make_room(time.time())
+        is_full = self._surplus() > 0
         super().handle_accept()
+        # Later, because a new connection must not get the file descriptor of a closed one, for
+        # which there may be events.
+        if is_full:
+            self._make_room(time.time())
 
     def _surplus(self):
         """Return the number of connections that have to be closed to make room for new connections.

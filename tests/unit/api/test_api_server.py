@@ -128,3 +128,29 @@ class NotTakenTest(ServerTestCase):
             part = client.recv(2 ** 16)
             self.assertTrue(part, 'it was closed')
             taken += len(part)
+
+
+class ReusedDescriptorTest(ServerTestCase):
+    """A closed connection and a new one may have the same file descriptor."""
+
+    def setUp(self):
+        super().setUp()
+        self.late = self.connect()
+        self.wait_for(lambda: len(self.server.active_channels) == 1)
+        [self.channel] = self.server.active_channels.values()
+
+    def test_a_new_connection_is_served_when_an_overdue_one_is_closed(self):
+        with self.standing:
+            time.sleep(0.2)
+            self.channel.waiting_since = time.time() - 2 * api_server.HEAD_SECONDS
+            client = self.connect()
+            self.server.next_channel_cleanup = 0
+        self.assertIn(b'200 OK', self.ask('/', client).recv(4096))
+        self.assertNotIn(self.channel, self.server.active_channels.values())
+
+    def test_a_closed_connection_asks_for_no_events(self):
+        with self.standing:
+            time.sleep(0.2)
+            self.channel.handle_close()
+            self.assertFalse(self.channel.readable())
+            self.assertFalse(self.channel.writable())
