@@ -60,4 +60,3 @@ def _why(host: str, is_emptied: bool) -> str:
     :param is_emptied: whether the host has no instances after the plan
     """
     return f'empties {host}' if is_emptied else f'takes servers off {host}, which is not emptied'
-

@@ -182,24 +182,32 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
     likely to be possible."""
     if not len(space.vms):
         return []
-    found, rated = [], 0
-    tight = is_tight(space, limits)
+    found, rated, tight = [], 0, is_tight(space, limits)
     is_small = len(space.vms) * len(space.hosts) <= BUDGET.most_pairs
-    for by_moves in BY_MOVES[::1 if tight else -1]:
-        emptying = Emptying(space, limits, by_moves, EFFORT - rated)
+    restarts = RESTARTS if is_small and not tight else 0
+    for number, (by_moves, factors) in enumerate(_costs(len(space.hosts), tight, restarts)):
+        if number >= len(BY_MOVES) and rated >= EFFORT / 100:
+            break
+        emptying = Emptying(space, limits, by_moves, EFFORT - rated, factors)
         found += emptying.run()
         rated += emptying.rated
-        if limits.is_past or emptying.has_freed_all_it_can and not tight and not is_small:
+        if limits.is_past or emptying.has_freed_all_it_can and not tight and not restarts:
             break
-    chance = np.random.default_rng(0)
-    for _ in range(RESTARTS if is_small and not tight else 0):
-        if rated >= EFFORT / 100 or limits.is_past:
-            break
-        emptying = Emptying(space, limits, float(chance.choice(BY_MOVES)), EFFORT - rated,
-                            chance.lognormal(size=len(space.hosts)))
-        found += emptying.run()
-        rated += emptying.rated
     return found
+
+
+def _costs(hosts: int, tight: bool, restarts: int) -> Iterator[tuple[float, np.ndarray]]:
+    """Yield the parameters of the costs by which each search chooses the next host to empty: the
+    weight of the number of moves (:data:`BY_MOVES`), and float64 (h,), a factor for each host.
+
+    :param tight: whether the number of moves has to be small
+    :param restarts: number of searches with random factors
+    """
+    for by_moves in BY_MOVES[::1 if tight else -1]:
+        yield by_moves, np.ones(hosts)
+    chance = np.random.default_rng(0)
+    for _ in range(restarts):
+        yield float(chance.choice(BY_MOVES)), chance.lognormal(size=hosts)
 
 
 class Emptying:
@@ -212,10 +220,9 @@ class Emptying:
     """
 
     def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float,
-                 factors: np.ndarray | None = None):
+                 factors: np.ndarray):
         """:param factors: float64 (h,), factors of the cost by which the next host is chosen"""
-        self.factors = np.ones(len(space.hosts)) if factors is None else factors
-        self.space, self.limits, self.effort = space, limits, effort
+        self.space, self.limits, self.effort, self.factors = space, limits, effort, factors
         self.packing = Packing(space)
         self.rated = 0
         quotas = limits.quotas
