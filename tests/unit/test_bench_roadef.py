@@ -212,6 +212,26 @@ class SearchTest(testtools.TestCase):
         self.assertGreater(found.count, 5)
         self.assertGreater(len(lacking), 1)
 
+    def test_the_second_job_searches_several_times_and_keeps_the_best_result(self):
+        self.useFixture(fixtures.MonkeyPatch('bench.roadef.search.RATE', 1e7))
+        instance, ends = drawn(0), []
+        improve = search.improve
+
+        def recorded(found, effort, limits):
+            improve(found, effort, limits)
+            ends.append((found.purpose.total(found), effort))
+
+        self.useFixture(fixtures.MonkeyPatch('bench.roadef.search.improve', recorded))
+        for job, runs in enumerate(search.RUNS):
+            ends.clear()
+            found = search.solve(instance, 0.5, job)
+            self.assertEqual(runs, len(ends))
+            self.assertAlmostEqual(0.5e7, sum(effort for _total, effort in ends))
+            self.assertEqual(min(total for total, _effort in ends), found.objective)
+            verdict = evaluator.evaluate(instance, found.assignment)
+            self.assertEqual(0, verdict.violated)
+            self.assertAlmostEqual(found.objective, verdict.objective)
+
     def test_the_best_moves_and_swaps_violate_nothing_either(self):
         for seed in range(6):
             instance = drawn(seed)
