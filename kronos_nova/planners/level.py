@@ -22,6 +22,7 @@ of a left-out host further from the band.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -41,8 +42,6 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
-from kronos_nova.planners.population import End
-from kronos_nova.planners.population import Incumbents
 from kronos_nova.planners.ruin_recreate import Moves
 from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
@@ -316,17 +315,16 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
         return []
-    mean = float(space.memory.mean()) / MIB_PER_GIB
 
     def built(band: Band, part: float) -> Leveling:
         leveling = Leveling(space, band)
-        leveling.charge(part * mean)
+        leveling.charge(part)
         leveling.build(reach)
         return leveling
 
     best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
     for part in MOVE_PARTS:
-        best.shorten(part * mean, limits)
+        best.shorten(part, limits)
     if 1 < best.plans(limits.budget) <= FEW_PLANS and not best.left():
         best = next((other for other in _with_fewer_moves(best, built, limits)
                      if other.plans(limits.budget) < best.plans(limits.budget)
@@ -343,19 +341,16 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
     :param built: function that builds a solution for a Band and a fixed cost of a move, which is
         given as a multiple of the mean memory of an instance
     """
-    budget = limits.budget * (best.plans(limits.budget) - 1)
-    mean = float(best.memory.mean())
-    for part in FEWER_MOVES:
-        other = built(best.band, part)
-        other.purpose.fewer = int(SPARE * budget)
-        for cost in (part, MOVE_PARTS[-1]):
-            other.shorten(cost * mean, limits)
+    few = dataclasses.replace(limits, budget=limits.budget * (best.plans(limits.budget) - 1))
+    starts = (*((functools.partial(built, best.band, part), (part, MOVE_PARTS[-1]))
+                for part in FEWER_MOVES),
+              (functools.partial(_from_even_loads, best, few), EVEN))
+    for start, parts in starts:
+        other = start()
+        other.purpose.fewer = int(SPARE * few.budget)
+        for part in parts:
+            other.shorten(part, limits)
         yield other
-    other = _from_even_loads(best, dataclasses.replace(limits, budget=budget))
-    other.purpose.fewer = int(SPARE * budget)
-    for cost in EVEN:
-        other.shorten(cost * mean, limits)
-    yield other
 
 
 def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
@@ -364,9 +359,8 @@ def _from_even_loads(best: 'Leveling', limits: Limits) -> 'Leveling':
 
     :param best: a solution for the same space
     """
-    found, solutions = Incumbents([End(best.space.state.objective(), [])]), []
-    next(local_search.searches(best.space, found, limits))
-    for end in found.kept:
+    solutions = []
+    for end in local_search.found_once(best.space, limits).kept:
         solutions.append(Leveling(best.space, best.band))
         for vm, host in end.plan:
             solutions[-1].move(vm, host)
@@ -526,20 +520,21 @@ class Leveling(Search):
         plan."""
         return -(-self.count // budget)
 
-    def charge(self, move_gib: float) -> None:
+    def charge(self, part: float) -> None:
         """Set the cost of each move.
 
-        :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
+        :param part: cost of each move in addition to the memory that the move copies, as a multiple
+            of the mean memory of an instance
         """
-        self.purpose.cost = self.memory + move_gib
+        self.purpose.cost = self.memory + part * self.memory.mean()
 
-    def shorten(self, move_gib: float, limits: Limits) -> None:
+    def shorten(self, part: float, limits: Limits) -> None:
         """Make the solution cheaper, and undo needless moves. The search rates at most
-        :data:`EFFORT` pairs of an instance and a host with all fixed costs together.
+        :data:`EFFORT` pairs of an instance and a host with the costs :data:`MOVE_PARTS` together.
 
-        :param move_gib: cost of each move in GiB, in addition to the memory that the move copies
+        :param part: cost of each move, as in :meth:`charge`
         """
-        self.charge(move_gib)
+        self.charge(part)
         self.refine(min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS), limits)
         self.trim()
 

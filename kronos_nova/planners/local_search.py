@@ -160,6 +160,13 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
     return SHORT if budget < hosts else LONG
 
 
+def found_once(space: SearchSpace, limits: Limits) -> Incumbents:
+    """Search a space once, from its present state only, and return the end states found."""
+    found = Incumbents([End(space.state.objective(), [])])
+    next(searches(space, found, limits))
+    return found
+
+
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
     """Search a space once or several times, add the found end states to ``found``, and yield after
     each search.

@@ -152,8 +152,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     goes_on = still = is_stuck(state, best, found)
     part = int(SLACK * limits.budget)
     while part and still and not limits.is_over:
-        found = Incumbents([End(state.objective(), [])])
-        next(local_search.searches(space, found, dataclasses.replace(limits, budget=part)))
+        found = local_search.found_once(space, dataclasses.replace(limits, budget=part))
         best = best_possible(space, found, limits, [[], best])
         part, still = part // 2, is_stuck(state, best, found)
     return best, goes_on
