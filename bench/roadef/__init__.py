@@ -30,8 +30,9 @@ def register(subparsers):
                         help='wall time for each instance (300). The search is planned for this '
                              'time, and ends at this time at the latest')
     parser.add_argument('--jobs', type=int, default=2, metavar='N',
-                        help='searches of each instance at the same time, with other random '
-                             'numbers each; the best result counts (2)')
+                        help='processes that search each instance at the same time, with other '
+                             'random numbers each; every second one makes several shorter '
+                             'searches; the best result counts (2)')
     parser.set_defaults(run=run)
 
 

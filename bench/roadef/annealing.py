@@ -29,20 +29,20 @@ moves are made; lowered, fewer swaps are made. Not measured."""
 SOFTEST, HARDEST = 0.03, 0.5
 """First and last basic penalty, as multiples of the mean load of an instance. The basic penalty is
 the least one for a lack of room that is as large as the mean size of an instance. Raised, large
-instances stay where they are; lowered, too many hosts lack room at the end. Chosen by ``bench
-roadef``: an instance ends at .06 instead of .12 if the penalty rises from .03 instead of being 1
-throughout."""
+instances stay where they are; lowered, too many hosts lack room at the end. Chosen with an earlier
+form of the search: an instance ended at .06 instead of .12 if the penalty rose from .03 instead of
+being 1 throughout."""
 GROWTH, DECAY = 12.0, 6.0
 """Natural logarithms of two factors. The penalty for one kind of room of one host grows by the
 first during a search if the host lacks this room all the time. The penalty falls by the second if
 the host never lacks this room. Raised, lacks are corrected sooner and results are worse; lowered,
-lacks are corrected too late. Chosen by ``bench roadef``: without growth, an instance ends at .13
-with violations, and with growth at .07 without violations."""
+lacks are corrected too late. Chosen with an earlier form of the search: without growth, an instance
+ended at .13 with violations, and with growth at .07 without violations."""
 FORCED, FORCE = 0.1, 10.0
 """Last part of a search in which lacks of room are corrected, and the factor by which penalties
 grow faster in this part. The basic penalty grows by this factor as well. Raised, results are worse;
-lowered, hosts still lack room at the end, and the search returns an earlier assignment. Chosen by
-``bench roadef``: without this part, two of three instances ended as they began."""
+lowered, hosts still lack room at the end, and the search returns an earlier assignment. Chosen with
+an earlier form of the search: without this part, two of three instances ended as they began."""
 
 
 class Purpose(ruin_recreate.Purpose, Protocol):

@@ -239,8 +239,9 @@ of each step. Raised, a search on a fast machine takes all of its time; lowered,
 earlier. Measured: 2,700 to 4,000 draws a second on an instance with 1,000 processes."""
 HOTTEST, COLDEST = 0.1, 5e-4
 """First and last temperature, as multiples of the mean load of a process. Raised, a search spends
-more time on assignments at random; lowered, large processes stay where they are. Chosen by ``bench
-roadef``: with 0.03 at first, one instance ends at .10 instead of .04."""
+more time on assignments at random; lowered, large processes stay where they are. Chosen with an
+earlier form of the search, by one search each: with 0.03 at first, one instance ended at .10
+instead of .04."""
 
 RUNS = 1, 5
 """Numbers of searches that the first and the second of two jobs make, one after the other, in the
@@ -271,8 +272,8 @@ class Found:
 
 
 def best(instance: Instance, seconds: float, jobs: int) -> Found:
-    """Search with ``jobs`` processes at the same time, each with other random numbers, and return
-    the best result."""
+    """Search with ``jobs`` processes at the same time, and return the best result. Each process has
+    other random numbers, and every second one makes several shorter searches (:data:`RUNS`)."""
     start = time.monotonic()
     if jobs == 1:
         found = [solve(instance, seconds, 0)]
