@@ -47,23 +47,27 @@ starts later, the load by which the move was chosen is out of date. Raised, an e
 longer; lowered, moves that start after this time have to be removed from more plans. Chosen above
 two plans, which are mostly enough. More plans are needed only where many moves wait for each other
 on one host."""
-SURE = 0.98
-"""Factor (0 to 1) that gives the maximum number of moves of the third and each later plan that an
+SURE = 0.94
+"""Factor (0 to 1) that gives the maximum number of moves of the second and each later plan that an
 evaluation makes for an aggregate. From the previous plan, the evaluation estimates how many moves
 can start within ``stale_plan_age``. The maximum is this estimate times the factor. The factor is
 below 1 because the moves of the next plan may take longer. Raised, further plans more often have
-moves that start after ``stale_plan_age``; lowered, less of this time is used. Not measured."""
+moves that start after ``stale_plan_age``; lowered, less of this time is used. Measured with 100
+hosts and budgets of 400 and 800 moves: with 0.98, up to three further plans are needed in place of
+one or two."""
 LARGER = 1.04
 """Factor that decides whether one more plan is made for an aggregate. One more plan is made only if
 it may have at least this many times as many moves as the best plan so far. The best plan is chosen
 from the plans whose moves all start within ``stale_plan_age``. Raised, more moves that could start
 within this time are left out; lowered, plans are made for few additional moves. Not measured.
 """
-SEARCH_SHARE = 0.6
+SEARCH_SHARE = 0.35
 """Share (0 to 1) of the remaining planning time that the search for one plan may use, if the plan
 may have so many moves that some would start after ``stale_plan_age``. Plans with fewer moves are
 then made in the rest of the time. The planning time is limited by ``planning_time_limit``. Raised,
-plans with fewer moves are worse; lowered, the first plan is worse. Not measured."""
+plans with fewer moves are worse; lowered, the first plan is worse. Measured with 100 hosts, a
+budget of 400 moves and a busy processor: with 0.6, too little time is left for the third plan, and
+its imbalance is 0.10 in place of 0.01."""
 SAMPLED = 256
 """Approximate number of instances whose migration times are predicted, to estimate how many moves
 can start within ``stale_plan_age``. Raised, the estimate takes longer; lowered, the estimate is
@@ -258,16 +262,18 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         paced = pace.paced(chosen.moves(), scores)
         return _Scheduled(own, chosen, paced, pace.late(paced))
 
-    found, rounds, part = scheduled(budget), 1, 1.0
+    found, rounds = scheduled(budget), 1
     is_cut = bool(found.late)
     fitting = None if is_cut else found
     while is_cut and rounds < ROUNDS and not limits.is_past:
         if found.late:
-            budget, part = int(part * (len(found.moves) - len(found.late))), SURE
+            budget = int(SURE * (len(found.moves) - len(found.late)))
         else:
             budget = min(int(SURE * pace.room(found.moves) * len(found.moves)), too_large - 1)
         if budget <= tried:
             budget = (tried + too_large) // 2
+        if fitting and fitting.limits.cut.happened and len(fitting.moves) < fitting.limits.budget:
+            break  # The time does not suffice for a plan with more moves.
         if fitting and budget < LARGER * max(tried, len(fitting.moves)):
             break
         found = scheduled(max(1, budget))

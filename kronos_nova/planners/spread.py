@@ -8,6 +8,7 @@ end state is the combined imbalance plus the prices of the moves.
 """
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -136,13 +137,18 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
             return best, False
         if limits.is_over:
             return best, True
-    greedy = [(step.vm, step.destination) for step in Greedy().plan(state.copy(), limits)]
+
+    @functools.cache
+    def greedy() -> list[tuple[int, int]]:
+        return [(step.vm, step.destination) for step in Greedy().plan(state.copy(), limits)]
+
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
         if budget <= min(stairs, TRIED):
             add_best_of_all(space, found, budget)
         for _search in local_search.searches(space, found, some):
-            best = best_possible(space, found, some, [[], best, greedy[:budget]])
+            # The local search comes first: if the time is short, its plan is the better one.
+            best = best_possible(space, found, some, [[], best, greedy()[:budget]])
             if is_stuck(state, best, found):
                 break  # the more end states without an order are known, the fewer others are kept
     has_guards = bool((state.problem.policy_weights == 0.0).any())

@@ -279,32 +279,32 @@ class TimelyTest(testtools.TestCase):
             return FakeChosen(limits.budget)
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
-        self.assertEqual([200, 11], budgets[:2])
-        self.assertTrue(48 <= len(found.moves) <= 51)
+        self.assertEqual([200, 10], budgets[:2])
+        self.assertTrue(47 <= len(found.moves) <= 51)
         self.assertTrue(found.is_short)
         self.assertLessEqual(len(budgets), schedule.ROUNDS)
 
     def test_of_plans_that_begin_in_time_the_most_even_end_is_taken(self):
         def choose(limits):
-            return FakeChosen(limits.budget, 0.1 if limits.budget == 11 else 0.2)
+            return FakeChosen(limits.budget, 0.1 if limits.budget == 10 else 0.2)
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
-        self.assertEqual(11, len(found.moves))
+        self.assertEqual(10, len(found.moves))
 
     def test_of_plans_that_spread_nothing_the_largest_is_taken(self):
         def choose(limits):
-            return FakeChosen(limits.budget, 0.1 if limits.budget == 11 else 0.2, 'pack')
+            return FakeChosen(limits.budget, 0.1 if limits.budget == 10 else 0.2, 'pack')
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
-        self.assertLess(47, len(found.moves))
+        self.assertLess(46, len(found.moves))
 
     def test_of_plans_that_pack_the_one_that_empties_most_hosts_is_taken(self):
         def choose(limits):
             return FakeChosen(limits.budget, phase='pack',
-                              emptied=('a', 'b') if limits.budget == 11 else ('a',))
+                              emptied=('a', 'b') if limits.budget == 10 else ('a',))
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
-        self.assertEqual(11, len(found.moves))
+        self.assertEqual(10, len(found.moves))
 
     def test_a_search_that_would_use_all_the_time_leaves_some_for_a_plan_that_fits(self):
         now = 0.0
@@ -318,8 +318,31 @@ class TimelyTest(testtools.TestCase):
 
         limits = Limits(budget=200, clock=lambda: now, deadline=10.0)
         found = schedule.timely(FakePace(), choose, {}, limits)
-        self.assertLess(47, len(found.moves))
+        self.assertLess(46, len(found.moves))
         self.assertFalse(limits.cut.happened)
+
+    def test_three_searches_that_use_all_of_their_time_have_enough_of_it(self):
+        """The plan of a search is useless if the search has less than a tenth of the time."""
+        now = 0.0
+
+        def choose(limits):
+            nonlocal now
+            begin, now = now, limits.deadline
+            self.assertTrue(limits.is_over)
+            return FakeChosen(limits.budget, end=0.1 if now - begin >= 1.0 else 0.5)
+
+        class Longer(FakePace):
+            """The moves of the second plan take a little longer than those of the first."""
+
+            def is_timely(self, moves):
+                return False
+
+            def late(self, moves):
+                return frozenset(range(1, 4)) if len(moves) == 10 else super().late(moves)
+
+        limits = Limits(budget=200, clock=lambda: now, deadline=10.0)
+        found = schedule.timely(Longer(), choose, {}, limits)
+        self.assertEqual([0.1] * 6, [move.combined_after for move in found.moves])
 
     def test_no_number_of_moves_is_tried_twice(self):
         budgets = []

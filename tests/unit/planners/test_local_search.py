@@ -104,6 +104,19 @@ class LocalSearchTest(testtools.TestCase):
         Spread().plan(clouds.start(uneven()), limits)
         self.assertTrue(limits.cut.happened)
 
+    def test_what_little_time_there_is_goes_to_the_search_and_not_to_greedy(self):
+        """The plan of ``greedy`` would take all of the time."""
+        now, state = 0.0, clouds.start(uneven())
+
+        def slow(greedy, state, limits):
+            nonlocal now
+            now = limits.deadline
+            return []
+
+        with mock.patch.object(Greedy, 'plan', slow):
+            steps = Spread().plan(state, Limits(budget=30, clock=lambda: now, deadline=10.0))
+        self.assertEqual(30, len(steps))
+
     def test_a_plan_of_a_stopped_search_is_no_worse_than_greedy(self):
         for deadline in (0, 60, 120, 400):
             clock = itertools.count().__next__
