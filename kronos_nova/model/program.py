@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kronos_nova import solver_output
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.rules import LoadLimit
 from kronos_nova.model.rules import ReservedRoom
@@ -614,11 +615,12 @@ class Program:
             options['time_limit'] = SLOWED * max(seconds, 0.1)
         is_whole = np.arange(self.columns) < self.integers
         is_whole[self._is_whole] = True
-        found = optimize.milp(
-            np.concatenate(self._costs),
-            constraints=optimize.LinearConstraint(matrix, self._low, self._high),
-            integrality=is_whole, bounds=optimize.Bounds(0.0, np.concatenate(self._most)),
-            options=options)
+        with solver_output.redirected():
+            found = optimize.milp(
+                np.concatenate(self._costs),
+                constraints=optimize.LinearConstraint(matrix, self._low, self._high),
+                integrality=is_whole, bounds=optimize.Bounds(0.0, np.concatenate(self._most)),
+                options=options)
         if found.x is None:
             return None
         whole = np.rint(found.x[:self.integers]).astype(np.intp)

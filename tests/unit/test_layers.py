@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
     ('exception', 'conf', 'version', 'page', 'clock', 'units', 'client'),
-    ('boundary', 'extensions'),
+    ('boundary', 'extensions', 'solver_output'),
     ('objects',),
     ('policies',),
     ('load', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
