@@ -14,6 +14,7 @@ from kronos_nova import exception
 from kronos_nova import extensions
 from kronos_nova.model import Problem
 from kronos_nova.model import State
+from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Program
 from kronos_nova.model.program import Solution
 
@@ -152,13 +153,16 @@ class SearchBudget:
         """The largest number of pairs of an instance and a host in a program."""
         return self.pairs[-1]
 
-    def solve(self, program: Program, limits: Limits) -> Solution | None:
+    def solve(self, program: Program, limits: Limits, is_short: bool = False) -> Solution | None:
         """Return the best solution that is found within the limits; None if none is found.
 
         :param limits: the limits of the planner, whose deadline ends the search as well
+        :param is_short: True if some instances have to stay for want of room. Their cost is nearly
+            the whole cost, and the gap must not be a share of their cost. The gap is then a share
+            of the cost that remains if the cost of such an instance is only 1
         """
-        return program.solve(limits.deadline - limits.clock(), self.gap,
-                             self.nodes // program.rounds)
+        gap = self.gap / (STAYS if is_short else 1.0)
+        return program.solve(limits.deadline - limits.clock(), gap, self.nodes // program.rounds)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

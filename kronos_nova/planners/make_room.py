@@ -10,13 +10,11 @@ program finds no plan, the :mod:`evacuator <.evacuate>` chooses the hosts one af
 """
 
 import collections
-import dataclasses
 
 import numpy as np
 
 from kronos_nova.model import State
 from kronos_nova.model import assignment
-from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
@@ -152,9 +150,7 @@ class RoomMaker:
         """
         program = Program(together, BUDGET.move_mb, rounds)
         program.keep_reserved_room()
-        # The gap is relative to the cost, most of which is that of the servers without a host.
-        gap = BUDGET.gap / (STAYS if stays else 1.0)
-        solution = dataclasses.replace(BUDGET, gap=gap).solve(program, limits)
+        solution = BUDGET.solve(program, limits, is_short=stays > 0)
         ended = None if solution is None else together.ended(solution)
         if ended is None or len(ended.stays) > stays:
             return None
