@@ -122,7 +122,8 @@ class RoomMaker:
                 return best, cut > 0
             moves, parts = found
             ordering = order.Ordering(state, limits, parts=parts)
-            if ordering.do_all(moves):
+            # A server that makes room may end elsewhere, where the rules of its group let it go.
+            if ordering.do_all(moves) or len(waiting(ordering.state)) <= stays:
                 if best is None or _cost(state, ordering.done) < _cost(state, best):
                     best = ordering.done
                 waited = [move for move in moves if move[0] in _moved_twice(ordering.done)]

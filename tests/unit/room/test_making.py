@@ -69,6 +69,19 @@ class MakingTest(testtools.TestCase):
         found = plan(cloud, '6:8192', pinned=['s0', 's1'])
         self.assertEqual((('c',), 2048), (found.hosts, found.memory_mb))
 
+    def test_a_cheap_plan_counts_where_a_soft_group_sends_one_of_its_servers_elsewhere(self):
+        """Two servers leave a, with less memory together than the one on d. One of the two has to
+        go to b, where its soft group is."""
+        cloud = clouds.cloud(
+            [clouds.host(name) for name in 'abcd'],
+            [clouds.server('s0', 'a', 2, 1024), clouds.server('s1', 'a', 2, 1024),
+             clouds.server('s2', 'b', 3, 4096), clouds.server('s3', 'c', 3, 4096),
+             clouds.server('s4', 'd', 2, 3072)],
+            server_groups=(clouds.group('soft-affinity', 's0', 's2'),))
+        found = plan(cloud, '8:4096', pinned=['s2', 's3'])
+        self.assertEqual((('a',), 2048), (found.hosts, found.memory_mb))
+        self.assertIn(('s0', 'b'), [(move.instance_uuid, move.destination) for move in found.moves])
+
     def test_a_server_that_may_not_move_stays(self):
         found = plan(self.snapshot, '8:4096', pinned=['small'])
         self.assertEqual(['other'], [move.instance_uuid for move in found.moves])
