@@ -98,20 +98,47 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 def _one_by_one(state: State, limits: Limits) -> _Way:
     """Return moves that empty the draining hosts, one host after the other. The destination of each
     instance is the host for which the combined imbalance is lowest after the move."""
-    moves: list[tuple[int, int, str]] = []
-    trial, stays = state.copy(), 0
-    within = [model.with_ceiling(state, limits.overload_ceiling)
-              for model in (state.model, state.model.for_emptying)]
-    for vm in _in_turn(state):
-        if len(moves) >= max(limits.budget, AHEAD) or limits.is_over:
-            break
-        found = _place(trial, vm, *within)
-        if found is None:
-            stays += 1
-        else:
-            trial.move(vm, found[0])
-            moves.append((vm, *found))
+    trial = state.copy()
+    moves, stays = _place_each(trial, _in_turn(state), _within(state, limits), limits)
     return _Way(moves, stays)
+
+
+def _within(state: State, limits: Limits) -> tuple[Model, Model]:
+    """Return two models with one more rule: no host may exceed the overload ceiling. The first is
+    the model of the state. The second is this model without the rules that may be relaxed when
+    hosts are emptied."""
+    strict, forced = (model.with_ceiling(state, limits.overload_ceiling)
+                      for model in (state.model, state.model.for_emptying))
+    return strict, forced
+
+
+def _place_each(trial: State, vms: list[int], within: tuple[Model, Model],
+                limits: Limits) -> tuple[list[tuple[int, int, str]], int]:
+    """Move one instance after the other to the destination that :func:`_place` chooses. Instances
+    without a destination are tried again after the others, as long as one of them can be moved,
+    because some rules permit a destination only after other instances have moved.
+
+    :param trial: the state before the moves; changed to the state after the moves
+    :param within: models as in :func:`_place`
+    :returns: the moves, each with the text that is added to its reason; and the number of instances
+        without a destination
+    """
+    moves: list[tuple[int, int, str]] = []
+    stay: list[int] = []
+    is_first, count = True, 0
+    while vms and (is_first or len(vms) < count):
+        is_first, count, stay = False, len(vms), []
+        for vm in vms:
+            if len(moves) >= max(limits.budget, AHEAD) or limits.is_over:
+                return moves, len(stay)
+            found = _place(trial, vm, *within)
+            if found is None:
+                stay.append(vm)
+            else:
+                trial.move(vm, found[0])
+                moves.append((vm, *found))
+        vms = stay
+    return moves, len(stay)
 
 
 def _in_turn(state: State) -> list[int]:
@@ -162,8 +189,12 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     for _round in range(BUDGET.ends):
         least = max(least, _choose_places(forced, model, places, forbidden, limits))
         done, without_order = _ordered(forced, list(places.items()), limits)
-        made = dict(done)
-        stays = sum(1 for vm in waiting(state).tolist() if vm not in made)
+        trial = forced.after(done)
+        left = set(waiting(trial).tolist())
+        others, _count = _place_each(trial, [vm for vm in _in_turn(state) if vm in left],
+                                     _within(state, limits), limits)
+        done = [*done, *((vm, host) for vm, host, _words in others)]
+        stays = len(waiting(trial))
         if stays < way.stays:
             way = _Way([(vm, host, '') for vm, host in _needed(forced, done)], stays)
         if not without_order or limits.is_over:

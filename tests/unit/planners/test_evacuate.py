@@ -268,6 +268,14 @@ class EvacuatorTest(testtools.TestCase):
         Evacuator().plan(state, Limits(budget=9))
         self.assertEqual([3], waiting(state).tolist())
 
+    def test_what_has_no_place_in_its_turn_is_tried_again_after_others_have_left(self):
+        # The group may be on two hosts. v2 only fits on h1, once v0 has left h0 for h2.
+        group = Group(uuid='g', name='g', rule='g', members=np.arange(3), anti=False, hard=True,
+                      most_places=2)
+        state = clouds.start(cloud([0, 2, 0], [1, 1, 2], [3, 4, 2], disabled=1, groups=(group,)))
+        Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([], waiting(state).tolist())
+
     def test_nothing_is_proven_where_a_group_that_is_kept_together_is_apart(self):
         # v2 may go to h1 alone, which is full, until v3 goes from there to v0 on h2.
         group = Group(uuid='g', name='g', members=np.arange(4), anti=False, hard=True)
