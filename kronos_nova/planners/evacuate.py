@@ -60,10 +60,19 @@ class _Way:
 
     moves : (instance, destination, text that is added to the reason of the move), in order
     stays : number of instances that stay on draining hosts
+    emptied : number of draining hosts that the moves empty
     """
 
     moves: list[tuple[int, int, str]]
     stays: int
+    emptied: int
+
+    @property
+    def rating(self) -> tuple[int, int]:
+        """The rating of the sequence; a smaller rating is better. The first number is the number of
+        instances that stay. Of sequences with equally many, the one that empties most hosts is the
+        best."""
+        return self.stays, -self.emptied
 
 
 class Evacuator:
@@ -100,7 +109,12 @@ def _one_by_one(state: State, limits: Limits) -> _Way:
     instance is the host for which the combined imbalance is lowest after the move."""
     trial = state.copy()
     moves, stays = _place_each(trial, _in_turn(state), _within(state, limits), limits)
-    return _Way(moves, stays)
+    return _Way(moves, stays, len(_emptied(state, trial)))
+
+
+def _emptied(state: State, after: State) -> np.ndarray:
+    """Return intp: the draining hosts that have instances in ``state`` and none in ``after``."""
+    return np.flatnonzero(state.problem.draining & (state.guests > 0) & (after.guests == 0))
 
 
 def _within(state: State, limits: Limits) -> tuple[Model, Model]:
@@ -175,7 +189,7 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
     """Return a sequence of moves that leaves fewer instances on the draining hosts than ``way``
-    does. Return ``way`` if no such sequence is found.
+    does, or equally many and more empty hosts. Return ``way`` if no such sequence is found.
 
     The search has several steps. Each step takes some of the possible destinations, and solves an
     integer program for them: it chooses which instances move to these hosts, and which instances of
@@ -188,15 +202,17 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     least = 0
     for _round in range(BUDGET.ends):
         least = max(least, _choose_places(forced, model, places, forbidden, limits))
+        _empty_more_hosts(forced, model, places, forbidden, limits)
         done, without_order = _ordered(forced, list(places.items()), limits)
         trial = forced.after(done)
         left = set(waiting(trial).tolist())
         others, _count = _place_each(trial, [vm for vm in _in_turn(state) if vm in left],
                                      _within(state, limits), limits)
         done = [*done, *((vm, host) for vm, host, _words in others)]
-        stays = len(waiting(trial))
-        if stays < way.stays:
-            way = _Way([(vm, host, '') for vm, host in _needed(forced, done)], stays)
+        found = _Way([], len(waiting(trial)), len(_emptied(state, trial)))
+        if found.rating < way.rating:
+            way = dataclasses.replace(
+                found, moves=[(vm, host, '') for vm, host in _needed(forced, done)])
         if not without_order or limits.is_over:
             break
         forbidden.append(without_order[0])
@@ -233,31 +249,41 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
                               'be one', is_proven=False)
 
 
-def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
+def _solved(together: assignment.Assignment, limits: Limits,
+            to_empty: np.ndarray | None = None) -> assignment.Ended | None:
     """Return the best end state; None if no end state was found before ``limits.deadline``.
 
     The best end state leaves the fewest instances on the draining hosts. Of equal end states, the
-    best has the least load above the load limits of the model. If these loads are equal as well,
-    the best end state is the one for which the least memory is copied to make room.
+    best empties the most hosts of ``to_empty``. Of end states that are still equal, the best has
+    the least load above the load limits of the model. If these loads are equal as well, the best
+    end state is the one for which the least memory is copied to make room.
+
+    :param to_empty: intp, draining hosts of which no two have instances of one kind; None if the
+        number of emptied hosts does not count
     """
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
-    solution = BUDGET.solve(program, limits)
+    if to_empty is not None:
+        program.reward_emptied(to_empty)
+    solution = BUDGET.solve(program, limits, is_short=to_empty is not None)
     return None if solution is None else together.ended(solution)
 
 
-def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
-                hosts: np.ndarray) -> assignment.Assignment:
+def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray, hosts: np.ndarray,
+                is_by_source: bool = False) -> assignment.Assignment:
     """Return the input of the integer program, with the instances that leave and the instances that
     may make room.
 
     :param leaving: the instances that leave
     :param hosts: bool (H,), possible destinations, whose own instances may make room
+    :param is_by_source: True if instances of two draining hosts must not be of one kind
     """
     others = state.problem.movable & hosts[state.vm_host]
+    sources = np.where(state.problem.draining[state.vm_host], state.vm_host, -1)
     return assignment.Assignment(state, model, np.array(leaving, dtype=np.intp),
-                                 np.flatnonzero(others), np.flatnonzero(hosts))
+                                 np.flatnonzero(others), np.flatnonzero(hosts),
+                                 sets=sources if is_by_source else None)
 
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
@@ -304,6 +330,36 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
             places.clear()
             places.update(ended.moves)
     return least
+
+
+def _empty_more_hosts(state: State, model: Model, places: dict[int, int],
+                      forbidden: list[tuple[int, int]], limits: Limits) -> None:
+    """Change the destinations in ``places`` so that more draining hosts are emptied, and no more
+    instances stay. Change nothing if no such destinations are found, or if all instances leave.
+
+    :param places, forbidden: as in :func:`_choose_places`
+    """
+    in_turn = _in_turn(state)
+    left = [vm for vm in in_turn if vm not in places]
+    sources = np.unique(state.vm_host[in_turn])
+    if not left or len(sources) < 2 or limits.is_over:
+        return
+    # In the program, equal instances of two draining hosts do not count once.
+    reach = assignment.roomiest(state, BUDGET.most_pairs // len(sources))
+    lifted = [vm for vm in in_turn if vm in places and reach[places[vm]]]
+    begin = state.after((vm, host) for vm, host in places.items() if vm not in set(lifted))
+    guests = np.bincount(begin.vm_host[[*lifted, *left]], minlength=len(begin.guests))
+    together = _assignment(begin, model, lifted + left, reach, is_by_source=True)
+    for pair in forbidden:
+        together.forbid(*pair)
+    ended = _solved(together, limits, np.flatnonzero((guests > 0) & (guests == begin.guests)))
+    if ended is None or len(ended.stays) > len(left):
+        return
+    others = {vm: host for vm, host in places.items() if vm not in set(lifted)} | dict(ended.moves)
+    emptied = [len(_emptied(state, state.after(each.items()))) for each in (places, others)]
+    if len(ended.stays) < len(left) or emptied[1] > emptied[0]:
+        places.clear()
+        places.update(others)
 
 
 def _proven_to_stay(state: State, reach: np.ndarray, ended: assignment.Ended | None) -> int:

@@ -276,6 +276,19 @@ class EvacuatorTest(testtools.TestCase):
         Evacuator().plan(state, Limits(budget=9))
         self.assertEqual([], waiting(state).tolist())
 
+    def test_of_equally_many_that_stay_those_stay_that_leave_more_hosts_empty(self):
+        # One may leave. If v0 leaves, h0 is empty. h1 comes first, with less memory to copy.
+        state = clouds.start(cloud([0, 1, 1], [2, 2, 2], [2, 4, 2],
+                                   memory_mb=np.array([4096, 512, 512])))
+        steps = Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([(0, 2)], [(step.vm, step.destination) for step in steps])
+
+    def test_others_give_way_so_that_a_host_becomes_empty(self):
+        # One may leave. v0 can leave h0 once v5 gives way; v3 could leave h1 without that.
+        state = clouds.start(cloud([0, 1, 1, 1, 2, 3], [2, 2, 3, 1, 3, 1], [2, 6, 4, 2]))
+        Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([1, 2, 3], waiting(state).tolist())
+
     def test_nothing_is_proven_where_a_group_that_is_kept_together_is_apart(self):
         # v2 may go to h1 alone, which is full, until v3 goes from there to v0 on h2.
         group = Group(uuid='g', name='g', members=np.arange(4), anti=False, hard=True)
