@@ -677,12 +677,32 @@ def _blocked_hosts(found: Findings, state: State,
         stuck = blocked(state, host, held, unplaced, is_cut)
         if stuck:
             first = min(stuck)
-            is_proven = all(
-                vm in held or vm in unplaced and unplaced[vm].is_proven or is_shut_in(state, vm)
-                for vm in np.flatnonzero(state.vm_host == host).tolist() if vms[vm] in stuck)
-            yield (f'{problem.hosts[host]} {"cannot be" if is_proven else "is not"} emptied: '
+            mine = [vm for vm in np.flatnonzero(state.vm_host == host).tolist()
+                    if vms[vm] in stuck]
+            yield (f'{problem.hosts[host]} {_what_is_proven(state, mine, held, unplaced)}: '
                    f'{len(stuck)} of {np.count_nonzero(problem.vm_host == host)} instances '
                    f'are blocked, such as {first}: {stuck[first]}')
+
+
+def _what_is_proven(state: State, stuck: list[int], held: Mapping[int, str],
+                    unplaced: Mapping[int, NoPlace]) -> str:
+    """Return a text about a host that is not emptied: whether it is proven that the host, or
+    several hosts together, cannot be emptied.
+
+    :param stuck: the instances that stay on the host
+    :param held, unplaced: as in :func:`blocked`
+    """
+    is_stuck_alone = [vm in held or is_shut_in(state, vm) for vm in stuck]
+    proofs = [unplaced[vm] for vm, is_alone in zip(stuck, is_stuck_alone, strict=True)
+              if not is_alone and vm in unplaced and unplaced[vm].is_proven]
+    if sum(is_stuck_alone) + len(proofs) < len(stuck):
+        return 'is not emptied'
+    if any(is_stuck_alone) or any(not proof.sources for proof in proofs):
+        return 'cannot be emptied'
+    hosts = [state.problem.hosts[host] for host in proofs[0].sources]
+    names = (f'{", ".join(hosts[:-1])} and {hosts[-1]}' if len(hosts) <= NAMED
+             else f'the {len(hosts)} hosts that are to be emptied')
+    return f'is not emptied, because not all servers of {names} can leave'
 
 
 def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:

@@ -37,10 +37,13 @@ class NoPlace(NamedTuple):
     why : the reason, as text
     is_proven : true if it is proven that no plan moves all instances that have to leave; false if
         such a plan may exist, but was not found
+    sources : the draining hosts, as indexes of the problem, if the proof is for the instances of
+        all these hosts together; empty if the proof is for the host of the instance alone
     """
 
     why: str
     is_proven: bool
+    sources: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -237,13 +237,17 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
     others = np.flatnonzero(problem.movable & ~problem.draining[state.vm_host])
     every = assignment.Assignment(state, state.model, leaving, leaving[:0],
                                   np.flatnonzero(~problem.draining))
+    hosts = np.unique(state.vm_host[leaving]).tolist()
+    sources = tuple(hosts) if len(hosts) > 1 else ()
     for vm in stay:
-        bound = every.is_exact and every.why_too_large(vm, others) or every.why_too_little
-        if bound:
-            yield vm, NoPlace(bound, is_proven=True)
+        if every.is_exact and (too_large := every.why_too_large(vm, others)):
+            yield vm, NoPlace(too_large, is_proven=True)
+        elif every.why_too_little:
+            yield vm, NoPlace(every.why_too_little, is_proven=True, sources=sources)
         elif is_proven:
             yield vm, NoPlace('of all ways to place what has to leave, also if others that may be '
-                              'moved give way, none leaves fewer behind', is_proven=True)
+                              'moved give way, none leaves fewer behind', is_proven=True,
+                              sources=sources)
         else:
             yield vm, NoPlace('no way was found to place it within the work of one plan; there may '
                               'be one', is_proven=False)

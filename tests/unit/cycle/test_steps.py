@@ -251,6 +251,20 @@ class PipelineTest(PipelineTestCase):
         report = self.plan(cooling, evacuate_disabled_hosts=True)
         self.assertIn('h0 cannot be emptied: 1 of 1', report.warnings[1])
 
+    def test_what_is_proven_for_two_hosts_together_is_not_said_of_one_of_them(self):
+        """One of a and b has room on h3. So each of h0 and h1 can be emptied, but not both."""
+        self.hosts = {name: host(name, status='disabled' if name in ('h0', 'h1') else 'enabled')
+                      for name in ('h0', 'h1', 'h3')}
+        self.instances = {
+            uuid: instance(uuid, on, resources={'VCPU': 8}, locked=uuid == 'c')
+            for uuid, on in (('a', 'h0'), ('b', 'h1'), ('c', 'h3'))}
+        self.source.answers = {'imbalance': dict.fromkeys(self.hosts, 0.3),
+                               'vm_profile': dict.fromkeys(self.instances, 0.1)}
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual(('h0',), report.hosts_emptied)
+        self.assertIn('h1 is not emptied, because not all servers of h0 and h1 can leave: 1 of 1 '
+                      'instances are blocked, such as b: ', report.warnings[0])
+
     def plans_of_aggregates_that_share_h1(self):
         ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW)
         return plan_cycle(
