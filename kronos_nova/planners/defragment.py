@@ -41,8 +41,8 @@ class Defragmenter:
         others = np.flatnonzero(problem.movable & hosts[state.vm_host])
         if not len(leaving) or not len(others):
             return []
-        together = assignment.Assignment(state, state.model.for_emptying, leaving, others,
-                                         np.flatnonzero(hosts))
+        # The servers that move obey all rules. So do the moves below.
+        together = assignment.Assignment(state, state.model, leaving, others, np.flatnonzero(hosts))
         program = Program(together, BUDGET.move_mb, slot=int(leaving[0]))
         program.keep_reserved_room()
         program.limit_moves(limits.budget)

@@ -19,3 +19,14 @@ class DefragmentingTest(testtools.TestCase):
                                    Limits(budget=5))
         self.assertEqual((0, 2), (found.before.total, found.after.total))
         self.assertEqual(2048, sum(move.memory_mb for move in found.moves))
+
+    def test_servers_of_a_soft_group_stay_where_another_server_can_make_room(self):
+        """Less memory is copied if a becomes empty, but its servers stay together."""
+        cloud = clouds.cloud([clouds.host(name) for name in 'abc'],
+                             [clouds.server('s', 'a', 2, 1024), clouds.server('t', 'a', 2, 1024),
+                              clouds.server('u', 'b', 3, 4096), clouds.server('v', 'c', 3, 1024)],
+                             server_groups=(clouds.group('soft-affinity', 's', 't'),))
+        found = defragmenting.plan(cloud, ConstraintRules(), shapes.parse('8:1024'),
+                                   Limits(budget=5), pinned=['v'])
+        self.assertEqual([('u', 'b')], [(move.instance_uuid, move.source) for move in found.moves])
+        self.assertEqual(1, found.after.total)
