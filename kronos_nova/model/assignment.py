@@ -67,7 +67,8 @@ class Assignment:
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
                  hosts: np.ndarray, by_weight: bool = False,
-                 closed: np.ndarray | None = None, sets: np.ndarray | None = None):
+                 closed: np.ndarray | None = None, sets: np.ndarray | None = None,
+                 repaired: np.ndarray | None = None):
         """
         :param leaving: intp, instances that have to leave
         :param others: intp, instances that may move but do not have to
@@ -77,12 +78,16 @@ class Assignment:
             instances may go to all hosts
         :param sets: intp (V,), numbers that differ for instances that must not be of one kind; None
             for no such instances
+        :param repaired: bool (G,), true for the groups whose violations are to be repaired; None
+            for no such groups. Members that are kept together may go to every place where they can
+            gather, and to hosts of their own place
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
         self.must = np.arange(len(self.vms)) < len(leaving)
         self.groups = [rule for rule in model.rules if isinstance(rule, GroupPolicy)]
         self.apart = self._groups_apart()
+        self.repaired = np.zeros(len(self.apart), dtype=bool) if repaired is None else repaired
         self.shared_rows = self._shared_rows()
         self.is_exact = True
         self._sets = np.zeros(len(self.problem.vms), dtype=np.intp) if sets is None else sets
@@ -116,9 +121,11 @@ class Assignment:
                 continue
             if isinstance(rule, GroupPolicy):
                 rule = rule.together_only(self.model.memberships)
+                rule = dataclasses.replace(rule, forbids=rule.forbids & ~self.repaired)
             found = rule.allows(self.state, self.vms[:, None], self.hosts)
             allowed &= found
             self.is_exact &= rule.is_additive and not rule.is_provisional or bool(found.all())
+        allowed &= self._allowed_by_repaired()
         sets: dict[tuple[int, ...], int] = {}
         group = np.array([sets.setdefault(self._apart_of(vm), len(sets))
                           for vm in self.vms.tolist()])
@@ -176,9 +183,22 @@ class Assignment:
                 for group in groups]
         return np.column_stack(left) if left else np.zeros((len(self.vms), 0), dtype=np.intp)
 
+    def _allowed_by_repaired(self) -> np.ndarray:
+        """Return bool (v, h): false for members of repaired groups on hosts where the members of
+        the group cannot gather; true for all other instances."""
+        state, members = self.state, self.model.memberships
+        allowed = np.ones((len(self.vms), len(self.hosts)), dtype=bool)
+        for group in np.flatnonzero(self.repaired & ~members.anti).tolist():
+            rows = np.flatnonzero(members.has(np.full(len(self.vms), group), self.vms))
+            home = members.place(np.full(len(rows), group), state.vm_host[self.vms[rows]])
+            places = members.place(np.full(len(self.hosts), group), self.hosts)
+            allowed[rows] &= state.groups.may_gather(group, self.hosts) | (
+                home[:, None] == places)
+        return allowed
+
     def _apart_of(self, vm: int) -> tuple[int, ...]:
         groups = self.model.memberships.groups_of(vm)
-        return tuple(sorted(groups[self.apart[groups]].tolist()))
+        return tuple(sorted(groups[(self.apart | self.repaired)[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
         """Forbid ``host`` to all instances of the same kind (equal instances) as ``vm``. Only

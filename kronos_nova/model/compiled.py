@@ -138,6 +138,27 @@ class Model:
         misplaced = state.groups.misplaced[self.memberships.by_rule].sum()
         return int(self.astray(state).sum() + misplaced)
 
+    def misplaced(self, state: 'State', wanted: np.ndarray) -> tuple[int, int]:
+        """Return the numbers of members that violate the hard and the soft policies of the wanted
+        groups.
+
+        :param wanted: bool (G,), one value for each of G groups; true for the wanted groups
+        """
+        hard, soft = (int(state.groups.misplaced[wanted & policies].sum())
+                      for policies in (self.memberships.hard, ~self.memberships.hard))
+        return hard, soft
+
+    def repaired_without(self, state: 'State', vm: int, wanted: np.ndarray) -> np.ndarray:
+        """Return bool (G,): true for the wanted groups of which a violation may end if the instance
+        leaves its host. This is so if the members are kept together, or if too many members are on
+        the host.
+
+        :param wanted: bool (G,), true for the wanted groups, which are violated
+        """
+        every = np.arange(len(wanted))
+        crowd = state.groups.on(every, np.full(len(every), state.vm_host[vm]))
+        return wanted & (~self.memberships.anti | (crowd > self.memberships.most))
+
     def is_astray(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return bool (n,): true where an operator's rule forbids the instance to be on the host at
         the same position."""

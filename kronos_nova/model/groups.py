@@ -207,6 +207,15 @@ class GroupCounts:
         """
         return self._last[groups] - self._is_needed(groups, hosts)
 
+    def may_gather(self, group: int, hosts: np.ndarray) -> np.ndarray:
+        """Return bool (n,): true for hosts to whose places (hosts or failure domains) at least one
+        member of the group may move from another place. The members of the group are kept together.
+
+        :param hosts: intp (n,)
+        """
+        least = max(self._last[group] - (self._next[group] < self._last[group]), 1)
+        return self.on(np.full(len(hosts), group), hosts) >= least
+
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
         """Return intp (n,): the change of the number of members that violate the policy of their

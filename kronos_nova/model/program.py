@@ -50,6 +50,11 @@ SMALL = 1e-4
 operators' rules. The unit is the combined imbalance. The small cost decides only between solutions
 that are otherwise equal. Raised, preferences of low cost are ignored to copy less memory; lowered,
 the cost is below the tolerance of the solver and has no effect. Not measured."""
+HARD = 10.0
+"""Ratio of the penalty of a member that violates a hard group to the penalty of a member that
+violates a soft group. Raised, the solver stops further from the least memory to copy; lowered, a
+plan repairs several soft groups in place of a hard one. Chosen above the number of members that
+usually violate soft groups of a small cluster; not measured."""
 LOADED = 0.01
 """Cost of a fully loaded destination in an integer program, in addition to the cost of copying. The
 unit is the cost of copying an instance of mean memory. A less loaded destination costs
@@ -497,23 +502,68 @@ class Program:
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def keep_wishes(self, should: bool) -> None:
-        """Set the objective to the costs of operators' preferences and of copying memory. If an
-        operator's rule forbids the present host of an instance, a move of this instance lowers the
-        objective so much that the costs of all preferences and copies together do not outweigh it.
+        """Set the objective to the costs of operators' preferences and of copying memory.
 
         :param should: True if preferences count; False if preferences are ignored
         """
         of, prices = self.of, self.of.model.prices
-        vms = of.sample[:, None]
         cost = np.zeros((len(of.sample), len(of.hosts)))
         if should and prices.preferences is not None:
-            cost += prices.preferences.at(vms, of.hosts)
+            cost += prices.preferences.at(of.sample[:, None], of.hosts)
         copies = np.zeros(len(of.sample)) if prices.vms is None else prices.vms[of.sample]
-        astray = np.stack([of.model.is_astray(of.sample, np.full(len(of.sample), host))
-                           for host in of.hosts], axis=1)
         self._costs[0] = self._costs[0] * SMALL + cost[tuple(self.arrive.T)]
         self._costs[1] = (self._costs[1] * SMALL + copies[self.leave[:, 0]]
-                          - (cost + STAYS * astray)[tuple(self.leave.T)])
+                          - cost[tuple(self.leave.T)])
+
+    def repair_placements(self, penalty: float) -> None:
+        """Lower the objective by :data:`HARD` times ``penalty`` for each instance that leaves a
+        host which an operator's rule forbids."""
+        of = self.of
+        astray = np.stack([of.model.is_astray(of.sample, np.full(len(of.sample), host))
+                           for host in of.hosts], axis=1)
+        self._costs[1] = self._costs[1] - HARD * penalty * astray[tuple(self.leave.T)]
+
+    def repair_members(self, wanted: np.ndarray, penalty: float) -> None:
+        """Raise the objective by a penalty for each member that violates the policy of its group
+        after the moves.
+
+        :param wanted: bool (G,), true for the groups that count
+        :param penalty: penalty of a member of a soft group; :data:`HARD` times as much for members
+            of hard groups
+        """
+        of, members = self.of, self.of.model.memberships
+        kind, host, sign = self._flows
+        everywhere = np.arange(len(of.problem.hosts))
+        for group in np.flatnonzero(wanted).tolist():
+            cost = penalty * (HARD if members.hard[group] else 1.0)
+            is_member = members.has(np.full(len(of.sample), group), of.sample)[kind]
+            places = members.place(np.full(len(everywhere), group), everywhere)
+            now = of.state.groups.on(np.full(len(everywhere), group), everywhere)
+            is_used: list[int] = []
+            for place, first in zip(*np.unique(places, return_index=True), strict=True):
+                columns = np.flatnonzero(is_member & (places[of.hosts[host]] == place))
+                if not len(columns) and not now[first]:
+                    continue
+                # One variable counts the misplaced members in the place.
+                added, values = [self._variable(cost, np.inf)], [-1.0]
+                most = float(members.most[group]) if members.anti[group] else 0.0
+                if not members.anti[group]:
+                    is_used.append(self._whole(0.0))
+                    added, values = [*added, is_used[-1]], [-1.0, -float(members.size[group])]
+                self._add(np.append(columns, added), np.append(sign[columns], values), -np.inf,
+                          most - float(now[first]))
+            if is_used:
+                self._add(np.array(is_used), np.ones(len(is_used)), -np.inf,
+                          float(members.most_places[group]))
+
+    @property
+    def most_wishes(self) -> float:
+        """An upper bound of the objective that :meth:`keep_wishes` sets. A penalty above this bound
+        outweighs the costs of all preferences and copies together."""
+        comes, leaves = np.zeros((2, len(self.count)))
+        np.maximum.at(comes, self.arrive[:, 0], np.abs(self._costs[0]))
+        np.maximum.at(leaves, self.leave[:, 0], np.abs(self._costs[1]))
+        return float((comes + leaves) @ self.count) * self.rounds
 
     def limit_moves(self, most: int) -> None:
         """Add a constraint by which at most ``most`` instances move. Instances that have to leave

@@ -13,14 +13,11 @@ import numpy as np
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
-from kronos_nova.model.assignment import Assignment
 from kronos_nova.model.assignment import parts_of_free_room
-from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import AFFINITY
-from kronos_nova.planners import order
+from kronos_nova.planners import joint_repair
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
@@ -30,16 +27,6 @@ AT_ONCE = 64
 Preferences are rules that may be violated at a cost. The steps end when a useful move is found.
 Raised, a step takes longer even if one of its first instances has a useful move; lowered, more
 steps are made. Chosen because a step takes some milliseconds with 1,000 hosts."""
-
-BUDGET = SearchBudget(pairs=(20_000,), stages=(1, 2), nodes=2_000, gap=1e-6)
-"""Limits of the integer program that repairs rules. The pairs allow some 60 hosts with 5 instances
-each, for which a program takes a second. The gap is small because violated rules make up nearly all
-of the cost; the rest is the memory that the moves copy. Chosen among values that lead to the same
-plans in all clouds of the tests."""
-
-
-
-GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 
 class RuleRepair:
@@ -119,46 +106,32 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
 
     :param should: whether preferences count
     """
-    problem = state.problem
-    hosts = np.flatnonzero(problem.available)
-    vms = np.flatnonzero(problem.movable & problem.available[state.vm_host])
-    if not len(vms) or len(vms) * len(hosts) > BUDGET.most_pairs:
-        return []
     best: list[Choice] = []
-    for rounds in BUDGET.stages:
-        if limits.is_over:
-            break
-        program = Program(Assignment(state, state.model, vms[:0], vms, hosts), rounds=rounds)
-        program.keep_load_limits()
-        program.keep_reserved_room()
-        program.limit_moves(limits.budget)
-        program.keep_wishes(should)
-        solution = BUDGET.solve(program, limits)
-        if solution is None:
-            continue
-        ordering = order.Ordering(state, limits)
-        is_whole = ordering.do_all(program.of.ended(solution).moves)
-        moves = [(vm, host, _why(state, vm, should)) for vm, host in ordering.done]
+    broken = state.model.broken_rules(state)
+    for moves in joint_repair.plans(state, limits, broken, should, placements=True,
+                                    why=lambda vm: _why(state, vm, broken, should)):
         best = _better(state, best, moves, should)
-        if is_whole:
-            break
     return best
 
 
-def _why(state: State, vm: int, should: bool) -> str:
+def _why(state: State, vm: int, broken: np.ndarray, should: bool) -> str:
     """Return a text about the reason to move an instance.
 
     :param state: the state before any move
+    :param broken: bool (G,), true for the violated rules about several servers
     :param should: whether preferences count
     """
     home, model = int(state.vm_host[vm]), state.model
     against = model.rules_against(vm, home)
     if against:
         return f'{against} must have it elsewhere'
+    names = model.names_of(model.repaired_without(state, vm, broken), vm)
+    if names:
+        return f'repairs rule {names}'
     preferences = model.prices.preferences
     if should and preferences is not None and preferences.at(vm, home) > TOLERANCE:
         return f'{preferences.names(vm, home)} should have it elsewhere'
-    return GIVES_WAY
+    return joint_repair.GIVES_WAY
 
 
 def is_due(state: State, should: bool) -> bool:

@@ -72,6 +72,23 @@ class AffinityEnforcerTest(testtools.TestCase):
         state, steps = self.plan(problem)
         self.assertEqual((2, 1), (len(steps), state.groups.misplaced[0]))
 
+    def test_a_server_gives_way_where_hosts_are_full(self):
+        problem = dataclasses.replace(
+            clouds.idle([0, 0, 1, 1, 2], hosts=3,
+                        groups=(group([0, 2], anti=False, hard=True),)),
+            limits=np.full((3, 1), 2.0), used=np.array([[2.0], [2.0], [1.0]]))
+        state, steps = self.plan(problem)
+        self.assertEqual((2, 0), (len(steps), state.groups.misplaced[0]))
+        self.assertIn('makes room', steps[0].why)
+        self.assertEqual('repairs server group g', steps[1].why)
+
+    def test_no_server_gives_way_for_a_policy_that_is_not_repaired(self):
+        problem = dataclasses.replace(
+            clouds.idle([0, 0, 1, 1, 2], hosts=3,
+                        groups=(group([0, 2], anti=False, hard=True),)),
+            limits=np.full((3, 1), 2.0), used=np.array([[2.0], [2.0], [1.0]]))
+        self.assertEqual([], self.plan(problem, hard=False)[1])
+
     def test_no_host_passes_the_overload_ceiling(self):
         problem = dataclasses.replace(
             clouds.idle([0, 0], hosts=2, groups=(group([0, 1], anti=True, hard=True),)),

@@ -33,6 +33,19 @@ def rather(cost, vms=2):
                        names=lambda vm, host=None: 'rule new')
 
 
+def full(vm_host):
+    """Three hosts with room for two servers each."""
+    return dataclasses.replace(
+        clouds.idle(vm_host, hosts=3), limits=np.full((3, 1), 2.0),
+        used=np.bincount(vm_host, minlength=3)[:, None].astype(float))
+
+
+def policy(groups):
+    """The rule that no move violates the rules about several servers."""
+    return GroupPolicy(reason='rule', forbids=np.ones(groups, dtype=bool),
+                       firm=np.ones(groups, dtype=bool))
+
+
 class RuleRepairTest(testtools.TestCase):
     def plan(self, problem, *rules, should=True, most=0, budget=10, **prices):
         model = Model(problem, (Room(reason='capacity'), *rules), Prices(**prices))
@@ -72,6 +85,35 @@ class RuleRepairTest(testtools.TestCase):
             reason='rule', forbids=np.array([True]), firm=np.array([True])))
         self.assertEqual((0, 3), (int(state.groups.misplaced[0]), step.destination))
         self.assertEqual('repairs rule racks', step.why)
+
+    def test_another_gives_way_so_that_servers_are_together(self):
+        # Of three full hosts with room for two, only host 2 could take one more.
+        problem = dataclasses.replace(full([0, 0, 1, 1, 2]), groups=(
+            Group(uuid='r', name='pair', rule='pair', members=np.array([0, 2]), hard=True,
+                  anti=False),))
+        state, steps = self.plan(problem, policy(1))
+        self.assertEqual(0, state.groups.misplaced[0])
+        self.assertEqual(['makes room for what a rule would have elsewhere', 'repairs rule pair'],
+                         [step.why for step in steps])
+
+    def test_another_gives_way_so_that_servers_are_apart(self):
+        # The rule keeps server 0 on host 0 or 1, which is full.
+        problem = dataclasses.replace(full([0, 0, 1, 1, 2]), groups=(
+            Group(uuid='r', name='apart', rule='apart', members=np.array([0, 1]), hard=True,
+                  anti=True),))
+        rule = only(5, 3, {0, 1})
+        rule.kind[2:] = 0
+        state, steps = self.plan(problem, rule, policy(1))
+        self.assertEqual(0, state.groups.misplaced[0])
+        self.assertEqual(['makes room for what a rule would have elsewhere',
+                          'repairs rule apart'], [step.why for step in steps])
+
+    def test_a_group_that_cannot_gather_stays(self):
+        problem = dataclasses.replace(
+            full([0, 0, 1, 1, 2]), movable=np.array([False, True, False, True, True]), groups=(
+                Group(uuid='r', name='pair', rule='pair', members=np.array([0, 2]), hard=True,
+                      anti=False),))
+        self.assertEqual([], self.plan(problem, policy(1))[1])
 
     def test_what_should_be_elsewhere_goes_if_that_pays(self):
         problem = clouds.idle([0, 1], hosts=2)
