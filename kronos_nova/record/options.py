@@ -43,6 +43,10 @@ def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path)
             if (group, name) not in known:
                 problems.add(place, 'there is no such option')
                 continue
+            if value is None and known[group, name].default is not None:
+                problems.add(place, 'null is no value of this option; remove the line to use the '
+                                    'default')
+                continue
             try:
                 conf.set_override(known[group, name].dest, value, group)
             except (AttributeError, TypeError, ValueError, cfg.Error):

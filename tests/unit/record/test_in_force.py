@@ -231,6 +231,8 @@ class ReplayTest(InForceTestCase):
         path = self.target / 'options.json'
         for wrong, said in (({'kronos': {'nope': 1}}, 'options.json: kronos.nope: there is no'),
                             ({'kronos': {'restraint': -3}}, 'kronos.restraint: -3 is no value of'),
+                            ({'kronos': {'restraint': None}},
+                             'kronos.restraint: null is no value of this option; remove the line'),
                             ({'kronos': {'aggregates': 3}}, 'kronos.aggregates: 3 is no value of'),
                             ([], 'options.json')):
             path.write_text(json.dumps(wrong))
