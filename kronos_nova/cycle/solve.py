@@ -42,6 +42,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.hot_hosts import Marks
+from kronos_nova.planners.order import WAITS
 from kronos_nova.planners.order import Prefixes
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.relieve import Relieve
@@ -240,21 +241,27 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
         state = state.under(_as_from_now(model, state))
         state.settle()
         before = state.copy()
-        if runner.phase == SPREAD:
-            state = _without_own_heat(state)
-            chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
-        else:
-            chosen = runner.plan(state, left)
-        more = [(runner.phase, step) for step in chosen]
-        if runner.phase == PACK and _moved_twice(steps, more):
+        state = _without_own_heat(state) if runner.phase == SPREAD else state
+        more = [(runner.phase, step) for step in _steps(runner, state, left, options)]
+        if _moved_twice(steps, more):
             together = _without_detours(first.under(model), steps[begin:], more, limits)
             if together is None:
                 state = before.under(_that_moves_once(before.model, before))
-                more = [(PACK, step) for step in runner.plan(state, left)]
+                more = [(runner.phase, step) for step in _steps(runner, state, left, options)]
             else:
                 steps, more = steps[:begin], together
         steps += more
     return _in_order(state.under(model), steps, limits)
+
+
+def _steps(runner: Planner, state: State, limits: Limits,
+           options: EngineOptions) -> list[Step]:
+    """Return the steps of one planner, made on ``state``. Steps that spread load are returned only
+    if they are worth their price."""
+    if runner.phase != SPREAD:
+        return runner.plan(state, limits)
+    before = state.copy()
+    return worthwhile(before, state, options.restraint.plan(runner, state, limits))
 
 
 def _moved_twice(steps: Sequence[tuple[str, Step]], more: Sequence[tuple[str, Step]]) -> set[int]:
@@ -266,25 +273,51 @@ def _without_detours(state: State, steps: Sequence[tuple[str, Step]],
                      more: Sequence[tuple[str, Step]],
                      limits: Limits) -> list[tuple[str, Step]] | None:
     """Return the steps of two phases without detours: an instance that both phases move goes to its
-    last host in the first of these phases. Return None if a rule forbids one of the moves then.
+    last host at once, by a step of the first of these phases. The step is made where the first
+    phase moves the instance, or else where the later phase moves it. Return None if a rule forbids
+    one of the moves then.
 
     :param state: the state before ``steps``
     :param steps: (phase, step) of the earlier phases
     :param more: (phase, step) of the later phase
     """
-    twice = _moved_twice(steps, more)
-    ends = {step.vm: step.destination for _phase, step in more}
-    last = {step.vm: n for n, (_phase, step) in enumerate(steps)}
-    meant = [(phase, step, ends[step.vm] if step.vm in twice and last[step.vm] == n
-              else step.destination) for n, (phase, step) in enumerate(steps)]
-    meant += [(phase, step, step.destination) for phase, step in more if step.vm not in twice]
+    problem, twice = state.problem, _moved_twice(steps, more)
+    later = {step.vm: step for _phase, step in more}
+    last = {step.vm: (n, phase, step) for n, (phase, step) in enumerate(steps)}
+    direct = {vm: (last[vm][1], dataclasses.replace(
+        later[vm], why=_both(problem, last[vm][2], later[vm]))) for vm in twice}
+    early = [direct[step.vm] if step.vm in twice and last[step.vm][0] == n else (phase, step)
+             for n, (phase, step) in enumerate(steps)]
+    early += [(phase, step) for phase, step in more if step.vm not in twice]
+    late = [(phase, step) for phase, step in steps if step.vm not in twice]
+    late += [direct[step.vm] if step.vm in twice else (phase, step) for phase, step in more
+             if step.vm not in twice or later[step.vm] is step]
+    return _made(state, early, limits) or _made(state, late, limits)
+
+
+def _both(problem: Problem, first: Step, second: Step) -> str:
+    """Return the purpose of one move that replaces two moves of an instance. The purpose of the
+    second move is left out if it is about the host between the two moves."""
+    if first.why == second.why or problem.hosts[second.source] in second.why:
+        return first.why
+    return second.why if first.why == WAITS else f'{first.why}, and {second.why}'
+
+
+def _made(state: State, steps: Sequence[tuple[str, Step]],
+          limits: Limits) -> list[tuple[str, Step]] | None:
+    """Return the steps as they are if each begins where the steps before end. Return None if a rule
+    forbids one of the moves.
+
+    :param state: the state before the steps
+    """
     capped = _before(state.model, limits).model
     recorder, found = StepRecorder(state.copy()), list[tuple[str, Step]]()
-    for phase, step, host in meant:
+    for phase, step in steps:
         model = rules_of(phase, state.model, capped)
-        if not recorder.state.delta((step.vm, host), model=model).feasible:
+        if not recorder.state.delta((step.vm, step.destination), model=model).feasible:
             return None
-        found.append((phase, recorder.record(step.vm, host, step.why)))
+        found.append((phase, dataclasses.replace(
+            recorder.record(step.vm, step.destination, step.why), joint=step.joint)))
     return found
 
 

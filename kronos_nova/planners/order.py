@@ -15,6 +15,7 @@ import numpy as np
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Delta
 from kronos_nova.model import State
+from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
@@ -256,6 +257,26 @@ def without_detours(state: State, moves: Sequence[tuple[int, int]],
                 kept = fewer
         n -= 1
     return kept
+
+
+def joined(state: State, moves: Sequence[Choice],
+           cost: Callable[[State], float]) -> list[Choice]:
+    """Return the moves without needless moves, as :func:`without_detours` does. A move that makes
+    other moves of its instance needless has the purposes of all of them.
+
+    :param state: the state before the moves
+    :param cost: returns the cost of an end state
+    """
+    kept = without_detours(state, [(vm, host) for vm, host, _why in moves], cost)
+    purposes: dict[int, dict[str, None]] = {}
+    for vm, _host, why in moves:
+        purposes.setdefault(vm, {})[why] = None
+    if len(kept) == len(moves):
+        return list(moves)
+    whys = {(vm, host): why for vm, host, why in moves}
+    alone = {vm for vm, _host in kept if sum(other == vm for other, _to in kept) == 1}
+    return [(vm, host, ', and '.join(purposes[vm]) if vm in alone else whys[vm, host])
+            for vm, host in kept]
 
 
 def _after(state: State, moves: Sequence[tuple[int, int]]) -> State | None:

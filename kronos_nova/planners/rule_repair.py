@@ -14,8 +14,10 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model.assignment import parts_of_free_room
+from kronos_nova.model.program import STAYS
 from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners import joint_repair
+from kronos_nova.planners import order
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
@@ -48,7 +50,8 @@ class RuleRepair:
         if self._most:
             limits = dataclasses.replace(limits, budget=min(limits.budget, self._most))
         begin = state.copy()
-        moves = self._one_by_one(begin.copy(), model, limits)
+        moves = order.joined(begin.under(model), self._one_by_one(begin.copy(), model, limits),
+                             _harm)
         after = begin.after((vm, host) for vm, host, _why in moves)
         if is_due(after, self._should) and not limits.is_over:
             moves = _better(begin, moves, _together(begin.under(model), limits, self._should),
@@ -67,6 +70,11 @@ class RuleRepair:
             state.move(*move[:2])
             moves.append(move)
         return moves
+
+
+def _harm(state: State) -> float:
+    """Return the cost of a state, with :data:`STAYS` for each violation of an operator's rule."""
+    return STAYS * state.model.violations(state) + _cost(state)
 
 
 def _better(state: State, moves: list[Choice], others: list[Choice],

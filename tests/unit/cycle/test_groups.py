@@ -81,11 +81,12 @@ class GroupsTest(testtools.TestCase):
 class FakePlanner:
     """Makes the moves that are permitted, one after the other."""
 
-    def __init__(self, phase, *moves):
-        self.phase, self.moves = phase, moves
+    def __init__(self, phase, *moves, why=''):
+        self.phase, self.moves, self.why = phase, moves, why
 
     def plan(self, state, limits):
-        return [clouds.step(state, *move) for move in self.moves if state.delta(move).feasible]
+        return [dataclasses.replace(clouds.step(state, *move), why=self.why)
+                for move in self.moves if state.delta(move).feasible]
 
 
 class PhasesTest(testtools.TestCase):
@@ -101,13 +102,26 @@ class PhasesTest(testtools.TestCase):
         self.assertEqual(chosen.state.vm_host.tolist(), chosen.end_in(model).vm_host.tolist())
         return [(step.vm, step.destination) for _phase, step in chosen.steps]
 
-    def test_packing_moves_no_server_that_another_phase_has_moved(self):
-        """The server goes to its last host at once, or stays where the other phase moves it if its
-        last host has room only after later moves."""
-        for room, expected in ((9.0, [(0, 1), (1, 0)]), (1.0, [(0, 2), (1, 0)])):
-            problem = clouds.idle([0, 1], hosts=3)
-            problem = dataclasses.replace(problem, used=np.array([[1.0], [1.0], [0.0]]),
-                                          limits=np.array([[9.0], [room], [9.0]]))
-            self.patch(solve, '_planners', lambda *_given: (
-                FakePlanner(plans.AFFINITY, (0, 2)), FakePlanner(plans.PACK, (1, 0), (0, 1))))
-            self.assertEqual(expected, self.moves(clouds.model(problem)))
+    def test_no_phase_moves_a_server_that_another_phase_has_moved(self):
+        """The server goes to its last host at once, or when that host has room. It stays where the
+        other phase moves it if its last host has room only while it is elsewhere."""
+        for first, second, expected in ((9.0, 9.0, [(0, 1), (1, 0)]), (9.0, 1.0, [(1, 0), (0, 1)]),
+                                        (1.0, 1.0, [(0, 2), (1, 0)])):
+            for phase in (plans.PACK, plans.RELIEVE):
+                problem = dataclasses.replace(
+                    clouds.idle([0, 1], hosts=3), used=np.array([[1.0], [1.0], [0.0]]),
+                    limits=np.array([[first], [second], [9.0]]))
+                self.patch(solve, '_planners', lambda *_given, phase=phase: (
+                    FakePlanner(plans.AFFINITY, (0, 2)), FakePlanner(phase, (1, 0), (0, 1))))
+                self.assertEqual(expected, self.moves(clouds.model(problem)))
+
+    def test_a_move_for_two_phases_has_the_purposes_of_both(self):
+        model = clouds.model(clouds.idle([0, 1], hosts=3))
+        for late, expected in (('evens the load', 'relieves h0, and evens the load'),
+                               ('frees h2', 'relieves h0')):
+            self.patch(solve, '_planners', lambda *_given, late=late: (
+                FakePlanner(plans.AFFINITY, (0, 2), why='relieves h0'),
+                FakePlanner(plans.RELIEVE, (0, 1), why=late)))
+            due = solve.DuePhases(evacuate=False, repair=False, balance=True)
+            [(phase, step)] = solve.run(model, due, 'pack', EngineOptions(), LIMITS).steps
+            self.assertEqual((plans.AFFINITY, 1, expected), (phase, step.destination, step.why))

@@ -129,6 +129,19 @@ class RuleRepairTest(testtools.TestCase):
         _state, steps = self.plan(problem, preferences=rather([1.0, 0.0]))
         self.assertEqual([], steps)
 
+    def test_a_server_that_must_leave_goes_where_it_should_be_at_once(self):
+        # Host 1 is the least loaded one that the rule permits, and the preference names host 2.
+        problem = dataclasses.replace(clouds.idle([0, 2], hosts=3),
+                                      weights=np.array([[0.1], [0.2]]),
+                                      scores=np.array([[0.1], [0.0], [0.2]]),
+                                      thresholds=np.array([1.0]))
+        wish = rather([0.0, 0.5, 0.0])
+        rule = only(2, 3, {1, 2})
+        _state, [step] = self.plan(problem, rule, preferences=wish)
+        self.assertEqual((0, 2), (step.vm, step.destination))
+        self.assertEqual('rule licence must have it elsewhere, and rule new should have it '
+                         'elsewhere', step.why)
+
     def test_preferences_may_be_left_alone_and_moves_limited(self):
         problem = clouds.idle([0, 0, 0], hosts=2)
         wish = rather([1.0, 0.0], vms=3)
