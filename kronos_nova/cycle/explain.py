@@ -643,7 +643,9 @@ def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace
     reasons |= dict.fromkeys(timely.kept_back, 'failover')
     if timely.is_short:
         reasons = {vm: 'late' if reason == 'budget' else reason for vm, reason in reasons.items()}
-    return reasons
+    # A server that leaves its host to make room, and returns, is among the moves.
+    moved = {step.vm for _phase, step in chosen.steps}
+    return {vm: reason for vm, reason in reasons.items() if vm not in moved}
 
 
 def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) -> dict[int, str]:

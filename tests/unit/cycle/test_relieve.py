@@ -8,6 +8,7 @@ import testtools
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import solve
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.prices import MinGain
@@ -18,6 +19,7 @@ from kronos_nova.objects import snapshot as objects
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from tests.unit.cycle import test_steps as clouds
+from tests.unit.cycle.test_groups import FakePlanner
 
 MARKS = {'high': .8, 'target': .6}
 QUERIES = {'imbalance_query': 'a', 'vm_profile_query': 'b'}
@@ -60,6 +62,16 @@ class ReliefTest(testtools.TestCase):
         self.assertEqual({'b', 'c'}, {move.instance_uuid for move in self.plan().moves})
         report = self.plan(min_gain=MinGain(per_move=0.2))
         self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+
+    def test_a_server_that_leaves_and_returns_is_not_reported_as_not_moved(self):
+        self.patch(solve, '_planners',
+                   lambda *_given: (FakePlanner('relieve', (0, 2), (3, 2), (0, 0)),))
+        report = self.plan()
+        moved = {move.instance_uuid for move in report.moves}
+        self.assertEqual(3, len(report.moves))
+        self.assertEqual({'b', 'c'}, {
+            uuid for skip in report.not_moved for uuid in skip.instances})
+        self.assertEqual({'a', 'd'}, moved)
 
     def test_where_nothing_hurts_nothing_is_done(self):
         self.loads['b'] = .1
