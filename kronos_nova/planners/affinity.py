@@ -45,7 +45,8 @@ class AffinityEnforcer:
             broken = model.broken(start, self._hard, self._soft)
             for others in joint_repair.plans(start, limits, broken,
                                              why=lambda vm: _why(start, vm, broken)):
-                moves = min(moves, others, key=lambda plan: self._misplaced(begin, plan))
+                if _is_accepted(start, others):
+                    moves = min(moves, others, key=lambda plan: self._misplaced(begin, plan))
         recorder = StepRecorder(state)
         return [recorder.record(*move) for move in moves]
 
@@ -90,3 +91,16 @@ def _why(state: State, vm: int, broken: np.ndarray) -> str:
     model = state.model
     names = model.names_of(model.repaired_without(state, vm, broken), vm)
     return f'repairs server group {names}' if names else joint_repair.GIVES_WAY
+
+
+def _is_accepted(state: State, moves: list[Choice]) -> bool:
+    """Return True if no move raises an imbalance to a value above its threshold; False otherwise.
+
+    :param state: the state before the moves
+    """
+    after = state.copy()
+    for vm, host, _purpose in moves:
+        if not after.delta((vm, host)).accepted:
+            return False
+        after.move(vm, host)
+    return True
