@@ -467,14 +467,24 @@ class Program:
 
         :param worst: float64 (P,), highest permitted imbalance of each policy after the moves
         """
-        of, problem = self.of, self.of.problem
+        of = self.of
         prices = of.state.delta((of.sample[:, None], of.hosts), model=of.model).price
         self._costs[:2] = prices[tuple(self.arrive.T)], np.zeros(len(self.leave))
+        self.keep_imbalances(worst, of.problem.policy_weights)
+
+    def keep_imbalances(self, most: np.ndarray, costs: np.ndarray) -> None:
+        """Add constraints by which no imbalance is above ``most`` after the moves. Only the hosts
+        of the assignment count.
+
+        :param most: float64 (P,), highest imbalance of each policy
+        :param costs: float64 (P,), cost of an imbalance of 1 in each policy
+        """
+        of, problem = self.of, self.of.problem
         kind, host, sign = self._flows
-        for p, weight in enumerate(problem.policy_weights):
+        for p, cost in enumerate(costs):
             # All variables of the program are at least 0, and so are scores.
-            top, bottom = self._variable(weight, np.inf), self._variable(-weight, np.inf)
-            self._add(np.array([top, bottom]), np.array([1.0, -1.0]), -np.inf, float(worst[p]))
+            top, bottom = self._variable(cost, np.inf), self._variable(-cost, np.inf)
+            self._add(np.array([top, bottom]), np.array([1.0, -1.0]), -np.inf, float(most[p]))
             for at, (place, score) in enumerate(zip(
                     of.hosts, of.state.scores[of.hosts, p].tolist(), strict=True)):
                 columns = np.flatnonzero(host == at)

@@ -11,7 +11,8 @@ A *solution* is a set of moves after which every policy is within its threshold.
 host by host, the host with the largest excess first. Each step adds the move that removes most
 excess for its cost (the greedy rule for covering problems, Chvátal 1979). Afterwards, the search
 makes the solution cheaper: the search undoes some moves and finds other moves (ruin and recreate,
-Schrimpf et al. 2000).
+Schrimpf et al. 2000). In a small cluster, an integer program then finds the solution that copies
+the least memory.
 
 A solution may have more moves than the budget permits. The plan is the first part of the solution.
 The next cycle plans the next part.
@@ -23,6 +24,7 @@ of a left-out host further from the band.
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -32,14 +34,17 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
+from kronos_nova.model import assignment
 from kronos_nova.model import spans
 from kronos_nova.model.arrays import Index
+from kronos_nova.model.program import Program
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import local_search
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import SearchBudget
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.ruin_recreate import Moves
@@ -71,6 +76,12 @@ looks for the most even loads that fewer plans can reach. With these costs, its 
 replaced by cheaper moves. Raised, the solution has fewer moves, of larger instances; lowered, the
 solution keeps more of the moves. Chosen by ``bench installed``: a cluster of 100 full hosts reaches
 its threshold after one plan instead of three."""
+BUDGET = SearchBudget(pairs=(200,), nodes=50, gap=1e-3)
+"""Limits of the integer program that chooses the hosts of all instances of a small cluster. The
+program is solved once for the least memory to copy, and perhaps once for fewer plans. Measured on
+20 random clusters of 4 to 8 hosts and up to 200 pairs: 12 plans copy less memory, up to 26 % less,
+and a plan takes 0.5 to 5.5 s of processor time in place of 0.2 to 1.6 s. With 400 pairs, plans take
+up to 20 s."""
 FEW_PLANS = 3
 """Largest number of plans of a solution that is compared with a solution of one plan less. A
 solution is a set of moves that brings the scores of all hosts into their target ranges. Its moves
@@ -325,11 +336,44 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
     best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
     for part in MOVE_PARTS:
         best.shorten(part, limits)
-    if 1 < best.plans(limits.budget) <= FEW_PLANS and not best.left():
-        best = next((other for other in _with_fewer_moves(best, built, limits)
+    best = min([best, *_exact(best, limits, best.plans(limits.budget))],
+               key=lambda each: (each.left(), each.gib()))
+    plans = best.plans(limits.budget)
+    if 1 < plans <= FEW_PLANS and not best.left():
+        others = itertools.chain(_exact(best, limits, plans - 1),
+                                 _with_fewer_moves(best, built, limits))
+        best = next((other for other in others
                      if other.plans(limits.budget) < best.plans(limits.budget)
                      and not other.left() and other.gib() <= PREMIUM * best.gib()), best)
     return [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in best.sequence()]
+
+
+def _exact(best: 'Leveling', limits: Limits, plans: int) -> 'Iterator[Leveling]':
+    """Yield the solution that copies the least memory, found by an integer program. Yield nothing
+    if the cluster is too large for the program, a move has a price, a policy leaves hosts out of
+    its imbalance, or no solution is found.
+
+    :param best: another solution for the same space
+    :param plans: number of plans that the moves may need
+    """
+    space = best.space
+    if (len(space.vms) * len(space.hosts) > BUDGET.most_pairs or space.untouched or limits.is_over
+            or space.prices_at is not None or space.problem.left_out is not None):
+        return
+    choice = assignment.Assignment(space.state, space.state.model, space.vms[:0], space.vms,
+                                   space.hosts, by_weight=True)
+    program = Program(choice, 0.0)
+    program.keep_load_limits()
+    program.limit_moves(plans * limits.budget)
+    thresholds = space.problem.thresholds
+    program.keep_imbalances(thresholds, np.zeros(len(thresholds)))
+    found = BUDGET.solve(program, limits)
+    if found is not None:
+        other = Leveling(space, best.band)
+        for vm, host in choice.ended(found).moves:
+            other.move(int(np.searchsorted(space.vms, vm)), int(np.searchsorted(space.hosts, host)))
+        other.trim()
+        yield other
 
 
 def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling]',
