@@ -49,8 +49,11 @@ class ClaimsTestCase(base.NovaTestCase):
                                  {row[0] for row in rows})
 
     def audit(self, *hosts):
-        for host in hosts or self.hosts:
-            self.computes[host].manager.update_available_resource(context.get_admin_context())
+        # A context without a cell would read the database that another thread is using now.
+        with context.target_cell(context.get_admin_context(),
+                                 self.cell_mappings['cell1']) as of_cell:
+            for host in hosts or self.hosts:
+                self.computes[host].manager.update_available_resource(of_cell)
 
     def restart(self, host):
         self.computes[host] = self.restart_compute_service(self.computes[host])
