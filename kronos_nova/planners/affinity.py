@@ -15,7 +15,8 @@ from kronos_nova.planners import joint_repair
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.base import StepRecorder
+from kronos_nova.planners.base import choices
+from kronos_nova.planners.base import recorded
 from kronos_nova.planners.best_move import least_harmful
 
 
@@ -39,7 +40,8 @@ class AffinityEnforcer:
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
         begin = state.copy()
-        moves = self._one_by_one(begin.copy(), model, limits)
+        trial = begin.copy()
+        moves = choices(trial, limits, lambda: self._choose(trial, model))
         if sum(self._misplaced(begin, moves)) and not limits.is_over:
             start = begin.under(model)
             broken = model.broken(start, self._hard, self._soft)
@@ -47,18 +49,7 @@ class AffinityEnforcer:
                                              why=lambda vm: _why(start, vm, broken)):
                 if _is_accepted(start, others):
                     moves = min(moves, others, key=lambda plan: self._misplaced(begin, plan))
-        recorder = StepRecorder(state)
-        return [recorder.record(*move) for move in moves]
-
-    def _one_by_one(self, state: State, model: Model, limits: Limits) -> list[Choice]:
-        moves: list[Choice] = []
-        while len(moves) < limits.budget and not limits.is_over:
-            move = self._choose(state, model)
-            if move is None:
-                break
-            state.move(*move[:2])
-            moves.append(move)
-        return moves
+        return recorded(state, moves)
 
     def _misplaced(self, begin: State, moves: list[Choice]) -> tuple[int, int]:
         """Return the numbers of members that violate hard and soft policies after the moves. Only

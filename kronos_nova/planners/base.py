@@ -3,6 +3,7 @@ installed planners."""
 
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -258,18 +259,31 @@ class StepRecorder:
                     reason=': '.join(filter(None, (why, '; '.join(filter(None, effects))))))
 
 
-def one_by_one(state: State, limits: Limits,
-               choose: Callable[[], Choice | None]) -> list[Step]:
-    """Make the moves that ``choose`` returns, one after the other, and return these moves as steps.
-    Stop when ``choose`` returns None, the budget is used up, or the deadline has passed."""
-    steps: list[Step] = []
-    recorder = StepRecorder(state)
-    while len(steps) < limits.budget and not limits.is_over:
+def choices(state: State, limits: Limits,
+            choose: Callable[[], Choice | None]) -> list[Choice]:
+    """Make the moves that ``choose`` returns on ``state``, one after the other, and return these
+    moves. Stop when ``choose`` returns None, the budget is used up, or the deadline has passed."""
+    moves: list[Choice] = []
+    while len(moves) < limits.budget and not limits.is_over:
         chosen = choose()
         if chosen is None:
             break
-        steps.append(recorder.record(*chosen))
-    return steps
+        state.move(*chosen[:2])
+        moves.append(chosen)
+    return moves
+
+
+def recorded(state: State, moves: Iterable[Choice]) -> list[Step]:
+    """Make the moves on ``state``, and return the moves as steps."""
+    recorder = StepRecorder(state)
+    return [recorder.record(*move) for move in moves]
+
+
+def one_by_one(state: State, limits: Limits,
+               choose: Callable[[], Choice | None]) -> list[Step]:
+    """Make moves as :func:`choices` does, and return these moves as steps."""
+    begin = state.copy()
+    return recorded(begin, choices(state, limits, choose))
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:

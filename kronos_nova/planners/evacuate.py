@@ -417,19 +417,9 @@ def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]
         return moves
     for vm in reversed(others):
         rest = [move for move in moves if move[0] != vm]
-        if _are_possible(state, rest):
+        if order.state_after(state, rest) is not None:
             moves = rest
     return moves
-
-
-def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
-    """Return True if each move is feasible after the moves before it; False otherwise."""
-    trial = state.copy()
-    for vm, host in moves:
-        if not trial.delta((vm, host)).feasible:
-            return False
-        trial.move(vm, host)
-    return True
 
 
 def by_room(state: State, vm: int) -> list[int]:

@@ -252,7 +252,7 @@ def without_detours(state: State, moves: Sequence[tuple[int, int]],
         vm = kept[n][0]
         if sum(other == vm for other, _host in kept) > 1:
             fewer = kept[:n] + kept[n + 1:]
-            after = _after(state, fewer)
+            after = state_after(state, fewer)
             if after is not None and cost(after) <= most:
                 kept = fewer
         n -= 1
@@ -279,7 +279,7 @@ def joined(state: State, moves: Sequence[Choice],
             for vm, host in kept]
 
 
-def _after(state: State, moves: Sequence[tuple[int, int]]) -> State | None:
+def state_after(state: State, moves: Sequence[tuple[int, int]]) -> State | None:
     """Return the state after the moves; None if one of the moves is impossible."""
     after = state.copy()
     for vm, host in moves:

@@ -21,7 +21,8 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.base import StepRecorder
+from kronos_nova.planners.base import choices
+from kronos_nova.planners.base import recorded
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
@@ -49,27 +50,17 @@ class RuleRepair:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
         if self._most:
             limits = dataclasses.replace(limits, budget=min(limits.budget, self._most))
-        begin = state.copy()
-        moves = order.joined(begin.under(model), self._one_by_one(begin.copy(), model, limits),
-                             _harm)
+        begin, trial = state.copy(), state.copy()
+        moves = choices(trial, limits, lambda: self._choose(trial, model))
+        moves = order.joined(begin.under(model), moves, _harm)
         after = begin.after((vm, host) for vm, host, _why in moves)
         if is_due(after, self._should) and not limits.is_over:
             moves = _better(begin, moves, _together(begin.under(model), limits, self._should),
                             self._should)
-        recorder = StepRecorder(state)
-        return [recorder.record(*move) for move in moves]
+        return recorded(state, moves)
 
-    def _one_by_one(self, state: State, model: Model, limits: Limits) -> list[Choice]:
-        moves: list[Choice] = []
-        while len(moves) < limits.budget and not limits.is_over:
-            move = _must(state, model)
-            if move is None and self._should:
-                move = _should(state, model)
-            if move is None:
-                break
-            state.move(*move[:2])
-            moves.append(move)
-        return moves
+    def _choose(self, state: State, model: Model) -> Choice | None:
+        return _must(state, model) or (_should(state, model) if self._should else None)
 
 
 def _harm(state: State) -> float:
