@@ -251,7 +251,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
     not simply dropped, because other moves of the plan may depend on them. Instead another plan is
     made, whose budget is the number of moves that begin within this time. If that plan leaves time
     unused, a plan for a larger budget is tried. The best of the plans whose moves all begin within
-    this time is returned.
+    this time is returned. If the planning time does not suffice for such a plan, moves that begin
+    later are dropped from the plan that has the fewest of them.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
     tried = 0
@@ -263,7 +264,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         return _Scheduled(own, chosen, paced, pace.late(paced))
 
     found, rounds = scheduled(budget), 1
-    is_cut = bool(found.late)
+    closest, is_cut = found, bool(found.late)
     fitting = None if is_cut else found
     while is_cut and rounds < ROUNDS and not limits.is_past:
         if found.late:
@@ -272,7 +273,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
             budget = min(int(SURE * pace.room(found.moves) * len(found.moves)), too_large - 1)
         if budget <= tried:
             budget = (tried + too_large) // 2
-        if fitting and fitting.limits.cut.happened and len(fitting.moves) < fitting.limits.budget:
+        if fitting and _is_short_of_time(fitting):
             break  # The time does not suffice for a plan with more moves.
         if fitting and budget < LARGER * max(tried, len(fitting.moves)):
             break
@@ -280,19 +281,28 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         rounds += 1
         if found.late:
             too_large = found.limits.budget
+            closest = min(closest, found, key=lambda each: len(each.late))
         else:
             tried = found.limits.budget
             fitting = min(fitting or found, found, key=lambda each: each.rank)
-    found = fitting or found
+    if fitting is None or closest.late and _is_short_of_time(fitting):
+        chosen = without(closest.chosen, closest.late, limits)
+        rest = dataclasses.replace(
+            closest, chosen=chosen, moves=pace.paced(chosen.moves(), scores))
+        found = min(fitting or rest, rest, key=lambda each: each.rank)
+    else:
+        found = fitting
     limits.cut.happened |= found.limits.cut.happened
     limits.unplaced.clear()
     limits.unplaced.update(found.limits.unplaced)
-    chosen, moves = found.chosen, found.moves
-    if found.late:
-        chosen = without(chosen, found.late, limits)
-        moves = pace.paced(chosen.moves(), scores)
-    return TimelyPlan(chosen, moves, is_short=bool(found.late) or (
-        len(moves) >= found.limits.budget < limits.budget))
+    return TimelyPlan(found.chosen, found.moves, is_short=bool(found.late) or (
+        len(found.moves) >= found.limits.budget < limits.budget))
+
+
+def _is_short_of_time(plan: '_Scheduled') -> bool:
+    """Return True if the deadline stopped the search for a plan before the plan had as many moves
+    as its budget permits; False otherwise."""
+    return plan.limits.cut.happened and len(plan.moves) < plan.limits.budget
 
 
 def _of_one_plan(limits: Limits, moves: int, share: float) -> Limits:

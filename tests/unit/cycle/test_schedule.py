@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 
+import fixtures
 import numpy as np
 import testtools
 
@@ -343,6 +344,26 @@ class TimelyTest(testtools.TestCase):
         limits = Limits(budget=200, clock=lambda: now, deadline=10.0)
         found = schedule.timely(Longer(), choose, {}, limits)
         self.assertEqual([0.1] * 6, [move.combined_after for move in found.moves])
+
+    def test_late_moves_are_dropped_where_no_time_is_left_for_a_plan_that_fits(self):
+        """The last search has so little time that its plan has three moves of ten."""
+        now = 0.0
+
+        def choose(limits):
+            nonlocal now
+            now = limits.deadline
+            self.assertTrue(limits.is_over)
+            return (FakeChosen(limits.budget, end=0.2) if limits.budget > 10 else
+                    FakeChosen(3, end=0.4))
+
+        def without(chosen, refused, limits):
+            return FakeChosen(chosen.budget - len(refused), end=0.3)
+
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.cycle.schedule.without', without))
+        limits = Limits(budget=200, clock=lambda: now, deadline=10.0)
+        found = schedule.timely(FakePace(), choose, {}, limits)
+        self.assertEqual((11, 0.3), (len(found.moves), found.moves[-1].combined_after))
+        self.assertTrue(found.is_short)
 
     def test_no_number_of_moves_is_tried_twice(self):
         budgets = []
