@@ -23,9 +23,9 @@ from kronos_nova.planners.evacuate import waiting
 BUDGET = SearchBudget(pairs=(20_000,), nodes=50, gap=0.03, move_mb=64.0)
 """Limits of the integer program that joins fragments of free room, so that more new servers fit. A
 pair is an instance size and a host. Measured by ``bench fragments`` in two published mappings of
-servers to 279 hosts, on a machine with other work: plans of 50 moves take 7.9 and 13.6 s of
-processor time. If the gap is a share of the whole cost, they take 7.1 s each, and one of the two
-plans makes room for one server less. With 200 nodes, plans make room for as many servers."""
+servers to 279 hosts: plans of 50 moves take 8.5 and 14.0 s of processor time on a slow machine. If
+the gap is a share of the whole cost, they take 7.1 s each, and one of the two plans makes room for
+one server less. With 200 nodes, plans make room for as many servers."""
 
 
 class Defragmenter:
