@@ -34,10 +34,8 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
-from kronos_nova.model import assignment
 from kronos_nova.model import spans
 from kronos_nova.model.arrays import Index
-from kronos_nova.model.program import Program
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import SPREAD
@@ -52,6 +50,8 @@ from kronos_nova.planners.ruin_recreate import Search
 from kronos_nova.planners.ruin_recreate import Start
 from kronos_nova.planners.spread import SEARCHES
 from kronos_nova.planners.spread import hosts_that_matter
+from kronos_nova.planners.spread import plan_of
+from kronos_nova.planners.spread import program_of
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
@@ -357,21 +357,17 @@ def _exact(best: 'Leveling', limits: Limits, plans: int) -> 'Iterator[Leveling]'
     :param plans: number of plans that the moves may need
     """
     space = best.space
-    if (len(space.vms) * len(space.hosts) > BUDGET.most_pairs or space.untouched or limits.is_over
-            or space.prices_at is not None or space.problem.left_out is not None):
+    program = program_of(space, BUDGET, limits, move=0.0)
+    if program is None or space.prices_at is not None:
         return
-    choice = assignment.Assignment(space.state, space.state.model, space.vms[:0], space.vms,
-                                   space.hosts, by_weight=True)
-    program = Program(choice, 0.0)
-    program.keep_load_limits()
     program.limit_moves(plans * limits.budget)
     thresholds = space.problem.thresholds
     program.keep_imbalances(thresholds, np.zeros(len(thresholds)))
     found = BUDGET.solve(program, limits)
     if found is not None:
         other = Leveling(space, best.band)
-        for vm, host in choice.ended(found).moves:
-            other.move(int(np.searchsorted(space.vms, vm)), int(np.searchsorted(space.hosts, host)))
+        for vm, host in plan_of(space, program, found):
+            other.move(vm, host)
         other.trim()
         yield other
 

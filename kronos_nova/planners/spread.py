@@ -19,6 +19,7 @@ from kronos_nova.model import assignment
 from kronos_nova.model.arrays import Move
 from kronos_nova.model.extremes import smallest
 from kronos_nova.model.program import Program
+from kronos_nova.model.program import Solution
 from kronos_nova.model.space import NEVER
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import SPREAD
@@ -31,6 +32,7 @@ from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.population import KEPT
 from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
+from kronos_nova.planners.population import Plan
 
 STAIRS = 16
 """Number of moves up to which plans are searched more exactly, in two cases:
@@ -222,25 +224,42 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
     :returns: share by which the cost of the added end state may be above the lowest possible cost;
         inf if no end state was added
     """
-    state, problem = space.state, space.problem
-    if (len(space.vms) * len(space.hosts) > BUDGET.most_pairs or space.untouched or limits.is_over
-            or problem.left_out is not None):
+    program = program_of(space, BUDGET, limits, rounds=rounds)
+    if program is None:
         return np.inf
-    choice = assignment.Assignment(state, state.model, space.vms[:0], space.vms, space.hosts,
-                                   by_weight=True)
-    program = Program(choice, rounds=rounds)
-    program.keep_load_limits()
     program.limit_moves(limits.budget)
     program.even_out(space.worst)
     solution = BUDGET.solve(program, limits)
     if solution is None:
         return np.inf
-    moves = choice.ended(solution).moves
-    items = {vm: item for item, vm in enumerate(space.vms.tolist())}
-    places = {host: place for place, host in enumerate(space.hosts.tolist())}
-    found.add(End(state.after(moves).objective(),
-                  [(items[vm], places[host]) for vm, host in moves]))
+    plan = plan_of(space, program, solution)
+    moves = [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in plan]
+    found.add(End(space.state.after(moves).objective(), plan))
     return (solution.cost - solution.bound) / max(solution.cost, BUDGET.gap)
+
+
+def program_of(space: SearchSpace, search_budget: SearchBudget, limits: Limits,
+               move: float | None = None, rounds: int = 1) -> Program | None:
+    """Return an integer program that chooses the hosts of all instances of a space and keeps the
+    load limits. Return None in four cases: the cluster is too large, the space does not have all
+    hosts, a policy leaves hosts out of its imbalance, or the deadline has passed.
+
+    :param move, rounds: as in :class:`~kronos_nova.model.program.Program`
+    """
+    state = space.state
+    if (len(space.vms) * len(space.hosts) > search_budget.most_pairs or space.untouched
+            or limits.is_over or space.problem.left_out is not None):
+        return None
+    program = Program(assignment.Assignment(state, state.model, space.vms[:0], space.vms,
+                                            space.hosts, by_weight=True), move, rounds)
+    program.keep_load_limits()
+    return program
+
+
+def plan_of(space: SearchSpace, program: Program, solution: Solution) -> Plan:
+    """Return the moves of a solution, with instances and hosts as positions in the space."""
+    return [(int(np.searchsorted(space.vms, vm)), int(np.searchsorted(space.hosts, host)))
+            for vm, host in program.of.ended(solution).moves]
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
