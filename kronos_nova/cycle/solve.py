@@ -238,30 +238,34 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
     first, begin = state.copy(), len(steps)
     for runner in _planners(state.problem, due, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
-        state = state.under(_as_from_now(model, state))
-        state.settle()
-        before = state.copy()
-        state = _without_own_heat(state) if runner.phase == SPREAD else state
-        more = [(runner.phase, step) for step in _steps(runner, state, left, options)]
+        before = state.under(_as_from_now(model, state))
+        before.settle()
+        state, more = _planned(runner, before, left, options)
         if _moved_twice(steps, more):
             together = _without_detours(first.under(model), steps[begin:], more, limits)
             if together is None:
-                state = before.under(_that_moves_once(before.model, before))
-                more = [(runner.phase, step) for step in _steps(runner, state, left, options)]
+                once = before.under(_that_moves_once(before.model, before))
+                state, more = _planned(runner, once, left, options)
             else:
                 steps, more = steps[:begin], together
         steps += more
     return _in_order(state.under(model), steps, limits)
 
 
-def _steps(runner: Planner, state: State, limits: Limits,
-           options: EngineOptions) -> list[Step]:
-    """Return the steps of one planner, made on ``state``. Steps that spread load are returned only
-    if they are worth their price."""
-    if runner.phase != SPREAD:
-        return runner.plan(state, limits)
-    before = state.copy()
-    return worthwhile(before, state, options.restraint.plan(runner, state, limits))
+def _planned(runner: Planner, before: State, limits: Limits,
+             options: EngineOptions) -> tuple[State, list[tuple[str, Step]]]:
+    """Return two results: the state after the steps of one planner, and these steps with their
+    phase. Steps that spread load are returned only if they are worth their price.
+
+    :param before: the state before the steps, which does not change
+    """
+    if runner.phase == SPREAD:
+        state = _without_own_heat(before.copy())
+        chosen = worthwhile(before, state, options.restraint.plan(runner, state, limits))
+    else:
+        state = before.copy()
+        chosen = runner.plan(state, limits)
+    return state, [(runner.phase, step) for step in chosen]
 
 
 def _moved_twice(steps: Sequence[tuple[str, Step]], more: Sequence[tuple[str, Step]]) -> set[int]:
