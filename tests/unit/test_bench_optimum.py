@@ -27,8 +27,8 @@ class ComparedTest(testtools.TestCase):
             self.assertEqual(other, ours)
 
     def test_the_load_is_as_even_as_it_can_be_where_groups_are_apart(self):
-        for ours, other in self.pairs('S4', range(2)):
-            self.assertAlmostEqual(other[0], ours[0])
+        [(ours, other)] = self.pairs('S4', [0])
+        self.assertAlmostEqual(other[0], ours[0])
 
     def test_the_load_is_as_even_as_it_can_be_where_memory_is_scarce(self):
         [(ours, other)] = self.pairs('S3', [0])

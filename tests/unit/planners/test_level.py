@@ -124,8 +124,8 @@ class LevelTest(testtools.TestCase):
 
     def test_plans_one_after_the_other_take_no_longer_a_way_than_one(self):
         rng = np.random.default_rng(5)
-        problem = cloud(rng.choice([.02, .05, .1], 240), rng.integers(0, 12, 240), 30, .1,
-                        1024 * rng.choice([1, 2, 4, 8], 240))
+        problem = cloud(rng.choice([.02, .05, .1], 120), rng.integers(0, 6, 120), 15, .1,
+                        1024 * rng.choice([1, 2, 4, 8], 120))
         whole = clouds.start(problem)
         steps = Level().plan(whole, ANYWHERE)
         self.assertTrue(whole.is_balanced)

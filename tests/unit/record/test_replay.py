@@ -16,7 +16,7 @@ from kronos_nova.cycle.problem import NEEDS_RESTRAINT
 from tests.unit.record.clouds import Cloud
 from tests.unit.record.referee import Referee
 
-SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '6'))
+SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '4'))
 """The number of clouds on which each rule is tried; more find more, and take a tenth of a second
 each."""
 

@@ -61,12 +61,12 @@ class RoundTripTest(testtools.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
-    @ddt.data(*((seed, mode) for seed in range(1, 5) for mode in ('spread', 'pack')))
+    @ddt.data(*((seed, mode) for seed in range(1, 3) for mode in ('spread', 'pack')))
     @ddt.unpack
     def test_a_cloud(self, seed, mode):
         self.check(Cloud(seed, mode))
 
-    @ddt.data(*((seed, mode) for seed in range(6, 9) for mode in ('spread', 'pack')))
+    @ddt.data(*((seed, mode) for seed in range(6, 8) for mode in ('spread', 'pack')))
     @ddt.unpack
     def test_a_cloud_of_which_placement_tells_more(self, seed, mode):
         snapshot = self.check(Cloud(seed, mode).know_what_placement_holds())
@@ -86,7 +86,7 @@ class RoundTripTest(testtools.TestCase):
         self.assertEqual([], [word for word in ('rack0', 'room1', 'small', 'acme', 'tag1')
                               if word in written])
 
-    @ddt.data(*((seed, mode) for seed in range(10, 13) for mode in ('spread', 'pack')))
+    @ddt.data(*((seed, mode) for seed in range(10, 12) for mode in ('spread', 'pack')))
     @ddt.unpack
     def test_a_cloud_whose_servers_require_something_of_hosts(self, seed, mode):
         snapshot = self.check(Cloud(seed, mode).know_requirements())
@@ -95,7 +95,7 @@ class RoundTripTest(testtools.TestCase):
         self.assertTrue(any(each.live.can == 'no' for each in snapshot.instances))
         self.assertTrue(any(each.requires.traits for each in snapshot.instances))
 
-    @ddt.data(*((seed, mode) for seed in range(1, 4) for mode in ('spread', 'pack')))
+    @ddt.data(*((seed, mode) for seed in range(1, 3) for mode in ('spread', 'pack')))
     @ddt.unpack
     def test_a_cloud_with_cells_and_devices(self, seed, mode):
         snapshot = self.check(Cloud(seed, mode).know_cells())

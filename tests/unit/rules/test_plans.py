@@ -17,7 +17,7 @@ from tests.unit.rules.clouds import STATIC
 from tests.unit.rules.clouds import RuleCloud
 from tests.unit.rules.referee import Referee
 
-SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '10'))
+SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '4'))
 """The number of clouds that are tried. ``KRONOS_TEST_SEEDS=200`` tries those of which the
 documentation has the figures."""
 MUST = 1000
