@@ -112,7 +112,8 @@ workers=$(($(nproc) + 1))
 # Those that take longest or go into every corner have commands of their own, which it has too.
 KRONOS_EXAMPLES=0.15 suite unit .venv/bin/python ./tests/unit --concurrency "$workers" \
     --exclude-regex "$(cat tests/unit/long.txt)"
-suite hostile .venv/bin/python ./tests/hostile --concurrency "$workers"
+suite hostile .venv/bin/python ./tests/hostile --concurrency "$workers" \
+    --exclude-regex "$(cat tests/hostile/long.txt)"
 suite functional .venv/bin/python ./tests/functional --concurrency "$workers" \
     --exclude-regex "$(cat tests/functional/long.txt)"
 # Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst

@@ -124,7 +124,7 @@ class RequestTest(PortTestCase):
         self.server_on(self.server, 'host2')
         self.assertEqual([True], accepted)
         self.assertEqual('ACTIVE', self.api.get_server(self.server['id'])['status'])
-        self.assertEqual('completed', self.port.migration(self.move).status)
+        self._wait_for_migration_status(self.server, ['completed'])
 
     def test_each_has_an_id_of_its_own(self):
         for source, destination in (('host1', 'host2'), ('host2', 'host1')):

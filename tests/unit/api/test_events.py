@@ -258,7 +258,7 @@ class ManyTest(EventsTestCase):
                       .encode())
         quick = self.listen(url)
         quick.until('synced')
-        for number in range(120):
+        for number in range(60):
             self.pause(f'{number} {"x" * 100_000}')
             quick.until('automation')
         deadline = time.monotonic() + 60

@@ -31,7 +31,7 @@ class InvalidTest(testtools.TestCase):
         return err
 
     def details(self):
-        code, out, _err = run(self.folder, '-f', 'json')
+        code, out, _err = run(self.folder, '-f', 'json', '--spread-planner', 'greedy')
         self.assertEqual(0, code)
         rows = json.loads(out)['aggregates']
         for row in rows:
