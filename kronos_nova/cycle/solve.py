@@ -22,12 +22,14 @@ from kronos_nova.cycle.prices import is_restrained
 from kronos_nova.cycle.prices import still_gains
 from kronos_nova.cycle.prices import worthwhile
 from kronos_nova.cycle.problem import PlanningCase
+from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.rules import ForbiddenPairs
 from kronos_nova.objects import automation
+from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import PACK
@@ -440,13 +442,14 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     """
     model, gone = chosen.state.model, frozenset(refused)
     while True:
-        kept = _that_hold(chosen, gone, _before(model, limits))
+        state = _before(model, limits)
+        kept = _that_hold(chosen, gone, state)
         dropped = chosen.steps[:0] + tuple(
             step for order, step in enumerate(chosen.steps, 1) if order not in kept)
         sources = {step.source for phase, step in dropped if phase == PACK}
         more = gone.union(order for order, (phase, step) in enumerate(chosen.steps, 1)
                           if phase == PACK and step.source in sources)
-        more |= _needless(chosen, kept)
+        more |= _needless(chosen, kept, state)
         if more == gone:
             break
         gone = more
@@ -456,14 +459,36 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     return _in_order(recorder.state, again, limits)
 
 
-def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
+def _needless(chosen: Chosen, kept: Sequence[int], after: State) -> set[int]:
     """Return the numbers (``order``) of the moves in ``kept`` whose only purpose is to make room
-    for moves that are not kept."""
+    for moves that are not kept. These are moves on which no kept move depends, of two kinds: moves
+    of the phase that empties hosts, but not off these hosts; and moves of the phase that repairs
+    rules and server groups, without which no rule or group is violated more.
+
+    :param after: the state after the moves in ``kept``
+    """
     draining = chosen.state.problem.draining
     served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
-    return {order for order in kept if order not in served
-            and chosen.steps[order - 1][0] == EVACUATE
-            and not draining[chosen.steps[order - 1][1].source]}
+    found = set()
+    for order in kept:
+        phase, step = chosen.steps[order - 1]
+        if order not in served and (
+                phase == EVACUATE and not draining[step.source]
+                or phase == AFFINITY and (_violations(after.after([(step.vm, step.source)]))
+                                          <= _violations(after))):
+            found.add(order)
+    return found
+
+
+def _violations(state: State) -> tuple[int, ...]:
+    """Return what repairs lower, the most important first: the number of violations of rules, the
+    numbers of members that violate hard and soft server groups, and the sum of the penalties of
+    violated preferences in units of the tolerance."""
+    model, preferences = state.model, state.model.prices.preferences
+    wishes = 0.0 if preferences is None else preferences.at(
+        np.arange(len(state.vm_host)), state.vm_host).sum()
+    return (model.violations(state), *model.misplaced(state, ~model.memberships.by_rule),
+            round(wishes / TOLERANCE))
 
 
 def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:

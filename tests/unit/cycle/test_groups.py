@@ -7,6 +7,7 @@ import testtools
 
 from kronos_nova.cycle import solve
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.model import Group
 from kronos_nova.model import State
 from kronos_nova.objects import plan as plans
 from kronos_nova.planners.base import Limits
@@ -125,3 +126,25 @@ class PhasesTest(testtools.TestCase):
             due = solve.DuePhases(evacuate=False, repair=False, balance=True)
             [(phase, step)] = solve.run(model, due, 'pack', EngineOptions(), LIMITS).steps
             self.assertEqual((plans.AFFINITY, 1, expected), (phase, step.destination, step.why))
+
+
+class LeftOutTest(testtools.TestCase):
+    """Two servers of a group are on full hosts; one of a third server's neighbours gives way."""
+
+    def setUp(self):
+        super().setUp()
+        self.problem = dataclasses.replace(
+            clouds.idle([0, 0, 1, 1, 2], hosts=3, groups=(
+                Group(uuid='g', name='g', members=np.array([0, 2]), anti=False, hard=True),)),
+            limits=np.full((3, 1), 2.0), used=np.array([[2.0], [2.0], [1.0]]))
+        due = solve.DuePhases(evacuate=False, repair=True, balance=False)
+        self.chosen = solve.run(clouds.model(self.problem), due, 'spread',
+                                EngineOptions(enforce_hard_affinity=True), LIMITS)
+        self.assertEqual([('affinity', ()), ('affinity', (0,))], [
+            (phase, step.depends_on) for phase, step in self.chosen.steps])
+
+    def test_a_server_gives_way_only_for_a_move_that_is_made(self):
+        self.assertEqual((), solve.without(self.chosen, {2}, LIMITS).steps)
+
+    def test_nothing_is_left_out_unasked(self):
+        self.assertEqual(2, len(solve.without(self.chosen, (), LIMITS).steps))
