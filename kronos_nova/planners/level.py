@@ -358,7 +358,7 @@ def _exact(best: 'Leveling', limits: Limits, plans: int) -> 'Iterator[Leveling]'
     """
     space = best.space
     program = program_of(space, BUDGET, limits, move=0.0)
-    if program is None or space.prices_at is not None:
+    if program is None or not space.model.prices.are_free:
         return
     program.limit_moves(plans * limits.budget)
     thresholds = space.problem.thresholds

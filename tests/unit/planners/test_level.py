@@ -1,13 +1,13 @@
 """Every policy within its target, with the least memory to copy."""
 
 import dataclasses
-import itertools
 
 import fixtures
 import numpy as np
 import testtools
 
 from kronos_nova.model import Prices
+from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import level
 from kronos_nova.planners.base import Limits
@@ -42,15 +42,16 @@ def imbalance(problem, scores):
     return np.ptp(np.sort(scores)[left_out:len(scores) - left_out])
 
 
-def least_memory(problem):
+def least_memory(problem, allowed=None):
     """MiB to copy for the cheapest end within the threshold, by trying all; None for none."""
-    hosts, found = range(len(problem.hosts)), []
-    for place in itertools.product(hosts, repeat=len(problem.vms)):
-        scores = np.zeros(len(problem.hosts))
-        np.add.at(scores, list(place), problem.weights[:, 0])
-        if np.ptp(scores) <= problem.thresholds[0] + 1e-9:
-            found.append(int(problem.memory_mb[np.array(place) != problem.vm_host].sum()))
-    return min(found, default=None)
+    hosts, vms = len(problem.hosts), len(problem.vms)
+    places = np.indices((hosts,) * vms, dtype=np.int8).reshape(vms, -1)
+    scores = np.stack([problem.weights[:, 0] @ (places == host) for host in range(hosts)])
+    moved = places != problem.vm_host[:, None]
+    fits = np.ptp(scores, axis=0) <= problem.thresholds[0] + 1e-9
+    if allowed is not None:
+        fits &= (allowed[places] | ~moved).all(axis=0)
+    return int((problem.memory_mb @ moved)[fits].min()) if fits.any() else None
 
 
 def copied(problem, steps):
@@ -97,6 +98,23 @@ class LevelTest(testtools.TestCase):
                 self.assertEqual(least, copied(problem, steps))
                 reached += 1
         self.assertGreater(reached, 20)
+
+    def test_nor_in_one_with_a_host_to_which_no_server_may_go(self):
+        allowed = np.array([True, True, True, False])
+        rule = AllowedHosts(reason='rule', kind=np.zeros(8, dtype=np.intp), allowed=allowed[None],
+                            why=lambda state, vm, host: 'closed')
+        reached = 0
+        for seed in range(8, 18):
+            rng = np.random.default_rng(seed)
+            problem = cloud(np.round(rng.random(8) / 5, 2), rng.integers(0, 4, 8), 4, .1,
+                            1024 * rng.choice([1, 2, 4, 8, 16], 8))
+            least, state = least_memory(problem, allowed), clouds.start(problem)
+            state = state.under(state.model.with_rules(rule))
+            steps = Level().plan(state, ANYWHERE)
+            if least is not None:
+                self.assertEqual(least, copied(problem, steps), seed)
+                reached += 1
+        self.assertGreater(reached, 5)
 
     def test_without_a_program_it_copies_about_the_least_memory_there_is(self):
         self.useFixture(no_program())
