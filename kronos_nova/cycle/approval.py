@@ -13,6 +13,7 @@ from kronos_nova.cycle.metrics import Load
 from kronos_nova.cycle.prices import still_gains
 from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.cycle.problem import combined
+from kronos_nova.cycle.solve import only_makes_room
 from kronos_nova.cycle.solve import rules_of
 from kronos_nova.model import Model
 from kronos_nova.model import State
@@ -25,6 +26,7 @@ from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import Marks
 
+SERVES_NOTHING = 'the moves for which it makes room are left out'
 NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
 
 
@@ -80,12 +82,13 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
     """Find the moves of a plan that may not be made any more, and return them with the reasons as
-    Checked. There are four reasons:
+    Checked. There are five reasons:
 
     * The move is no longer permitted.
     * The move was planned to empty its source host, and the host would not become empty.
     * The move spreads load, and no longer gains enough.
     * The move depends on another move that may not be made.
+    * The move only makes room for moves that may not be made.
 
     :param state: state before any move; the check changes it
     :param capped: model of ``state`` with the additional rule that no move may load a host above
@@ -100,7 +103,13 @@ def check_again(case: PlanningCase, state: State, capped: Model,
     wrong |= {order: 'its host would not become empty any more' for order, step in steps.items()
               if of_phase[order] == PACK and step.source in emptied and state.guests[step.source]}
     wrong |= dict.fromkeys(_needless(state, spread), NO_GAIN)
-    return Checked(wrong=_with_dependants(wrong, moves))
+    wrong = _with_dependants(wrong, moves)
+    for move in reversed(moves):
+        served = {other.order for other in moves if move.order in other.depends_on}
+        if served and served <= wrong.keys() and move.order in steps and (
+                only_makes_room(state, move.phase, steps[move.order])):
+            wrong.setdefault(move.order, SERVES_NOTHING)
+    return Checked(wrong=wrong)
 
 
 def replay(case: PlanningCase, state: State, capped: Model,

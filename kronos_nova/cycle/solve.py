@@ -461,23 +461,26 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
 
 def _needless(chosen: Chosen, kept: Sequence[int], after: State) -> set[int]:
     """Return the numbers (``order``) of the moves in ``kept`` whose only purpose is to make room
-    for moves that are not kept. These are moves on which no kept move depends, of two kinds: moves
-    of the phase that empties hosts, but not off these hosts; and moves of the phase that repairs
-    rules and server groups, without which no rule or group is violated more.
+    for moves that are not kept.
 
     :param after: the state after the moves in ``kept``
     """
-    draining = chosen.state.problem.draining
     served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
-    found = set()
-    for order in kept:
-        phase, step = chosen.steps[order - 1]
-        if order not in served and (
-                phase == EVACUATE and not draining[step.source]
-                or phase == AFFINITY and (_violations(after.after([(step.vm, step.source)]))
-                                          <= _violations(after))):
-            found.add(order)
-    return found
+    return {order for order in kept
+            if order not in served and only_makes_room(after, *chosen.steps[order - 1])}
+
+
+def only_makes_room(after: State, phase: str, step: Step) -> bool:
+    """Return True if a step serves nothing but other moves. There are two kinds of these steps:
+    steps of the phase that empties hosts, but from other hosts; and steps of the phase that repairs
+    rules and server groups, without which no rule or group is violated more.
+
+    :param after: the state after all steps
+    """
+    if phase == EVACUATE:
+        return not after.problem.draining[step.source]
+    return phase == AFFINITY and (
+        _violations(after.after([(step.vm, step.source)])) <= _violations(after))
 
 
 def _violations(state: State) -> tuple[int, ...]:

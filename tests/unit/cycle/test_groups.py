@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import testtools
 
+from kronos_nova.cycle import approval
+from kronos_nova.cycle import problem
 from kronos_nova.cycle import solve
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.model import Group
@@ -148,3 +150,17 @@ class LeftOutTest(testtools.TestCase):
 
     def test_nothing_is_left_out_unasked(self):
         self.assertEqual(2, len(solve.without(self.chosen, (), LIMITS).steps))
+
+    def test_nor_for_one_that_is_not_permitted_any_more(self):
+        case = problem.PlanningCase(
+            name='agg', problem=self.problem, held={2: 'locked'},
+            instances=clouds.snapshot_of(self.problem).instances, around=None, forecasts={},
+            ahead=self.problem, load_stats={}, outlook=None, marks=None, compile=clouds.model,
+            holds={})
+        report = plans.AggregateReport(name='agg', outcome='planned', mode='spread',
+                                       planner='spread', moves=self.chosen.moves())
+        state = clouds.start(self.problem)
+        found = approval.check_again(case, state, state.model, report)
+        self.assertEqual({1: approval.SERVES_NOTHING}, {
+            order: why for order, why in found.wrong.items() if order == 1})
+        self.assertIn('locked', found.wrong[2])
