@@ -132,7 +132,6 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
         return [], False
     found = Incumbents([End(state.objective(), [])])
     best: list[tuple[int, int]] = []
-    gap = np.inf
     is_asked = limits.budget <= STAIRS and is_tight(space)
     if is_asked and (gap := add_best(space, found, limits)) < np.inf:
         best = best_orderable(space, found, limits, best)
@@ -156,11 +155,10 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
                 break  # the more end states without an order are known, the fewer others are kept
     has_guards = bool((state.problem.policy_weights == 0.0).any())
     if not is_asked and (space.spacing or has_guards or is_stuck(state, best, found)):
-        gap = add_best(space, found, limits)
+        add_best(space, found, limits)
         best = best_orderable(space, found, limits, best)
     goes_on = still = is_stuck(state, best, found)
-    # Where the integer program has an end state, it has searched plans in stages as well.
-    part = int(SLACK * limits.budget) if gap == np.inf else 0
+    part = int(SLACK * limits.budget)
     while part and still and not limits.is_over:
         found = local_search.found_once(space, dataclasses.replace(limits, budget=part))
         best = best_possible(space, found, limits, [[], best])
