@@ -357,8 +357,10 @@ def _exact(best: 'Leveling', limits: Limits, plans: int) -> 'Iterator[Leveling]'
     :param plans: number of plans that the moves may need
     """
     space = best.space
+    if not space.model.prices.are_free:
+        return
     program = program_of(space, BUDGET, limits, move=0.0)
-    if program is None or not space.model.prices.are_free:
+    if program is None:
         return
     program.limit_moves(plans * limits.budget)
     thresholds = space.problem.thresholds
