@@ -83,6 +83,13 @@ class SchedulerDryRun:
             return self._select(context, move, before)
         except nova_exception.NovaException as e:
             return Verdict(refused=first_line(e))
+        except (exception.PlacementError, messaging.MessagingException, db_exc.DBError):
+            raise
+        except Exception as e:  # Nova's objects raise whatever a faulty record leads to
+            LOG.exception('Nova cannot prepare a live migration of instance %s. Its records in '
+                          'the database of Nova may contradict each other.', move.instance_uuid)
+            return Verdict(refused=f'Nova cannot prepare a live migration of it: '
+                                   f'{type(e).__name__}: {first_line(e)}')
 
     def _select(self, context, move, before):
         instance = objects.Instance.get_by_uuid(

@@ -1,5 +1,9 @@
 """Moves are asked of Nova's scheduler in the state in which they run."""
 
+from nova import context
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
+
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import CHANGES_YET
@@ -42,6 +46,18 @@ class WaitingMovesTest(BalancingTestCase):
     def refuse(self, refuses):
         """Let a filter refuse hosts."""
         self.stub_out(FILTER, lambda _self, host, _spec: not refuses(host))
+
+    def test_a_server_with_contradicting_records_is_refused_alone(self):
+        """Nova's request for the server names no group, but the group has it as a member."""
+        first, second = self.fill('host1', 2)
+        admin = context.get_admin_context()
+        group = objects.InstanceGroup(
+            admin, uuid=uuids.group, name='g', policy='anti-affinity', rules={},
+            project_id=self.api.project_id, user_id='u', members=[first])
+        group.create()
+        refused = self.ask(first).refused
+        self.assertIn('Nova cannot prepare a live migration of it: AttributeError', refused)
+        self.assertEqual(AGREED, self.ask(second))
 
     def test_room_that_another_leaves_is_not_asked_for(self):
         [server], others = self.fill('host1', 1), self.fill('host2', ROOM_FOR)
