@@ -95,13 +95,53 @@ class Evacuator:
 
 
 def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
-    problem, recorder, steps = state.problem, StepRecorder(state), []
-    for vm, host, addition in way.moves[:limits.budget]:
+    problem, moves, steps = state.problem, _within_budget(state, way.moves, limits.budget), []
+    recorder = StepRecorder(state)
+    for vm, host, addition in moves:
         source = int(state.vm_host[vm])
         why = (f'empties {problem.hosts[source]}, which is disabled' if problem.draining[source]
                else f'makes room on {problem.hosts[source]} for what leaves disabled hosts')
         steps.append(recorder.record(vm, host, why + addition))
     return steps
+
+
+def _within_budget(state: State, moves: list[tuple[int, int, str]],
+                   budget: int) -> list[tuple[int, int, str]]:
+    """Return the moves of a plan, at most ``budget`` of ``moves``. A move that makes room is in the
+    plan only if a move that needs this room is in the plan as well. Otherwise, the next plan could
+    choose another way and move the same instance again.
+
+    :param moves: (instance, destination, text) in order
+    """
+    makes_room = not state.problem.draining[state.vm_host[[vm for vm, _host, _text in moves]]].all()
+    if len(moves) <= budget or not makes_room:
+        return moves[:budget]
+    forced, recorder = state.under(state.model.for_emptying), StepRecorder(state.copy())
+    steps = [recorder.record(vm, host, '') for vm, host, _text in moves]
+    needed = order.dependencies(steps, forced)
+    chosen: set[int] = set()
+    for n, step in enumerate(steps):
+        if state.problem.draining[step.source]:
+            chosen = next((found for found in (chosen | {n}, chosen | _with_all(n, needed))
+                           if len(found) <= budget and order.state_after(
+                               forced, [moves[each][:2] for each in sorted(found)])), chosen)
+        if len(chosen) == budget:
+            break
+    return [moves[n] for n in sorted(chosen)]
+
+
+def _with_all(n: int, needed: Sequence[Sequence[int]]) -> set[int]:
+    """Return the position of a move and the positions of all moves for which it waits.
+
+    :param needed: for each move, the positions of the moves for which it waits immediately
+    """
+    found, waits = set[int](), [n]
+    while waits:
+        last = waits.pop()
+        if last not in found:
+            found.add(last)
+            waits.extend(needed[last])
+    return found
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:

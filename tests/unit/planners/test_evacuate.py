@@ -306,6 +306,16 @@ class EvacuatorTest(testtools.TestCase):
                 vetoes={('v0', host): 'refused' for host in hosts})), limits)
             self.assertEqual(proven, [each.is_proven for each in limits.unplaced.values()])
 
+    def test_nothing_makes_room_for_a_move_that_the_budget_leaves_to_a_later_plan(self):
+        """v1 has room on h1 only after v2 has gone to h2. v0 can leave at once."""
+        problem = cloud([0, 0, 1, 2], [1, 3, 2, 2], [9, 4, 4], disabled=1)
+        whole = Evacuator().plan(clouds.start(problem), Limits(budget=9))
+        self.assertEqual({0, 1, 2}, {step.vm for step in whole})
+        for budget, moved in ((1, {0}), (2, {0}), (3, {0, 1, 2})):
+            state = clouds.start(problem)
+            steps = Evacuator().plan(state, Limits(budget=budget))
+            self.assertEqual((moved, len(moved)), ({step.vm for step in steps}, len(steps)))
+
     def test_what_hosts_share_is_not_taken_by_a_move_between_them(self):
         """The pool of h1 and h2 has more than it should. v1 goes from h1 to h2 all the same, which
         makes room for v0."""
