@@ -65,7 +65,8 @@ def plans(state: State, limits: Limits, broken: np.ndarray, should: bool = False
         def violations(after: State) -> float:
             return _violations(after, broken, should, placements)
 
-        done = order.without_detours(state, ordering.done, violations)
+        # If some moves have no order, others may make room for them in vain.
+        done = order.without_detours(state, ordering.done, violations, every=not is_whole)
         last = {vm: n for n, (vm, _host) in enumerate(done)}
         yield [(vm, host, why(vm) if n == last[vm] else order.WAITS)
                for n, (vm, host) in enumerate(done)]

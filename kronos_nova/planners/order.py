@@ -236,21 +236,22 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     return made
 
 
-def without_detours(state: State, moves: Sequence[tuple[int, int]],
-                    cost: Callable[[State], float]) -> list[tuple[int, int]]:
+def without_detours(state: State, moves: Sequence[tuple[int, int]], cost: Callable[[State], float],
+                    every: bool = False) -> list[tuple[int, int]]:
     """Return the moves without needless moves of instances that move more than once. A move is
     needless if all other moves are possible without it, and the cost of the end state is no higher.
 
     :param state: the state before the moves
     :param moves: (instance, destination) in order
     :param cost: returns the cost of an end state
+    :param every: True if needless moves of instances that move once are left out as well
     """
     kept = list(moves)
     most = cost(state.after(kept)) + TOLERANCE
     n = len(kept) - 1
     while n >= 0:
         vm = kept[n][0]
-        if sum(other == vm for other, _host in kept) > 1:
+        if every or sum(other == vm for other, _host in kept) > 1:
             fewer = kept[:n] + kept[n + 1:]
             after = state_after(state, fewer)
             if after is not None and cost(after) <= most:

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import testtools
 
+from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.level import possible
@@ -131,3 +132,19 @@ class PrefixesTest(testtools.TestCase):
                 self.assertTrue(is_within or state.combined() <= before + 1e-9)
             grouped += any(group is not None for group in groups)
         self.assertGreater(grouped, 20)
+
+
+class DetoursTest(testtools.TestCase):
+    """v0 goes to h1, and v1 by h2 to h3. What counts is that v1 leaves h0."""
+
+    MOVES = [(0, 1), (1, 2), (1, 3)]
+
+    def kept(self, **options):
+        return order.without_detours(clouds.start(clouds.idle([0, 0], hosts=4)), self.MOVES,
+                                     lambda state: float(state.vm_host[1] == 0), **options)
+
+    def test_one_that_moves_twice_moves_once(self):
+        self.assertEqual([(0, 1), (1, 2)], self.kept())
+
+    def test_one_that_serves_nothing_is_left_out(self):
+        self.assertEqual([(1, 2)], self.kept(every=True))
