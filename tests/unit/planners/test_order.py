@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import testtools
 
-from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.level import possible
 from kronos_nova.planners.order import Ordering
 from kronos_nova.planners.order import Prefixes
+from kronos_nova.planners.order import without_detours
 from tests.unit.planners import clouds
 
 LIMITS = Limits(budget=10)
@@ -140,8 +140,8 @@ class DetoursTest(testtools.TestCase):
     MOVES = [(0, 1), (1, 2), (1, 3)]
 
     def kept(self, **options):
-        return order.without_detours(clouds.start(clouds.idle([0, 0], hosts=4)), self.MOVES,
-                                     lambda state: float(state.vm_host[1] == 0), **options)
+        return without_detours(clouds.start(clouds.idle([0, 0], hosts=4)), self.MOVES,
+                               lambda state: float(state.vm_host[1] == 0), **options)
 
     def test_one_that_moves_twice_moves_once(self):
         self.assertEqual([(0, 1), (1, 2)], self.kept())
