@@ -196,8 +196,9 @@ def not_evacuated(state: State, budget_left: int,
     found = {int(vm): None if is_cut and vm not in unplaced else obstacle(state, int(vm))
              for vm in waiting(state).tolist()}
     otherwise = 'budget' if is_cut else 'no_gain'
-    return {vm: held[0] if held else 'capacity' if vm in unplaced else otherwise
-            for vm, held in found.items()}
+    words = {vm: held[0] if held else otherwise for vm, held in found.items()}
+    return words | {vm: no_place.word for vm, no_place in unplaced.items()
+                    if words.get(vm) in ('capacity', otherwise)}
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:

@@ -40,11 +40,13 @@ class NoPlace(NamedTuple):
         such a plan may exist, but was not found
     sources : the draining hosts, as indexes of the problem, if the proof is for the instances of
         all these hosts together; empty if the proof is for the host of the instance alone
+    word : the reason, as a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`
     """
 
     why: str
     is_proven: bool
     sources: tuple[int, ...] = ()
+    word: str = 'capacity'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -36,6 +36,8 @@ from kronos_nova.planners.best_move import least_harmful
 
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
+TOO_MANY = ('other servers have to make room first, and the plan may have too few moves for that '
+            '(max_migrations_per_cycle)')
 AHEAD = 400
 """Number of moves that the search may plan when hosts are emptied, even if a plan may have fewer.
 The plan then has only the first of these moves. The search looks this far ahead because the first
@@ -102,6 +104,11 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
         why = (f'empties {problem.hosts[source]}, which is disabled' if problem.draining[source]
                else f'makes room on {problem.hosts[source]} for what leaves disabled hosts')
         steps.append(recorder.record(vm, host, why + addition))
+    if len(moves) < min(limits.budget, len(way.moves)):
+        made = {vm for vm, _host, _text in moves}
+        limits.unplaced.update((vm, NoPlace(TOO_MANY, is_proven=False, word='budget'))
+                               for vm, _host, _text in way.moves
+                               if vm not in made and problem.draining[state.vm_host[vm]])
     return steps
 
 

@@ -238,9 +238,14 @@ class PipelineTest(PipelineTestCase):
         self.with_room_for_a_only_if_b_and_c_give_way()
         report = self.plan(evacuate_disabled_hosts=True)
         self.assertEqual((3, ('h0',)), (len(report.moves), report.hosts_emptied))
-        report = self.plan(evacuate_disabled_hosts=True, budget=1)
-        self.assertEqual((1, ()), (len(report.moves), report.warnings))
-        self.assertEqual(('a',), self.stayed(report)['budget'])
+        for budget in (1, 2):
+            report = self.plan(evacuate_disabled_hosts=True, budget=budget)
+            self.assertEqual((), report.moves)
+            self.assertEqual(('a',), self.stayed(report)['budget'])
+            [warning] = report.warnings
+            self.assertIn('h0 is not emptied: 1 of 1 instances are blocked, such as a: other '
+                          'servers have to make room first, and the plan may have too few moves '
+                          'for that (max_migrations_per_cycle)', warning)
 
     def test_a_host_is_only_said_to_be_impossible_to_empty_where_that_is_proven(self):
         self.with_room_for_a_only_if_b_and_c_give_way()
