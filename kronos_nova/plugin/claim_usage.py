@@ -20,7 +20,15 @@ def to_amount(usage, devices):
                usage.get('swap', 0) // MIB_PER_GIB)
     return Amount(vcpus=usage.get('vcpus', 0), memory_mb=usage['memory_mb'], disk_gb=disk_gb,
                   pci=tuple(sorted({device.address for device in devices})),
-                  numa_topology=topology and jsonutils.dumps(topology.obj_to_primitive()))
+                  numa_topology=topology and _text(topology))
+
+
+def _text(topology):
+    """Return the JSON of an InstanceNUMATopology without its list of changed fields, whose order
+    differs from one call to the next."""
+    saved = topology.obj_clone()
+    saved.obj_reset_changes(recursive=True)
+    return jsonutils.dumps(saved.obj_to_primitive())
 
 
 def to_usage(amount):

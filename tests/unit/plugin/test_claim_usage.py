@@ -42,6 +42,13 @@ class AmountTest(testtools.TestCase):
         self.assertEqual(({0, 1}, 512, {0: 4}), (cell.pcpuset, cell.memory, cell.cpu_pinning))
         self.assertEqual(amount, claim_usage.to_amount(usage, []))
 
+    def test_the_text_of_a_topology_does_not_depend_on_which_fields_changed(self):
+        changed, unchanged = cells(), cells()
+        unchanged.obj_reset_changes(recursive=True)
+        self.assertEqual(*(claim_usage.to_amount({'memory_mb': 512, 'numa_topology': each}, [])
+                           for each in (changed, unchanged)))
+        self.assertEqual({'cells'}, changed.obj_what_changed())
+
     def test_a_node_that_has_not_reported_yet_has_no_figures(self):
         self.assertEqual((None, 512, None),
                          claim_usage.used(objects.ComputeNode(memory_mb_used=512)))
