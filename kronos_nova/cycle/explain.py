@@ -201,6 +201,29 @@ def not_evacuated(state: State, budget_left: int,
                     if words.get(vm) in ('capacity', otherwise)}
 
 
+def not_repaired(state: State, budget_left: int, broken: np.ndarray,
+                 astray: np.ndarray) -> dict[int, str]:
+    """Return {instance index: reason why the instance stays} for movable instances that violate a
+    server group or an operator's rule.
+
+    :param state: the state at the end of the plan
+    :param budget_left: number of further moves that the plan could have had
+    :param broken: bool (G,), true for the violated server groups and rules to repair
+    :param astray: bool (V,), true for instances on hosts that rules to repair forbid
+    """
+    problem, reasons = state.problem, dict[int, str]()
+    hosts = np.arange(len(problem.hosts))
+    for vm in np.union1d(state.model.movable_members(broken),
+                         np.flatnonzero(astray & problem.movable)).tolist():
+        delta = state.delta((vm, hosts))
+        useful = (astray[vm] | delta.repairs(broken)) & (hosts != state.vm_host[vm])
+        if useful.any() and not (useful & delta.feasible).any():
+            reasons[vm], = _vetoes(state, np.array([vm]), hosts, useful[None])
+        else:
+            reasons[vm] = 'budget' if budget_left <= 0 else 'unrepaired'
+    return reasons
+
+
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     """Return the reason why an instance cannot leave its draining host; None if the instance can
     leave. If every destination is forbidden, the reason is that of the most suitable destination.
@@ -656,9 +679,21 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
         reasons = dict.fromkeys(np.flatnonzero(problem.movable).tolist(), found.due.why_no_more)
     else:
         reasons = stayed(chosen.state, chosen.budget_left, found.given.policies.mode == 'pack')
+        reasons |= not_repaired(chosen.state, chosen.budget_left, *_to_repair(found, chosen.state))
     if found.due.evacuate:
         reasons |= not_evacuated(chosen.state, chosen.budget_left, unplaced)
     return reasons
+
+
+def _to_repair(found: Findings, state: State) -> tuple[np.ndarray, np.ndarray]:
+    """Return the violations that the due phases should have repaired, as two arrays: bool (G,),
+    true for violated server groups and rules; and bool (V,), true for instances on hosts that rules
+    forbid."""
+    options, model, due = found.given.options, state.model, found.due
+    broken = due.repair & model.broken(
+        state, options.enforce_hard_affinity, options.enforce_soft_affinity)
+    return (broken | due.repair_rules & model.broken_rules(state),
+            due.repair_rules & model.astray(state))
 
 
 def _blocked_hosts(found: Findings, state: State,

@@ -79,7 +79,8 @@ than that."""
 # Reasons why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
                 'group', 'capacity', 'zone', 'isolation', 'reserve', 'failover', 'returning',
-                'rule', 'refused', 'endless', 'cap', 'threshold', 'no_gain', 'budget', 'late')
+                'rule', 'refused', 'endless', 'cap', 'unrepaired', 'threshold', 'no_gain', 'budget',
+                'late')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

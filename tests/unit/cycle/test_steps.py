@@ -100,7 +100,7 @@ class PipelineTestCase(testtools.TestCase):
         ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW,
                              dry_run=self.dry_run)
         report, = plan_cycle(
-            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),), rules=self.rules),
             dataclasses.replace(self.options, **options), ports, history).aggregates
         return report
 
@@ -326,6 +326,37 @@ class PipelineTest(PipelineTestCase):
         self.assertEqual(1, report.broken_groups)
         self.assertIn('server group db stays broken: 1 of its members would have to move',
                       report.warnings)
+
+    def apart_and_full(self):
+        """a and b should be apart. Neither has room elsewhere until c has gone to h2."""
+        self.instances = {uuid: instance(uuid, on, resources={'VCPU': vcpus})
+                          for uuid, on, vcpus in (('a', 'h0', 8), ('b', 'h0', 8), ('c', 'h1', 6),
+                                                  ('d', 'h1', 6), ('e', 'h2', 10))}
+        self.source.answers = {'imbalance': dict.fromkeys(self.hosts, 0.4),
+                               'vm_profile': dict.fromkeys(self.instances, 0.1)}
+        self.policy['threshold'] = 0.5
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
+                                           members=('a', 'b')),)
+
+    def test_members_of_a_group_that_no_plan_within_the_budget_repairs_say_what_is_full(self):
+        self.apart_and_full()
+        report = self.plan(enforce_hard_affinity=True)
+        self.assertEqual([('h1', 'h2'), ('h0', 'h1')],
+                         [(move.source, move.destination) for move in report.moves])
+        self.policy['max_migrations_per_cycle'] = 1
+        report = self.plan(enforce_hard_affinity=True)
+        self.assertEqual((), report.moves)
+        self.assertEqual(('a', 'b'), self.stayed(report)['capacity'])
+
+    def test_servers_left_where_a_rule_forbids_them_say_that_the_limits_are_too_small(self):
+        self.source.answers = {'imbalance': dict.fromkeys(self.hosts, 0.4),
+                               'vm_profile': dict.fromkeys(self.instances, 0.1)}
+        self.policy['threshold'] = 0.5
+        self.rules = (OperatorRule(name='off', servers={'uuid': ['a', 'b']},
+                                   must_not_run_on={'hosts': 'h0'}),)
+        report = self.plan(repair_rules='all', max_rule_repairs_per_cycle=1)
+        self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
+        self.assertEqual({'unrepaired': ('b',), 'no_gain': ('c', 'd')}, self.stayed(report))
 
     def test_a_soft_group_forbids_or_costs(self):
         self.hosts.pop('h2')

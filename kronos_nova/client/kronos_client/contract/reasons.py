@@ -20,6 +20,8 @@ WHY_SERVERS_STAY = {
     'refused': 'Nova refuses the hosts that would help, or did so not long ago',
     'endless': 'it writes memory faster than can be copied, so its live migration would not end',
     'cap': 'the limit on moves of the server, of its project or for one load is reached',
+    'unrepaired': 'a rule or server group that it violates could not be repaired within the limits '
+                  'of the plan',
     'threshold': 'every move that would help makes a policy worse and leaves it above its '
                  'threshold',
     'late': 'its move would begin only after the plan is too old',
