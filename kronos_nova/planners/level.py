@@ -264,14 +264,31 @@ class Level:
         capped.settle()
         moves: list[tuple[int, int]] = []
         for _ in range(SEARCHES):
-            now, left = capped.after(moves), dataclasses.replace(
-                limits, budget=limits.budget - len(moves))
-            way = search(now, left)
-            more = possible(now, way, left)
+            left = dataclasses.replace(limits, budget=limits.budget - len(moves))
+            more, is_whole = _best_possible(capped.after(moves), left)
             moves += more
-            if not more or len(more) >= min(len(way), left.budget) or limits.is_past:
+            if not more or is_whole or limits.is_past:
                 break
         return order.carry_out(moves, state, lambda source: 'evens the load')
+
+
+def _best_possible(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
+    """Return two results: the moves towards the best solution that can be made, in a possible
+    order; and True if no move of the solution was left out for want of an order."""
+    band, memory = band_of(state), state.problem.memory_mb
+    best: list[tuple[int, int]] = []
+    least = np.inf, 0
+    for way in search(state, limits):
+        moves = possible(state, way, limits)
+        left = (round(excess(state.after(moves), band), DIGITS),
+                int(memory[[vm for vm, _host in moves]].sum()))
+        if left < least:
+            best, least = moves, left
+        if len(moves) >= min(len(way), limits.budget):
+            return best, best is moves
+        if limits.is_past:
+            break
+    return best, False
 
 
 def band_of(state: State) -> Band:
@@ -318,14 +335,14 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
     return beyond
 
 
-def search(state: State, limits: Limits) -> list[tuple[int, int]]:
-    """Return all moves (instance, destination) of the best solution, possibly more than the budget
-    permits. The moves that relieve the hosts with the largest excess come first. The excess is the
-    part of the scores outside the bands."""
+def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
+    """Yield the moves (instance, destination) of solutions, the best solution first. A solution may
+    have more moves than the budget permits. The moves that relieve the hosts with the largest
+    excess come first. The excess is the part of the scores outside the bands."""
     reach = max(MOST_MOVES, REACH * limits.budget)
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
-        return []
+        return
 
     def built(band: Band, part: float) -> Leveling:
         leveling = Leveling(space, band)
@@ -336,8 +353,9 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
     best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
     for part in MOVE_PARTS:
         best.shorten(part, limits)
-    best = min([best, *_exact(best, limits, best.plans(limits.budget))],
-               key=lambda each: (each.left(), each.gib()))
+    found = sorted([best, *_exact(best, limits, best.plans(limits.budget))],
+                   key=lambda each: (each.left(), each.gib()))
+    best = found[0]
     plans = best.plans(limits.budget)
     if 1 < plans <= FEW_PLANS and not best.left():
         others = itertools.chain(_exact(best, limits, plans - 1),
@@ -345,21 +363,25 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
         best = next((other for other in others
                      if other.plans(limits.budget) < best.plans(limits.budget)
                      and not other.left() and other.gib() <= PREMIUM * best.gib()), best)
-    return [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in best.sequence()]
+    rest = [other for other in found if other is not best]
+    for each in itertools.chain([best], rest, _exact(best, limits, plans, rounds=2)):
+        yield [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in each.sequence()]
 
 
-def _exact(best: 'Leveling', limits: Limits, plans: int) -> 'Iterator[Leveling]':
+def _exact(best: 'Leveling', limits: Limits, plans: int,
+           rounds: int = 1) -> 'Iterator[Leveling]':
     """Yield the solution that copies the least memory, found by an integer program. Yield nothing
     if the cluster is too large for the program, a move has a price, a policy leaves hosts out of
     its imbalance, or no solution is found.
 
     :param best: another solution for the same space
     :param plans: number of plans that the moves may need
+    :param rounds: number of stages of moves, as in :func:`spread.program_of`
     """
     space = best.space
     if not space.model.prices.are_free:
         return
-    program = program_of(space, BUDGET, limits, move=0.0)
+    program = program_of(space, BUDGET, limits, move=0.0, rounds=rounds)
     if program is None:
         return
     program.limit_moves(plans * limits.budget)

@@ -116,6 +116,19 @@ class LevelTest(testtools.TestCase):
                 reached += 1
         self.assertGreater(reached, 5)
 
+    def test_an_end_that_no_order_of_moves_reaches_is_given_up_for_another(self):
+        """The cheapest end exchanges servers of two full hosts."""
+        problem = cloud([.5, .4, .1, .05, .55], [0, 0, 1, 1, 2], 3, .2,
+                        [1024, 8192, 1024, 4096, 1024])
+        demands = np.array([2., 1., 2., 1., 2.])[:, None]
+        used = np.array([3., 3., 2.])[:, None]
+        problem = dataclasses.replace(problem, demands=demands, used=used,
+                                      limits=np.full((3, 1), 3.0))
+        state = clouds.start(problem)
+        steps = Level().plan(state, ANYWHERE)
+        self.assertEqual([(3, 2), (1, 1)], [(step.vm, step.destination) for step in steps])
+        self.assertTrue(state.is_balanced)
+
     def test_without_a_program_it_copies_about_the_least_memory_there_is(self):
         self.useFixture(no_program())
         best, own, reached = 0, 0, 0
