@@ -12,11 +12,12 @@ from nova.scheduler.client import report
 
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin.fixes import confirmation_retry
 from tests.functional.claims import base
 from tests.functional.claims import test_devices
 from tests.hostile import flips
 
-OURS = (resource_tracker.MARK, reverts.MARK)
+OURS = (resource_tracker.MARK, reverts.MARK, confirmation_retry.MARK)
 
 
 class StockTestCase(base.ClaimsTestCase):
