@@ -43,9 +43,10 @@ equal. Raised, more load stays above the limits where this copies less memory; l
 errors of the integer program leave no solution. Chosen as the tolerance of the solver."""
 
 
-BUDGET = SearchBudget(pairs=(5000,), nodes=20, gap=1e-4)
-"""Limits of the integer program that relieves all hot hosts together. The gap is small because the
-memory to copy is a small part of the cost. Measured by ``bench constants`` on 6 clouds: with a
+BUDGET = SearchBudget(pairs=(5000,), stages=(1, 2), nodes=20, gap=1e-4)
+"""Limits of the integer program that relieves all hot hosts together. Two stages are used if the
+moves found with one stage have no possible order. The gap is small because the memory to copy is a
+small part of the cost. Measured by ``bench constants`` on 6 clouds: with a
 quarter of the pairs, one plan copies 16 % more memory; no plan depends on the nodes and the gap."""
 
 
@@ -123,7 +124,8 @@ class Relieve:
         * A host is hot only because of instances whose own load is above a limit.
         * The integer program finds no such plan within its nodes (:data:`BUDGET`) or the time limit
           of the evaluation.
-        * The moves that the integer program finds have no possible order.
+        * The moves that the integer program finds have no possible order, with one and with two
+          stages of moves.
 
         The plan brings as many hosts as possible to their target loads. Of equal plans, the one
         that best keeps hosts within their limits is chosen. If plans are still equal, the one that
@@ -142,31 +144,49 @@ class Relieve:
         choice = assignment.Assignment(
             state, model, useful[:0], np.concatenate([useful, others]), places, by_weight=True,
             closed=np.any(state.scores[places] > self._marks.target, axis=1))
-        moves = self._solved(choice, limits)
+        within = model.with_mark(state, self._marks.target)
+        for rounds in BUDGET.stages:
+            if rounds > 1 and limits.is_over:
+                break
+            ordering = order.Ordering(state.under(within), limits)
+            # Moves that make room go first, while hosts have most room.
+            moves = sorted(self._best_end(choice, limits, rounds), key=lambda move: (
+                int(state.vm_host[move[0]]) in hot, -int(problem.memory_mb[move[0]])))
+            if not moves:
+                break
+            if ordering.do_all(moves):
+                return ordering.done
+        return None
+
+    def _best_end(self, choice: assignment.Assignment, limits: Limits,
+                  rounds: int) -> list[tuple[int, int]]:
+        """Return the moves to the best end state that the integer program finds; an empty list if
+        it finds none.
+
+        :param rounds: number of stages of moves in the program
+        """
+        state = choice.state
+        moves = self._solved(choice, limits, rounds)
         if moves is not None and self._rate(state, moves)[2] > 0.0:
             # Less load above the limits counts more than less memory to copy.
-            least = self._solved(choice, limits, copies=False) or moves
+            least = self._solved(choice, limits, rounds, copies=False) or moves
             if self._rate(state, least) < self._rate(state, moves):
                 left = self._rate(state, least)[2]
-                again = self._solved(choice, limits, left + EXACT)
+                again = self._solved(choice, limits, rounds, left + EXACT)
                 moves = min([least, again or least], key=lambda each: self._rate(state, each))
-        within = model.with_mark(state, self._marks.target)
-        ordering = order.Ordering(state.under(within), limits)
-        # Moves that make room go first, while hosts have most room.
-        moves = sorted(moves or [], key=lambda move: (
-            int(state.vm_host[move[0]]) in hot, -int(problem.memory_mb[move[0]])))
-        return ordering.done if moves and ordering.do_all(moves) else None
+        return moves or []
 
-    def _solved(self, choice: assignment.Assignment, limits: Limits,
+    def _solved(self, choice: assignment.Assignment, limits: Limits, rounds: int,
                 most: float = np.inf, copies: bool = True) -> list[tuple[int, int]] | None:
         """Return the moves of the best solution of the integer program; None if no solution is
         found.
 
+        :param rounds: number of stages of moves in the program
         :param most: maximum of the load that stays above the limits of all hot hosts together
         :param copies: False if the memory to copy does not count
         """
         state, places = choice.state, choice.hosts
-        program = Program(choice, 0.0)
+        program = Program(choice, 0.0, rounds)
         program.keep_load_limits()
         program.keep_loads(np.tile(self._marks.target, (len(places), 1)))
         program.limit_moves(limits.budget)

@@ -49,6 +49,14 @@ def _rate(problem, moves, high, target):
 
 
 class RelieveTest(testtools.TestCase):
+    def test_where_the_cheapest_exchange_has_no_order_others_make_room(self):
+        problem = cloud([0, 0, 1, 1, 2], [.5, .4, .1, .05, .55], [1024, 8192, 1024, 4096, 1024], 3)
+        problem = dataclasses.replace(
+            problem, demands=np.array([2., 1., 2., 1., 2.])[:, None],
+            used=np.array([3., 3., 2.])[:, None], limits=np.full((3, 1), 3.0))
+        steps, _after = plan(problem, marks(.85, .75))
+        self.assertEqual([(3, 2), (1, 1)], [(step.vm, step.destination) for step in steps])
+
     @clouds.judges(4)
     @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(clouds.problems(), st.sampled_from((.2, .4, .6)), st.sampled_from((.1, .3, np.inf)))
