@@ -118,8 +118,9 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Maximum number of instances for which a report explains why they stay on their hosts, in the mode
-``pack``. This mode empties the least loaded hosts first, so the instances on these hosts come
+"""Maximum number of instances for which a report finds out which constraint keeps them on their
+hosts. This limit applies to the mode ``pack``, and to instances that violate a rule or a server
+group. The mode ``pack`` empties the least loaded hosts first, so the instances on these hosts come
 first. Raised, a report takes longer; lowered, fewer instances have an explanation. Not measured."""
 
 NEAREST = 16
@@ -211,17 +212,18 @@ def not_repaired(state: State, budget_left: int, broken: np.ndarray,
     :param broken: bool (G,), true for the violated server groups and rules to repair
     :param astray: bool (V,), true for instances on hosts that rules to repair forbid
     """
-    problem, reasons = state.problem, dict[int, str]()
-    hosts = np.arange(len(problem.hosts))
-    for vm in np.union1d(state.model.movable_members(broken),
-                         np.flatnonzero(astray & problem.movable)).tolist():
-        delta = state.delta((vm, hosts))
-        useful = (astray[vm] | delta.repairs(broken)) & (hosts != state.vm_host[vm])
-        if useful.any() and not (useful & delta.feasible).any():
-            reasons[vm], = _vetoes(state, np.array([vm]), hosts, useful[None])
-        else:
-            reasons[vm] = 'budget' if budget_left <= 0 else 'unrepaired'
-    return reasons
+    problem, hosts = state.problem, np.arange(len(state.problem.hosts))
+    vms = np.union1d(state.model.movable_members(broken), np.flatnonzero(astray & problem.movable))
+    words = np.full(len(vms), 'budget' if budget_left <= 0 else 'unrepaired', dtype=object)
+    parts = max(1, min(len(vms), LOOKED_AT) * len(hosts) // PAIRS_AT_ONCE)
+    for rows in np.array_split(np.arange(min(len(vms), LOOKED_AT)), parts):
+        part = vms[rows, None]
+        delta = state.delta((part, hosts))
+        useful = (astray[part] | delta.repairs(broken)) & (hosts != state.vm_host[part])
+        shut = useful.any(axis=1) & ~(useful & delta.feasible).any(axis=1)
+        if shut.any():
+            words[rows[shut]] = _vetoes(state, vms[rows[shut]], hosts, useful[shut])
+    return dict(zip(vms.tolist(), words.tolist(), strict=True))
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:

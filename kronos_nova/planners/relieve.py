@@ -46,8 +46,8 @@ errors of the integer program leave no solution. Chosen as the tolerance of the 
 BUDGET = SearchBudget(pairs=(5000,), stages=(1, 2), nodes=20, gap=1e-4)
 """Limits of the integer program that relieves all hot hosts together. Two stages are used if the
 moves found with one stage have no possible order. The gap is small because the memory to copy is a
-small part of the cost. Measured by ``bench constants`` on 6 clouds: with a
-quarter of the pairs, one plan copies 16 % more memory; no plan depends on the nodes and the gap."""
+small part of the cost. Measured by ``bench constants`` on 6 clouds: with a quarter of the pairs,
+one plan copies 16 % more memory; no plan depends on the nodes and the gap."""
 
 
 class Relieve:
