@@ -212,18 +212,19 @@ def not_repaired(state: State, budget_left: int, broken: np.ndarray,
     :param broken: bool (G,), true for the violated server groups and rules to repair
     :param astray: bool (V,), true for instances on hosts that rules to repair forbid
     """
-    problem, hosts = state.problem, np.arange(len(state.problem.hosts))
-    vms = np.union1d(state.model.movable_members(broken), np.flatnonzero(astray & problem.movable))
-    words = np.full(len(vms), 'budget' if budget_left <= 0 else 'unrepaired', dtype=object)
-    parts = max(1, min(len(vms), LOOKED_AT) * len(hosts) // PAIRS_AT_ONCE)
-    for rows in np.array_split(np.arange(min(len(vms), LOOKED_AT)), parts):
-        part = vms[rows, None]
-        delta = state.delta((part, hosts))
-        useful = (astray[part] | delta.repairs(broken)) & (hosts != state.vm_host[part])
-        shut = useful.any(axis=1) & ~(useful & delta.feasible).any(axis=1)
-        if shut.any():
-            words[rows[shut]] = _vetoes(state, vms[rows[shut]], hosts, useful[shut])
-    return dict(zip(vms.tolist(), words.tolist(), strict=True))
+    hosts = np.arange(len(state.problem.hosts))
+    otherwise = 'budget' if budget_left <= 0 else 'unrepaired'
+    vms = np.union1d(state.model.movable_members(broken),
+                     np.flatnonzero(astray & state.problem.movable))
+    reasons = dict.fromkeys(vms.tolist(), otherwise)
+    for part in _parts(vms[:LOOKED_AT], hosts):
+        pairs = part[:, None], hosts
+        useful = (astray[pairs[0]] | state.delta(pairs).repairs(broken)) & (
+            hosts != state.vm_host[pairs[0]])
+        words = _words(state, (part, hosts), useful, useful)
+        words[np.isin(words, ('', 'no_gain'))] = otherwise
+        reasons |= zip(part.tolist(), words.tolist(), strict=True)
+    return reasons
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
@@ -340,11 +341,17 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
     on_top = np.isin(state.vm_host[candidates], tops)
     everywhere = np.flatnonzero(state.problem.available)
     for vms, hosts in ((candidates[on_top], everywhere), (candidates[~on_top], bottoms)):
-        for part in np.array_split(vms, max(1, vms.size * hosts.size // PAIRS_AT_ONCE)):
-            if part.size:
-                delta = state.delta((part[:, None], hosts[None, :]))
-                elsewhere = state.vm_host[part][:, None] != hosts
-                yield part, hosts, (delta.decrease > TOLERANCE) & elsewhere, delta.accepted
+        for part in _parts(vms, hosts):
+            delta = state.delta((part[:, None], hosts[None, :]))
+            elsewhere = state.vm_host[part][:, None] != hosts
+            yield part, hosts, (delta.decrease > TOLERANCE) & elsewhere, delta.accepted
+
+
+def _parts(vms: np.ndarray, hosts: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the instances in parts that have about :data:`PAIRS_AT_ONCE` pairs with the hosts."""
+    for part in np.array_split(vms, max(1, vms.size * hosts.size // PAIRS_AT_ONCE)):
+        if part.size:
+            yield part
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

@@ -139,14 +139,14 @@ class Relieve:
         useful = np.array(sorted(vm for each in hot.values() for vm in each.useful),
                           dtype=np.intp)
         if (not len(useful) or (len(useful) + len(others)) * len(places) > BUDGET.most_pairs
-                or any(each.is_by_server for each in hot.values()) or limits.is_over):
+                or any(each.is_by_server for each in hot.values())):
             return None
         choice = assignment.Assignment(
             state, model, useful[:0], np.concatenate([useful, others]), places, by_weight=True,
             closed=np.any(state.scores[places] > self._marks.target, axis=1))
         within = model.with_mark(state, self._marks.target)
         for rounds in BUDGET.stages:
-            if rounds > 1 and limits.is_over:
+            if limits.is_over:
                 break
             ordering = order.Ordering(state.under(within), limits)
             # Moves that make room go first, while hosts have most room.
