@@ -310,5 +310,5 @@ def improve(search: Annealing, effort: float, limits: Limits) -> None:
 
     :param effort: number of pairs of a process and a machine that are rated
     """
-    search.build(len(search.excess))
+    search.build(len(search.excess), limits)
     search.anneal(effort, (HOTTEST * search.load, COLDEST * search.load), limits)

@@ -72,13 +72,6 @@ SAMPLED = 256
 """Approximate number of instances whose migration times are predicted, to estimate how many moves
 can start within ``stale_plan_age``. Raised, the estimate takes longer; lowered, the estimate is
 less exact. Not measured."""
-AMPLE = 2.0
-"""Factor that gives the maximum number of moves of the first plan that an evaluation makes for an
-aggregate. The evaluation estimates how many moves can start within ``stale_plan_age``. The maximum
-is this estimate times the factor. The factor is above 1 because moves may take less time than
-estimated. Raised, the first plan more often has moves that start after ``stale_plan_age``, and
-another plan with fewer moves has to be made; lowered, plans of short moves use less of this time.
-Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan for which start times are predicted. The moves of a longer plan
 start in the order in which the search found the moves. Raised, the prediction takes longer, in
@@ -120,9 +113,9 @@ class Pace:
         return self._history.seconds(self._guest(uuid))
 
     def most_moves(self) -> int:
-        """Return an upper estimate of the number of moves that can begin within
-        ``stale_plan_age``."""
-        return int(min(AMPLE * self._options.caps.total * self._one_by_one, sys.maxsize))
+        """Return an estimate of the number of moves that can begin within ``stale_plan_age`` if as
+        many moves as permitted always run."""
+        return int(min(self._options.caps.total * self._one_by_one, sys.maxsize))
 
     def is_timely(self, moves: int) -> bool:
         """Return True if so many moves can begin within ``stale_plan_age`` even if they are made
@@ -249,54 +242,54 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
     A plan is made for a budget of moves, and its moves are scheduled. Moves that begin later are
     not simply dropped, because other moves of the plan may depend on them. Instead another plan is
-    made, whose budget is the number of moves that begin within this time. If that plan leaves time
-    unused, a plan for a larger budget is tried. The best of the plans whose moves all begin within
-    this time is returned. If the planning time does not suffice for such a plan, moves that begin
-    later are dropped from the plan that has the fewest of them.
+    made, whose budget is the number of moves that begin within this time. If a plan that uses its
+    whole budget leaves time unused, a plan for a larger budget is tried. The best of the plans
+    whose moves all begin within this time is returned. If the planning time does not suffice for
+    such a plan, moves that begin later are dropped from the plan that has the fewest of them.
     """
-    budget = too_large = min(limits.budget, pace.most_moves())
-    tried = 0
-
     def scheduled(moves: int) -> _Scheduled:
         own = _of_one_plan(limits, moves, 1.0 if pace.is_timely(moves) else SEARCH_SHARE)
         chosen = choose(own)
         paced = pace.paced(chosen.moves(), scores)
         return _Scheduled(own, chosen, paced, pace.late(paced))
 
-    found, rounds = scheduled(budget), 1
-    closest, is_cut = found, bool(found.late)
-    fitting = None if is_cut else found
-    while is_cut and rounds < ROUNDS and not limits.is_past:
-        if found.late:
-            budget = int(SURE * (len(found.moves) - len(found.late)))
-        else:
-            budget = min(int(SURE * pace.room(found.moves) * len(found.moves)), too_large - 1)
-        if budget <= tried:
-            budget = (tried + too_large) // 2
-        if fitting and _is_short_of_time(fitting):
-            break  # The time does not suffice for a plan with more moves.
-        if fitting and budget < LARGER * max(tried, len(fitting.moves)):
-            break
+    budget, too_large = min(limits.budget, pace.most_moves()), limits.budget + 1
+    timely: list[_Scheduled] = []
+    late: list[_Scheduled] = []
+    while True:
         found = scheduled(max(1, budget))
-        rounds += 1
+        count = len(found.moves)
         if found.late:
+            late.append(found)
             too_large = found.limits.budget
-            closest = min(closest, found, key=lambda each: len(each.late))
+            budget = int(SURE * (count - len(found.late)))
         else:
-            tried = found.limits.budget
-            fitting = min(fitting or found, found, key=lambda each: each.rank)
-    if fitting is None or closest.late and _is_short_of_time(fitting):
+            timely.append(found)
+            budget = int(min(SURE * pace.room(found.moves) * count, limits.budget))
+        best = min(timely, key=lambda each: each.rank, default=None)
+        if best:
+            if not late and count < found.limits.budget or _is_short_of_time(found):
+                break  # A larger budget is of no use.
+            tried = max(each.limits.budget for each in timely)
+            least = math.ceil(LARGER * max(tried, len(best.moves)))
+            if least >= too_large:
+                break
+            budget = max(budget, least)
+        budget = min(budget, too_large - 1)
+        if len(timely) + len(late) == ROUNDS or limits.is_past:
+            break
+    if late and (best is None or _is_short_of_time(best)):
+        closest = min(late, key=lambda each: len(each.late))
         chosen = without(closest.chosen, closest.late, limits)
         rest = dataclasses.replace(
             closest, chosen=chosen, moves=pace.paced(chosen.moves(), scores))
-        found = min(fitting or rest, rest, key=lambda each: each.rank)
-    else:
-        found = fitting
-    limits.cut.happened |= found.limits.cut.happened
+        best = min(best or rest, rest, key=lambda each: each.rank)
+    assert best is not None
+    limits.cut.happened |= best.limits.cut.happened
     limits.unplaced.clear()
-    limits.unplaced.update(found.limits.unplaced)
-    return TimelyPlan(found.chosen, found.moves, is_short=bool(found.late) or (
-        len(found.moves) >= found.limits.budget < limits.budget))
+    limits.unplaced.update(best.limits.unplaced)
+    return TimelyPlan(best.chosen, best.moves, is_short=bool(best.late) or (
+        len(best.moves) >= best.limits.budget < limits.budget))
 
 
 def _is_short_of_time(plan: '_Scheduled') -> bool:

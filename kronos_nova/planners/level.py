@@ -348,7 +348,7 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
     def built(band: Band, part: float) -> Leveling:
         leveling = Leveling(space, band)
         leveling.charge(part)
-        leveling.build(reach)
+        leveling.build(reach, limits)
         return leveling
 
     best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)

@@ -55,6 +55,10 @@ REBUILT = 6
 moves. It then makes at most as many moves or swaps as it has undone, plus this number. Raised, a
 step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
 measured."""
+SURE = 200
+"""Number of steps of a solution that are made even after the deadline. A step is one move or one
+swap. Raised, late evaluations exceed their time limit by more; lowered, the plans of late
+evaluations have fewer moves. Not measured."""
 TRIES = 8
 """Maximum number of moves or swaps of one host that are checked against server groups, the best
 first. Raised, plans for hosts with many server groups take longer; lowered, an allowed move of such
@@ -220,10 +224,13 @@ class Search:
             self.is_paid = self.is_paid or bool(self.price[vm])
         self.purpose.note(vm, source, host)
 
-    def build(self, most: int) -> None:
+    def build(self, most: int, limits: Limits) -> None:
         """Make at most ``most`` steps, one after the other. A step is one move or one swap. Stop
-        earlier if no step lowers the sum of the excesses and prices."""
-        for _ in range(most):
+        earlier if no step lowers the sum of the excesses and prices. After the deadline, stop once
+        the first :data:`SURE` steps are made."""
+        for number in range(most):
+            if number >= SURE and limits.is_over:
+                return
             self.rated += STEP
             moves = self._best_of_all()
             if not moves:
@@ -390,7 +397,7 @@ class Search:
             gone = self._ruined()
             for vm in gone:
                 self.move(int(vm), int(self.home[vm]))
-            self.build(len(gone) + REBUILT)
+            self.build(len(gone) + REBUILT, limits)
             total = self.purpose.total(self)
             if total < best - TOLERANCE:
                 best, kept = total, self._all()

@@ -237,7 +237,7 @@ class SearchTest(testtools.TestCase):
             instance = drawn(seed)
             found = search.begin(instance, 0)
             before = self.judged(instance, found)
-            found.build(100)
+            found.build(100, Limits(budget=100))
             after = self.judged(instance, found)
             self.assertEqual(0, after.violated)
             self.assertLess(after.objective, before.objective)

@@ -26,7 +26,7 @@ class AnnealTest(testtools.TestCase):
 
     def test_the_best_solution_is_kept(self):
         found = search.begin(drawn(0), 0)
-        found.build(60)
+        found.build(60, Limits(budget=60))
         before = found.place.tolist(), found.scores.copy(), found.free.copy()
         # At such a temperature every move is made.
         found.anneal(1e7, (1e9, 1e9), ENDLESS)

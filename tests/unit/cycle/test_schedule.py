@@ -242,8 +242,11 @@ class BudgetTest(Paced):
 class FakePace:
     """Moves begin one after the other, in larger plans at longer intervals."""
 
+    def __init__(self, likely=1000):
+        self.likely = likely
+
     def most_moves(self):
-        return 1000
+        return self.likely
 
     def is_timely(self, moves):
         return moves <= 11
@@ -281,9 +284,31 @@ class TimelyTest(testtools.TestCase):
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
         self.assertEqual([200, 10], budgets[:2])
-        self.assertEqual(47, len(found.moves))
+        self.assertEqual(49, len(found.moves))
         self.assertTrue(found.is_short)
         self.assertLessEqual(len(budgets), schedule.ROUNDS)
+
+    def test_the_first_plan_has_as_many_moves_as_may_begin_in_time(self):
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            return FakeChosen(limits.budget)
+
+        found = schedule.timely(FakePace(likely=30), choose, {}, Limits(budget=200))
+        self.assertEqual([30, 48], budgets[:2])
+        self.assertEqual((50, True), (len(found.moves), found.is_short))
+
+    def test_a_plan_that_needs_no_more_moves_is_the_only_one(self):
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            return FakeChosen(20)
+
+        found = schedule.timely(FakePace(likely=30), choose, {}, Limits(budget=200))
+        self.assertEqual([30], budgets)
+        self.assertEqual((20, False), (len(found.moves), found.is_short))
 
     def test_of_plans_that_begin_in_time_the_most_even_end_is_taken(self):
         def choose(limits):
@@ -297,7 +322,7 @@ class TimelyTest(testtools.TestCase):
             return FakeChosen(limits.budget, 0.1 if limits.budget == 10 else 0.2, 'pack')
 
         found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
-        self.assertEqual(47, len(found.moves))
+        self.assertEqual(49, len(found.moves))
 
     def test_of_plans_that_pack_the_one_that_empties_most_hosts_is_taken(self):
         def choose(limits):
@@ -319,7 +344,7 @@ class TimelyTest(testtools.TestCase):
 
         limits = Limits(budget=200, clock=lambda: now, deadline=10.0)
         found = schedule.timely(FakePace(), choose, {}, limits)
-        self.assertEqual(47, len(found.moves))
+        self.assertEqual(49, len(found.moves))
         self.assertFalse(limits.cut.happened)
 
     def test_three_searches_that_use_all_of_their_time_have_enough_of_it(self):

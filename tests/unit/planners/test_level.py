@@ -230,11 +230,26 @@ class LevelTest(testtools.TestCase):
             leveling = Leveling(SearchSpace(state, 20, hosts_that_matter(state, 20)),
                                 band_of(state))
             leveling.charge(1.0)
-            leveling.build(20)
+            leveling.build(20, ANYWHERE)
             leveling.shorten(1.0, ANYWHERE)
             self.assertGreater(leveling.count, 0)
             self.assertEqual([np.flatnonzero(leveling.place == host).tolist()
                               for host in range(len(leveling.excess))], leveling.residents)
+
+    def test_after_the_deadline_only_the_first_steps_are_made(self):
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.ruin_recreate.SURE', 3))
+        state = clouds.start(drawn(0, hosts=8, vms=20))
+        built = {}
+        for deadline in (0.0, 1.0):
+            limits = Limits(budget=20, deadline=deadline)
+            leveling = Leveling(SearchSpace(state, 20, hosts_that_matter(state, 20)),
+                                band_of(state))
+            leveling.charge(1.0)
+            leveling.build(20, limits)
+            built[limits.is_past] = leveling.count
+            self.assertEqual(limits.is_past, limits.cut.happened)
+        self.assertLess(3, built[False])
+        self.assertIn(built[True], range(1, 7))    # a step is one move, or the two of a swap
 
     def test_what_is_level_stays(self):
         self.assertEqual([], Level().plan(clouds.start(cloud([.1, .1], [0, 1], 2, .05)), ANYWHERE))
