@@ -234,7 +234,7 @@ class AuditTest(AllocatedRoomTestCase, test_allocations_audit.AuditTestCase):
 
     def heal(self, findings=None):
         healer = heal.Healer(self.placement_client, self.records,
-                             holdings.read(self.placement_client), self.limits, self.journal,
+                             holdings.read(self.placement_client), self.limits, self.repairs,
                              self.rooms)
         return [healer.heal(each) for each in (findings or self.audit().findings)]
 
@@ -264,7 +264,7 @@ class AuditTest(AllocatedRoomTestCase, test_allocations_audit.AuditTestCase):
         [outcome] = self.heal()
         self.assertEqual(repairs.HEALED, outcome.state, outcome)
         self.assertEqual(([], {}), (self.findings(), self.kept()))
-        heal.undo(self.placement_client, self.journal, outcome.repair)
+        heal.undo(self.placement_client, self.repairs, outcome.repair)
         self.assertTrue(self.kept())
 
     def test_room_that_is_kept_by_now_is_not_healed(self):

@@ -29,7 +29,7 @@ class AuditTestCase(base.NovaTestCase):
     def setUp(self):
         super().setUp()
         self.records = nova_records.CellRecords(self.placement_client)
-        self.journal = repairs_db.Repairs(self.control_database, clock.utcnow)
+        self.repairs = repairs_db.Repairs(self.control_database, clock.utcnow)
         self.driver = self.computes['host1'].driver
 
     def audit(self, limits=None):
@@ -41,7 +41,7 @@ class AuditTestCase(base.NovaTestCase):
 
     def heal(self, findings=None):
         held = holdings.read(self.placement_client)
-        healer = heal.Healer(self.placement_client, self.records, held, self.limits, self.journal)
+        healer = heal.Healer(self.placement_client, self.records, held, self.limits, self.repairs)
         if findings is None:
             findings = audit.audit(held, self.records, self.limits).findings
         return [healer.heal(each) for each in findings]
@@ -354,7 +354,7 @@ class BrokenByHandTest(AuditTestCase):
 
         self.assertEqual([], self.findings())
         healer = heal.Healer(self.placement_client, self.records,
-                             holdings.read(self.placement_client), AT_ONCE, self.journal)
+                             holdings.read(self.placement_client), AT_ONCE, self.repairs)
         self.assertEqual((None, True), healer.examine(server['id']))
         self.api.post_server_action(server['id'], {'restore': {}})
         self.server_on(server, 'host1')
@@ -368,7 +368,7 @@ class BrokenByHandTest(AuditTestCase):
         self._update_inventory(child, {'resource_provider_generation': 0, 'inventories': {
             'VGPU': {'total': 1}}})
         self.put(server['id'], {'host1': SMALL, 'gpu': {'VGPU': 1}})
-        healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.journal)
+        healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.repairs)
 
         finding, _is_settled = healer.examine(server['id'])
         self.assertIsNone(finding)
@@ -387,11 +387,11 @@ class BrokenByHandTest(AuditTestCase):
         self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
         [outcome] = self.heal()
 
-        heal.undo(self.placement_client, self.journal, outcome.repair)
+        heal.undo(self.placement_client, self.repairs, outcome.repair)
 
         self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
         self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
-                          self.journal, outcome.repair)
+                          self.repairs, outcome.repair)
 
     def test_a_repair_is_not_undone_over_what_came_after(self):
         server = self.boot('host1')
@@ -401,7 +401,7 @@ class BrokenByHandTest(AuditTestCase):
         self.server_on(server, 'host2')
 
         self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
-                          self.journal, outcome.repair)
+                          self.repairs, outcome.repair)
 
         self.assert_holds(server['id'], {'host2': SMALL})
 

@@ -111,7 +111,7 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
 
         records.histories = histories
         healer = heal.Healer(self.placement_client, records, holdings.read(self.placement_client),
-                             AT_ONCE, self.journal)
+                             AT_ONCE, self.repairs)
 
         self.assertEqual((None, True), healer.examine(server['id']))
 
@@ -144,11 +144,11 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
 
         self.placement_fixture.after = after
         [outcome] = self.heal(findings)
-        [repair] = self.journal.list()
+        [repair] = self.repairs.list()
         self.assertEqual((repairs.FAILED, repairs.PLANNED), (outcome.state, repair.state))
         self.assert_holds(server['id'], {'host1': SMALL})
 
-        heal.undo(self.placement_client, self.journal, repair.uuid)
+        heal.undo(self.placement_client, self.repairs, repair.uuid)
 
         self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
 
