@@ -73,10 +73,11 @@ def _plan(planner, problem, budget, time_limit):
 
     from bench import trial
     from kronos_nova.model import State
+    from kronos_nova.objects import plan
     from kronos_nova.planners import base
     from kronos_nova.planners.base import Limits
 
-    chosen, state = base.load(planner), State(trial.model_of(problem))
+    chosen, state = base.load(planner, (plan.SPREAD, plan.PACK)), State(trial.model_of(problem))
     return lambda: chosen.plan(state, Limits(budget=budget, clock=time.monotonic,
                                              deadline=time.monotonic() + time_limit))
 

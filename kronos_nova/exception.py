@@ -75,6 +75,9 @@ Code raises the specific exceptions and catches the general ones. ``error_type``
 :class:`MoveError` is part of the API; it is the name of the class unless the class sets another.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
     """Base of all errors of Kronos.
@@ -97,7 +100,8 @@ class ConfigurationError(KronosException):
 
 
 class PolicyError(ConfigurationError):
-    msg_fmt = '%(path)s: %(problems)s'
+    """Error raised if a policies file has problems. The message has one line for each problem."""
+
     code = 'kronos.policies'
 
 
@@ -435,3 +439,10 @@ class NovaClientError(MoveError):
 class NovaUnavailable(NovaClientError):
     code = 'kronos.nova_unavailable'
     error_type = NovaClientError.__name__
+
+
+def meant(wrong: str, known: Iterable[str]) -> str:
+    """Return the end of an error text that names the most similar known name; '' if no known name
+    is similar to the wrong name."""
+    close = difflib.get_close_matches(wrong, sorted(known), n=1)
+    return f'; perhaps {close[0]} is meant' if close else ''

@@ -30,8 +30,10 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.metrics import prometheus
+from kronos_nova.objects import plan
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.operations import overview
+from kronos_nova.planners import base
 from kronos_nova.policies import windows as engine_windows
 from kronos_nova.room import shapes
 
@@ -122,7 +124,8 @@ class _Checks:
         return None
 
     def _add(self, name, state, detail):
-        self.rows.append(Finding(name, state, ' '.join(detail.split())))
+        lines = [' '.join(line.split()) for line in detail.splitlines()]
+        self.rows.append(Finding(name, state, '\n'.join(filter(None, lines))))
 
 
 def examine(conf, role: roles.Role, reach: 'Reach') -> Report:
@@ -213,6 +216,9 @@ def _options(conf, role):
         raise exception.ConfigurationError(
             what='[kronos]', problem='no aggregate is in scope',
             remedy='Set aggregates, or include_unassigned_hosts = true.')
+    if role.plans:
+        base.load(conf.kronos.spread_planner, (plan.SPREAD,))
+        base.load(conf.kronos.pack_planner, (plan.PACK,))
     return (f'automation = {conf.kronos.automation}' if role.plans
             else f'run_in = {conf.kronos.run_in}'), None
 
@@ -220,12 +226,12 @@ def _options(conf, role):
 def _typos(conf, role):
     problems = unknown_options.unknown_keys(conf)
     if role.name != roles.DAEMON and unknown_options.lacks_driver(conf):
-        problems.append('[oslo_messaging_notifications] driver: "kronos" is not among the drivers, '
-                        'so Nova does not load Kronos')
+        problems.append('Nova does not load Kronos, because "kronos" is not among the notification '
+                        'drivers: add the line "driver = kronos" to [oslo_messaging_notifications]')
     if problems:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
-            remedy='Correct these names. oslo.config ignores options that it does not know.')
+            remedy='Correct the files. oslo.config ignores options that it does not know.')
     return f'{columns.count(len(unknown_options.files(conf)), "file")}, every key is known', None
 
 

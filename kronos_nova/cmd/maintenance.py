@@ -23,6 +23,7 @@ from kronos_nova.db.error_text import error_text
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import orders
 from kronos_nova.executor import outages
+from kronos_nova.objects import domains
 from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
@@ -309,7 +310,7 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
             what='the command line', problem='must name either hosts, or an aggregate, or a '
             'failure domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
     if parsed_args.domain:
-        return orders.hosts_of_domain(snapshot, parsed_args.domain)
+        return domains.needed_hosts_in(snapshot.hosts, parsed_args.domain)
     if not parsed_args.aggregate:
         return list(dict.fromkeys(parsed_args.hosts))
     try:

@@ -4,9 +4,7 @@ oslo.config ignores options that are not registered, because several programs ma
 the groups of Kronos, an option that is not registered can only be a mistake.
 """
 
-import difflib
 import pathlib
-from collections.abc import Iterable
 from collections.abc import Iterator
 
 from keystoneauth1 import exceptions
@@ -14,6 +12,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
 
 PREFIX = 'kronos'
 DRIVER = 'kronos'
@@ -50,13 +49,14 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
         if group == conf[kronos_conf.prometheus.GROUP.name].auth_section:
             known.setdefault(group, set())
         if group not in known:
-            problems.append(f'there is no group [{group}]{_meant(group, known)}')
+            problems.append(f'there is no group [{group}]{exception.meant(_plain(group), known)}')
             continue
         of_plugin = _of_plugin(conf, group)
         if of_plugin is None:
             continue
         registered = known[group] | {_plain(name) for name in conf[group]} | of_plugin
-        problems += [f'[{group}] {key}: there is no such option{_meant(key, registered)}'
+        problems += [f'[{group}] {key}: there is no such option'
+                     f'{exception.meant(_plain(key), registered)}'
                      for key in sorted(values) if _plain(key) not in registered]
     return problems
 
@@ -102,7 +102,3 @@ def _names(option: cfg.Opt) -> Iterator[str]:
 def _plain(name: str) -> str:
     return name.replace('-', '_')
 
-
-def _meant(wrong: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(_plain(wrong), sorted(known), n=1)
-    return f'; perhaps {close[0]} is meant' if close else ''

@@ -543,11 +543,11 @@ class Method:
 METHODS = (
     # Servers leave the hosts that are disabled or drained.
     Method(lambda _problem, due: due.evacuate,
-           lambda _due, _name, _options: planners.load('evacuate')),
+           lambda _due, _name, _options: planners.load('evacuate', (EVACUATE,))),
     # Members of broken server groups move, so that the groups hold again.
     Method(lambda _problem, due: due.repair,
            lambda _due, _name, options: planners.load(
-               'affinity', hard=options.enforce_hard_affinity,
+               'affinity', (AFFINITY,), hard=options.enforce_hard_affinity,
                soft=options.enforce_soft_affinity)),
     # Servers move so that the rules of operators hold.
     Method(lambda _problem, due: due.repair_rules,
@@ -561,7 +561,7 @@ METHODS = (
                _may_spread(problem, due) or due.lower_risk),
            lambda due, _name, _options: LowerRisk(due.copy_prices)),
     # Load is spread evenly, or packed on few hosts.
-    Method(_may_spread, lambda _due, name, _options: planners.load(name)),
+    Method(_may_spread, lambda _due, name, _options: planners.load(name, (SPREAD, PACK))),
 )
 """The planners that make one plan, in the order in which they run. They share one budget of
 moves."""

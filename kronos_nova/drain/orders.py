@@ -29,7 +29,6 @@ from kronos_nova.drain import states as drains
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.executor import progress
 from kronos_nova.executor.options import ExecutorOptions
-from kronos_nova.objects import domains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
@@ -143,22 +142,6 @@ class Checker:
         found = progress.remaining_seconds(
             moves, tuple, caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
         return found + cycle_scheduler.SOON if moves else None
-
-
-def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
-    """Return the names of the hosts of a failure domain, sorted.
-
-    :param domain: text such as ``rack=r3``, or ``room=a,rack=r3`` for rack r3 of room a
-    :raises RequestRefused: no host is in this domain
-    """
-    found = domains.hosts_in(snapshot.hosts, domain)
-    if not found:
-        raise exception.RequestRefused(
-            what=f'failure domain {domain}', problem='has no host',
-            remedy='Write a domain as LEVEL=NAME, such as rack=r3. LEVEL is a key of [kronos] '
-                   'failure_domain_key; NAME is the value of this key in the metadata of an '
-                   'aggregate.')
-    return found
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:

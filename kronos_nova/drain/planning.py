@@ -38,6 +38,7 @@ from kronos_nova.drain.states import Drain
 from kronos_nova.metrics.allocated import AllocatedSource
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
+from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.snapshot import COLD
 from kronos_nova.objects.snapshot import IMMOVABLE
@@ -341,7 +342,7 @@ class _Case:
             self.snapshot, _policies(policies), wanted, planner_ports, self.history,
             Measurements(reader),
             self._request(avoided, self._unmovable(options, planner_ports.now))).aggregates
-        return report
+        return dataclasses.replace(report, planner=EVACUATE)
 
     def _request(self, avoided: Collection[str], unmovable: Mapping[str, str]) -> DrainRequest:
         return DrainRequest(

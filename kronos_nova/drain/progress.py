@@ -198,12 +198,12 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
         yield waiting.hold
     for move in waiting.of_others:
         if drain.host in (move.source, move.destination):
-            yield (f'a migration of server {move.instance_uuid} from {move.source} to '
-                   f'{move.destination} that belongs to no move in progress')
+            yield (f'the end of Nova\'s migration of server {move.instance_uuid} from '
+                   f'{move.source} to {move.destination}')
     late = [move for move in waiting.unconfirmed if move.source == drain.host]
     for own in late:
         yield (f'the end of move {own.uuid}: server {own.instance_uuid} is on '
-               f'{own.destination}, and its migration is not confirmed')
+               f'{own.destination}, and Nova has not ended its migration yet')
     leaving = [move for move in waiting.own if move.source == drain.host and move not in late]
     if leaving:
         yield f'moves in progress: {", ".join(move.uuid for move in leaving)}'

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from kronos_nova import exception
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 
@@ -85,6 +86,21 @@ def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
               for each in domain.split(',')]
     return sorted(host.name for host in hosts if all(
         host.domains.get(level) == name for level, name in wanted))
+
+
+def needed_hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
+    """Return the sorted names of the hosts in a failure domain, as :func:`hosts_in` does.
+
+    :raises RequestRefused: no host is in this domain
+    """
+    found = hosts_in(hosts, domain)
+    if not found:
+        raise exception.RequestRefused(
+            what=f'failure domain {domain}', problem='has no host',
+            remedy='Write a domain as LEVEL=NAME, such as rack=r3. LEVEL is a key of [kronos] '
+                   'failure_domain_key; NAME is the value of this key in the metadata of an '
+                   'aggregate.')
+    return found
 
 
 def names(domains: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@ installed planners."""
 
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -208,19 +209,23 @@ class Planner(Protocol):
         """
 
 
-def load(name: str, **arguments: Any) -> Planner:
+def load(name: str, phases: Collection[str], **arguments: Any) -> Planner:
     """Return a new planner of the given name.
 
     :param name: name of the entry point of the planner
+    :param phases: phases of which the planner must have one
     :param arguments: keyword arguments for the constructor of the planner
 
-    :raises ConfigurationError: no planner of this name is installed, or its code cannot be imported
+    :raises ConfigurationError: no planner of this name and phase is installed, or the code of a
+        planner cannot be imported
     """
     found = extensions.installed(NAMESPACE)
-    if name not in found:
+    if name not in found or found[name].plugin.phase not in phases:
+        fitting = sorted(each.name for each in found if each.plugin.phase in phases)
         raise exception.ConfigurationError(
-            what=f'planner "{name}"', problem='no planner of that name is installed',
-            remedy=f'Choose one of: {", ".join(sorted(found.names()))}')
+            what=f'planner "{name}"',
+            problem=f'no planner of that name is installed for the phase {" or ".join(phases)}',
+            remedy=f'Choose one of: {", ".join(fitting)}')
     return found[name].plugin(**arguments)
 
 

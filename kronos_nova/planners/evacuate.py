@@ -292,9 +292,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
         elif every.why_too_little:
             yield vm, NoPlace(every.why_too_little, is_proven=True, sources=sources)
         elif is_proven:
-            yield vm, NoPlace('of all ways to place what has to leave, also if others that may be '
-                              'moved give way, none leaves fewer behind', is_proven=True,
-                              sources=sources)
+            yield vm, NoPlace(f'no single resource is too small, but {len(stay)} of the servers '
+                              'that need a host find none, however the other servers that may be '
+                              'moved make room', is_proven=True, sources=sources)
         else:
             yield vm, NoPlace('no way was found to place it within the work of one plan; there may '
                               'be one', is_proven=False)

@@ -3,6 +3,8 @@
 import functools
 import os
 import pathlib
+import typing
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -122,7 +124,9 @@ def parse(content: bytes | str,
     try:
         return models.PolicySet.model_validate(tree)
     except pydantic.ValidationError as error:
-        found = error.errors()
+        # Policies with problems of their own are not counted, so that some may seem to be missing.
+        found = [problem for problem in error.errors()
+                 if problem['type'] != 'too_short' or not problem['input']]
         lines = [_line(problem, tree) for problem in found]
         if any(problem['loc'] for problem in found):  # the policies are not compared yet
             rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -134,15 +138,29 @@ _A_MAPPING = 'must be a mapping, of lines "key: value"'
 _IN_YAML = {'dataclass_type': _A_MAPPING, 'dict_type': _A_MAPPING, 'model_type': _A_MAPPING,
             'list_type': 'must be a list', 'tuple_type': 'must be a list',
             'string_type': 'must be a text', 'missing': 'is missing',
-            'extra_forbidden': 'is not a key that there is here'}
-"""{error code of pydantic: error text that uses the terms of YAML instead of Python}."""
+            'extra_forbidden': 'there is no such key',
+            'too_short': 'has too few entries: at least {min_length} must be given',
+            'too_long': 'has too many entries: at most {max_length} may be given',
+            'bool_type': 'must be true or false', 'bool_parsing': 'must be true or false',
+            **dict.fromkeys(('float_type', 'float_parsing', 'finite_number'),
+                                     'must be a number'),
+            **dict.fromkeys(('int_type', 'int_parsing', 'int_from_float'),
+                            'must be a whole number'),
+            'literal_error': 'must be {expected}', 'greater_than': 'must be more than {gt:g}',
+            'greater_than_equal': 'must be at least {ge:g}',
+            'less_than': 'must be less than {lt:g}',
+            'less_than_equal': 'must be at most {le:g}'}
+"""{error code of pydantic: error text that uses the terms of YAML instead of Python}. The names in
+braces are those of pydantic's context of the error."""
+_WITH_VALUE = frozenset(_IN_YAML) - {'missing', 'extra_forbidden', 'too_short', 'too_long'}
+"""Error codes of pydantic for which the error text quotes a scalar value."""
 
 
 def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:
-    lines = [boundary.shown(problem) for problem in problems[:MOST_PROBLEMS]]
+    lines = [f'{path}: {boundary.shown(problem)}' for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
-        lines.append(f'and {len(problems) - MOST_PROBLEMS} more')
-    return exception.PolicyError(path=path, problems='\n'.join(lines))
+        lines.append(f'{path}: and {len(problems) - MOST_PROBLEMS} more')
+    return exception.PolicyError('\n'.join(lines))
 
 
 def _line(problem: Mapping[str, Any], tree: Any) -> str:
@@ -155,8 +173,57 @@ def _line(problem: Mapping[str, Any], tree: Any) -> str:
             name = tree[part].get('name', 'no name')
             place += f' ({boundary.shown(name, _LONGEST_NAME)})'
         tree = _step(tree, part)
-    said = _IN_YAML.get(problem['type']) or problem['msg'].removeprefix('Value error, ')
-    return f'{place or "policies"}: {said}'
+    return f'{place or "policies"}: {_what(problem)}'
+
+
+def _what(problem: Mapping[str, Any]) -> str:
+    """Return a text that says what is wrong, with the wrong value and, if it can be guessed, what
+    was meant."""
+    kind, value = problem['type'], problem['input']
+    if kind not in _IN_YAML:
+        return problem['msg'].removeprefix('Value error, ')
+    said = _IN_YAML[kind].format(**problem.get('ctx', {}))
+    if kind == 'extra_forbidden':
+        return said + exception.meant(str(problem['loc'][-1]), _keys(problem['loc'][:-1]))
+    if kind in _WITH_VALUE and isinstance(value, (bool, int, float, str)):
+        said += f', but is {boundary.shown(value, _LONGEST_NAME)}'
+        percent = _percent(kind, value, problem.get('ctx', {}))
+        if percent is not None:
+            said += f'; write {percent / 100:g} for {percent:g} %'
+    return said
+
+
+def _percent(kind: str, value: bool | float | str, bounds: Mapping[str, Any]) -> float | None:
+    """Return the percentage that a wrong value seems to be; None if it is none. A percentage is a
+    text such as ``15%``, or a number above 1 where at most 1 is permitted."""
+    if kind == 'float_parsing' and isinstance(value, str) and value.rstrip().endswith('%'):
+        try:
+            return float(value.rstrip().rstrip('%'))
+        except ValueError:
+            return None
+    is_above = kind == 'less_than_equal' and bounds.get('le') == 1
+    return float(value) if is_above and 1 < float(value) <= 100 else None
+
+
+def _keys(place: Sequence[str | int]) -> frozenset[str]:
+    """Return the keys that a place of a policies file may have; none if the place has no model.
+
+    :param place: keys and indexes that lead to the place
+    """
+    kind: Any = models.PolicySet
+    for part in place:
+        if isinstance(part, str):
+            field = getattr(kind, '__pydantic_fields__', {}).get(part)
+            kind = next(_models_of(field and field.annotation), None)
+    return frozenset(getattr(kind, '__pydantic_fields__', {}))
+
+
+def _models_of(annotation: Any) -> Iterator[type]:
+    """Yield the models of mappings in an annotation, such as Policy in tuple[Policy, ...]."""
+    if hasattr(annotation, '__pydantic_fields__'):
+        yield annotation
+    for each in typing.get_args(annotation):
+        yield from _models_of(each)
 
 
 def _step(tree: Any, part: str | int) -> Any:

@@ -34,4 +34,4 @@ class Problems:
             return
         more = len(self._lines) - MAX_LISTED
         lines = self._lines[:MAX_LISTED] + ([f'and {more} more'] if more > 0 else [])
-        raise exception.SnapshotError(path=self._folder, problems='\n'.join(lines))
+        raise exception.SnapshotError('\n'.join(f'{self._folder}: {line}' for line in lines))

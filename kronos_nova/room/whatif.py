@@ -162,12 +162,13 @@ def _named(snapshot: Snapshot, name: str) -> Host:
 def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
     """Return the names of hosts. Each failure domain in ``names`` is replaced by its hosts.
 
-    :raises HostNotFound: a name is neither a host nor a failure domain with hosts
+    :raises HostNotFound: there is no host of one of the names
+    :raises RequestRefused: no host is in one of the failure domains
     """
     found: dict[str, None] = {}
     for name in names:
-        inside = domains.hosts_in(snapshot.hosts, name)
-        found |= dict.fromkeys(inside or [_named(snapshot, name).name])
+        found |= dict.fromkeys(domains.needed_hosts_in(snapshot.hosts, name) if '=' in name
+                               else [_named(snapshot, name).name])
     return list(found)
 
 

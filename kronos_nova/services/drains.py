@@ -40,6 +40,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     """
     # Imported late: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.drain import orders
+    from kronos_nova.objects import domains
     wish = orders.Wish(
         who=context.who, reason=request.reason, with_stopped=request.with_stopped,
         unmovable=request.unmovable, parallel=request.parallel,
@@ -49,7 +50,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     snapshot, hosts = None, list(request.hosts)
     if request.domain is not None:
         snapshot = context.read_cloud()
-        hosts += orders.hosts_of_domain(snapshot, request.domain)
+        hosts += domains.needed_hosts_in(snapshot.hosts, request.domain)
     if not hosts:
         raise exception.RequestRefused(what='the request', problem='names no host',
                                        remedy='Name hosts, or a failure domain.')

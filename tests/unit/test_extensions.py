@@ -28,7 +28,7 @@ class BrokenTest(testtools.TestCase):
             'package that installed it', str(error))
 
     def test_one_planner_that_cannot_be_imported_is_one_error(self):
-        self.assert_refused(planners.NAMESPACE, lambda: planners.load('spread'))
+        self.assert_refused(planners.NAMESPACE, lambda: planners.load('spread', ('spread',)))
 
     def test_one_constraint_that_cannot_be_imported_is_one_error(self):
         self.assert_refused(constraints.NAMESPACE,

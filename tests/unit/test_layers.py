@@ -27,7 +27,7 @@ FLOORS = (
     ('cmd', 'osc'),
 )
 SIDEWAYS = {
-    ('load', 'model'),
+    ('conf', 'exception'), ('load', 'model'),
     ('constraints', 'model'), ('planners', 'model'), ('pacing', 'cooldown'),
     ('claims', 'db'), ('inventory', 'placement'), ('osc', 'cmd'),
 }

@@ -52,7 +52,7 @@ class Plain:
                           f'last evaluation: {picture.cycles.get(rack) or "none yet"}',
                           key=(picture.cycles.get(rack), *map(_coarse, policies.values())))
         for move in picture.moves:
-            self._changed(move['uuid'], f'move {move["instance_uuid"][:8]} {move["source"]} -> '
+            self._changed(move['uuid'], f'server {move["instance_uuid"][:8]} {move["source"]} -> '
                           f'{move["destination"]}: {move["state"]} {move["error"] or ""}',
                           key=move['state'])
 

@@ -64,18 +64,18 @@ class WaitsTest(test_evaluation.CycleTestCase):
         self.cloud.under_way = (snapshot.MoveUnderWay(
             instance_uuid='vm4', source='b', destination='a'),)
         self.assertEqual(
-            'a migration of server vm4 from b to a that belongs to no move in progress',
+            "the end of Nova's migration of server vm4 from b to a",
             self.waits_for())
 
-    def test_a_server_whose_migration_is_not_confirmed(self):
+    def test_a_server_whose_migration_nova_has_not_ended(self):
         self.drain(drains.DRAINING)
         self.run_cycle()
         [move] = self.journal.moves()
         self.clock.go(60)
         self.journal.dispatch(test_evaluation.WIDE, self.clock)
         self.cloud.placed['vm4'] = 'a'
-        self.assertEqual(f'the end of move {move.uuid}: server vm4 is on a, and its migration is '
-                         'not confirmed', self.evaluated())
+        self.assertEqual(f'the end of move {move.uuid}: server vm4 is on a, and Nova has not '
+                         'ended its migration yet', self.evaluated())
 
     def test_nothing_once_the_host_is_empty(self):
         self.drain(drains.DRAINING)

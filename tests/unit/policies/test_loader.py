@@ -94,8 +94,31 @@ class LoaderTest(testtools.TestCase):
                  'rules[0] (5).name: must be a text'),
                 ('rules:\n- {name: a, never_move: true}', 'rules[0] (a).servers: is missing'),
                 ('rules:\n- {name: a, servers: {host: b}, never_move: true}',
-                 'rules[0] (a).servers.host: is not a key that there is here')):
+                 'rules[0] (a).servers.host: there is no such key')):
             self.assertIn(said, problems_of(f'policies: []\n{rules}'))
+
+    def test_each_error_names_the_file_the_key_the_value_and_the_remedy(self):
+        cpu = CPU.replace('0.1', '15%').replace('weight: 0.5', 'weights: 0.5')
+        memory = MEMORY.replace('0.1', '20').replace('spread', 'spred')
+        found = problems_of(f'policies:{cpu}{memory}').splitlines()
+        self.assertEqual([
+            'p.yaml: policies[0] (cpu).weight: is missing',
+            'p.yaml: policies[0] (cpu).threshold: must be a number, but is 15%; write 0.15 for '
+            '15 %',
+            'p.yaml: policies[0] (cpu).weights: there is no such key; perhaps weight is meant',
+            "p.yaml: policies[1] (memory).mode: must be 'spread', 'pack' or 'relieve', but is "
+            'spred',
+            'p.yaml: policies[1] (memory).threshold: must be at most 1, but is 20; write 0.2 for '
+            '20 %'], sorted(found, key=lambda line: line.partition(')')[0]))
+
+    def test_a_rules_key_is_guessed_from_the_keys_of_rules(self):
+        rules = '[{name: a, servers: {name: b}, must_run_onn: {hosts: [c]}}]'
+        self.assertIn('rules[0] (a).must_run_onn: there is no such key; perhaps must_run_on is '
+                      'meant', problems_of(f'policies:{CPU}\nrules: {rules}'))
+
+    def test_policies_with_errors_are_not_said_to_be_missing(self):
+        self.assertNotIn('too few', problems_of('policies:' + CPU.replace('0.1', 'x')))
+        self.assertIn('p.yaml: policies: has too few entries', problems_of('policies: []'))
 
     def test_what_is_no_yaml_is_refused(self):
         for text in ('a: [', 'a: &x 1\nb: *x', 'a: 1\na: 2', '\x00', '!!python/object:os.x {}',

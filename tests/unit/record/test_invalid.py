@@ -177,6 +177,7 @@ class InvalidTest(testtools.TestCase):
 
     def test_wrong_usage(self):
         for arguments in (['--budget', '-1'], ['--budget', 'x'], ['--spread-planner', 'best'],
+                          ['--spread-planner', 'evacuate'], ['--pack-planner', 'spread'],
                           ['--config-file', self.folder / 'none'], ['-f', 'xml'],
                           ['--config-file', self.config('stabilization_cycles = often')],
                           ['--config-file', self.config('maintenance_window = always')],
