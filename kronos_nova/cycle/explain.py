@@ -368,6 +368,10 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
         yield coldest, fullest, elsewhere, elsewhere
 
 
+MOST_PLANS = 100
+"""Largest number of plans that a note about an aggregate states. For more plans, the note only says
+that there are more. Raised, notes state numbers that are too uncertain to be of use; lowered, notes
+state fewer numbers. Not measured."""
 OTHERS = 3
 """Least number of live migrations by others for which a report warns of another balancer.
 Migrations by others are those that Kronos did not start. A migration by others counts if Kronos has
@@ -397,8 +401,9 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
     """
     expected = State(Model(outlook.problem))
     columns = zip(before.problem.policies, before.problem.thresholds, before.imbalances(),
-                  expected.imbalances(), outlook.problem.thresholds, outlook.least, strict=True)
-    for name, threshold, measured, likely, target, least in columns:
+                  expected.imbalances(), outlook.problem.thresholds, outlook.least, outlook.noise,
+                  strict=True)
+    for name, threshold, measured, likely, target, least, noise in columns:
         if measured <= threshold + TOLERANCE:
             continue
         if likely <= target + TOLERANCE and least > threshold:
@@ -409,19 +414,23 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
             yield (f'{name}: of {measured:.3f} only {likely:.3f} is likely to last, and up to '
                    f'{target:.3f} nothing is moved.')
         else:
+            more = f' by more than noise, {noise:.3f}' if noise > 0 else ''
             yield (f'{name}: no permitted plan was found that brings {likely:.3f} closer to '
-                   f'{target:.3f}. That none exists is not proved.')
+                   f'{target:.3f}{more}. That none exists is not proved.')
 
 
 def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[str]:
-    """Yield a note if more than one plan is needed to bring the imbalances below their thresholds.
-    The note has the expected number and duration of these plans.
+    """Yield a note if the plan has as many moves as it may have, and more plans are needed to bring
+    the imbalances below their thresholds. The note has the expected number and duration of these
+    plans.
 
     :param before: the state of the expected load before any move
     :param cooldown: seconds between two plans
     """
     steps, after = timely.chosen.steps, timely.chosen.state
-    if after.is_balanced or not any(phase in plan.BY_LOAD for phase, _step in steps):
+    is_cut = timely.is_short or timely.chosen.budget_left <= 0
+    if (after.is_balanced or not is_cut
+            or not any(phase in plan.BY_LOAD for phase, _step in steps)):
         return
     band = level.band_of(before)
     left = level.excess(after, band)
@@ -429,6 +438,9 @@ def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[s
     if gained <= TOLERANCE:
         return
     plans = 1 + math.ceil(left / gained)
+    if plans > MOST_PLANS:
+        yield f'This plan is the first of more than {MOST_PLANS}.'
+        return
     lasts = max((move.begins_after or 0.0) + (move.expected_seconds or 0.0)
                 for move in timely.moves)
     together = _hours(plans * lasts + (plans - 1) * cooldown)
@@ -565,7 +577,9 @@ def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
     """
     return dataclasses.replace(
         _report(found.given, found.scope, found.load, outcome, found, found.before,
-                (*why, *_blocked_hosts(found, found.before), *found.warnings())),
+                (*why, *_blocked_hosts(found, found.before), *found.warnings(),
+                 *_broken_groups(found.given.options, found.before),
+                 *_broken_rules(found.given.options, found.scope.name, found.before))),
         intended=len(why))
 
 
@@ -775,7 +789,8 @@ def _broken_rules(options: EngineOptions, aggregate: str, state: State) -> Itera
         astray[model.rules_against(vm, int(state.vm_host[vm]))].append(vm)
     for names, vms in sorted(astray.items()):
         first = vms[0]
-        yield (f'{names} stays violated: {len(vms)} servers are where they must not be, such as '
+        count = f'{len(vms)} servers are' if len(vms) > 1 else 'one server is'
+        yield (f'{names} stays violated: {count} on a host that it forbids, such as '
                f'{problem.vms[first]} on {problem.hosts[state.vm_host[first]]}')
 
 

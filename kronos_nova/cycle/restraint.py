@@ -21,6 +21,7 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model import spans
+from kronos_nova.planners import level
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
@@ -56,10 +57,17 @@ class Restraint:
 
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
         """Return the cheapest plan that reaches the target. If restraint is off, or if no such plan
-        is found, return the plan of ``planner``."""
+        is found, return the plan of ``planner``. With restraint, return no plan if it only removes
+        what may be noise."""
         if not self:
             return planner.plan(state, limits)
-        return Level().plan(state, limits) or planner.plan(state, limits)
+        before = state.copy()
+        steps = Level().plan(state, limits) or planner.plan(state, limits)
+        if exceeds_noise(before, state):
+            return steps
+        for step in reversed(steps):
+            state.move(step.vm, step.source)
+        return []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,8 +124,25 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
     likely = dataclasses.replace(problem, weights=weights, variances=variances,
                                  scores=np.maximum(problem.scores + shift, 0.0))
     noise, least = _noise(likely, passing), least_imbalances(likely)
-    return Outlook(dataclasses.replace(likely, thresholds=_targets(likely, noise, least)),
-                   noise, least)
+    return Outlook(dataclasses.replace(likely, thresholds=_targets(likely, noise, least),
+                                       noise=noise), noise, least)
+
+
+def exceeds_noise(before: State, after: State) -> bool:
+    """Return True if a plan reaches the target, or removes more than noise from the imbalance of a
+    policy or from the excess of the hosts. The excess is the part of the scores outside the target
+    ranges. Excess of up to half the noise may be noise, because noise moves the scores of the most
+    and the least loaded host apart by the whole noise."""
+    problem = before.problem
+    if problem.noise is None or after.is_balanced:
+        return True
+    removed = before.imbalances() - after.imbalances()
+    if (removed > problem.noise)[before.imbalances() > problem.thresholds].any():
+        return True
+    band = level.band_of(before)
+    gain, beyond = (level.excess(before, each) - level.excess(after, each)
+                    for each in (band, band.widened(problem.noise / 2)))
+    return bool(gain > TOLERANCE and beyond >= gain / 2)
 
 
 def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:

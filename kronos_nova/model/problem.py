@@ -103,6 +103,7 @@ class Problem:
     doubtful : bool (V,), true for instances whose next move is likely to fail; by default none
     variances : float64 (V, P), variance of each instance's load around ``weights``; None if not
         known
+    noise : float64 (P,), the imbalance that random changes of load cause; None if not known
     cells : NUMA cells of hosts and NUMA topologies of instances; None if none is known
     left_out : intp (P,), number n of hosts that each policy leaves out of its imbalance at each
         end: the n available hosts with the highest scores, and the n with the lowest scores. None
@@ -140,6 +141,7 @@ class Problem:
     leaving: np.ndarray = dataclasses.field(default_factory=_by_others)
     doubtful: np.ndarray = dataclasses.field(default_factory=_by_others)
     variances: np.ndarray | None = None
+    noise: np.ndarray | None = None
     left_out: np.ndarray | None = None
     cells: 'Cells | None' = None
 

@@ -208,6 +208,10 @@ class Band:
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
 
+    def widened(self, by: np.ndarray) -> 'Band':
+        """Return a copy in which each band begins lower and ends higher by ``by``, float64 (P,)."""
+        return Band(self.low - by, self.high + by, self.weights)
+
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         """Return float64 (...): the excess of each host. The excess is the part of its scores
         outside the bands, as a weighted sum over the policies.

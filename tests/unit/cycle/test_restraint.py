@@ -10,14 +10,19 @@ from kronos_nova.cycle import restraint
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.cycle.restraint import exceeds_noise
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.steps import still_valid
 from kronos_nova.load import LoadStats
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import StepRecorder
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from tests.unit.cycle import test_steps as clouds
 from tests.unit.planners.clouds import idle
+from tests.unit.planners.clouds import start
 
 
 class Cloud(testtools.TestCase):
@@ -63,6 +68,40 @@ class Cloud(testtools.TestCase):
         figures = [[86400, means.get(name, load), self.variance, means.get(name, load), 0.0]
                    for name, load in self.loads.items()]
         return LoadStats(clouds.NOW - 300, tuple(self.loads), np.array(figures))
+
+
+class OneMove:
+    """A planner of one move, from the last host to the first."""
+
+    phase = SPREAD
+
+    def plan(self, state, limits):
+        return [StepRecorder(state).record(len(state.vm_host) - 1, 0, 'evens the load')]
+
+
+class NoiseTest(testtools.TestCase):
+    def state(self, scores, noise):
+        """Hosts with one server of a hundredth on the last; the second host has no room for it."""
+        limits = np.full((len(scores), 1), 100.0)
+        limits[1] = 0.0
+        return start(dataclasses.replace(
+            idle([len(scores) - 1], hosts=len(scores)), scores=np.array(scores)[:, None],
+            weights=np.array([[.01]]), noise=noise and np.array([noise]), limits=limits))
+
+    def test_what_is_removed_from_the_imbalance_is_compared_with_noise(self):
+        for noise, is_more in ((None, True), (.005, True), (.02, False)):
+            before = self.state([.28, .1, .3], noise)
+            self.assertEqual(is_more, exceeds_noise(before, before.after([(0, 0)])))
+
+    def test_hosts_far_outside_the_target_range_are_relieved_one_after_the_other(self):
+        before = self.state([.1, .1, .9, .9], .05)
+        self.assertTrue(exceeds_noise(before, before.after([(0, 0)])))
+
+    def test_a_plan_that_removes_noise_alone_is_not_made(self):
+        for noise, moves in ((.005, 1), (.02, 0)):
+            state = self.state([.28, .1, .3], noise)
+            self.assertEqual(moves, len(Restraint(1.0).plan(OneMove(), state, Limits(budget=1))))
+            self.assertEqual(moves == 0, state.vm_host.tolist() == [2])
 
 
 class RestraintTest(Cloud):
@@ -253,6 +292,15 @@ class SizeTest(Cloud):
         report = self.plan(cooldown=600)
         self.assertEqual(4, len(report.moves))
         self.assertIn('This plan is the first of about', ' '.join(report.notes))
+
+    def test_a_plan_after_which_no_other_follows_does_not_say_so(self):
+        """One server of .3 and one of .1 are left on h0, and the other host is idle."""
+        self.hosts, self.policy['threshold'] = ('h0', 'h1'), .05
+        self.loads = {'a': .3, 'b': .13, 'c': .1}
+        report = self.plan(cooldown=600)
+        self.assertGreater(report.policies[0].imbalance_after, .05)
+        self.assertNotEqual((), report.moves)
+        self.assertNotIn('first of', ' '.join(report.notes))
 
     def test_noise_is_not_chased_and_said_where_the_threshold_is_below_it(self):
         self.hosts = tuple(f'h{number}' for number in range(10))

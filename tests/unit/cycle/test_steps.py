@@ -358,6 +358,19 @@ class PipelineTest(PipelineTestCase):
         self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
         self.assertEqual({'unrepaired': ('b',), 'no_gain': ('c', 'd')}, self.stayed(report))
 
+    def test_a_server_that_may_not_be_moved_is_warned_of_where_it_violates_a_rule(self):
+        self.source.answers = {'imbalance': dict.fromkeys(self.hosts, 0.4),
+                               'vm_profile': dict.fromkeys(self.instances, 0.1)}
+        self.policy['threshold'] = 0.5
+        self.rules = (OperatorRule(name='off', servers={'uuid': ['a']},
+                                   must_not_run_on={'hosts': 'h0'}),)
+        self.change('a', metadata={'kronos:move': 'never'})
+        report = self.plan(repair_rules='all')
+        self.assertEqual((), report.moves)
+        self.assertEqual('balanced', report.outcome)
+        self.assertIn('rule off stays violated: one server is on a host that it forbids, such as a '
+                      'on h0', report.warnings)
+
     def test_a_soft_group_forbids_or_costs(self):
         self.hosts.pop('h2')
         self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
