@@ -257,12 +257,12 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
     timely: list[_Scheduled] = []
     late: list[_Scheduled] = []
     while True:
-        found = scheduled(max(1, budget))
+        found = scheduled(budget)
         count = len(found.moves)
         if found.late:
             late.append(found)
             too_large = found.limits.budget
-            budget = int(SURE * (count - len(found.late)))
+            budget = max(1, int(SURE * (count - len(found.late))))
         else:
             timely.append(found)
             budget = int(min(SURE * pace.room(found.moves) * count, limits.budget))
@@ -271,7 +271,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
             if not late and count < found.limits.budget or _is_short_of_time(found):
                 break  # A larger budget is of no use.
             tried = max(each.limits.budget for each in timely)
-            least = math.ceil(LARGER * max(tried, len(best.moves)))
+            least = max(1, math.ceil(LARGER * max(tried, len(best.moves))))
             if least >= too_large:
                 break
             budget = max(budget, least)

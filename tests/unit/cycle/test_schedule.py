@@ -260,7 +260,7 @@ class FakePace:
         return frozenset(move.order for move in moves if move.begins_after > 100)
 
     def room(self, moves):
-        return 100 / moves[-1].begins_after
+        return 100 / moves[-1].begins_after if moves else 1.0
 
 
 class FakeChosen:
@@ -298,6 +298,16 @@ class TimelyTest(testtools.TestCase):
         found = schedule.timely(FakePace(likely=30), choose, {}, Limits(budget=200))
         self.assertEqual([30, 48], budgets[:2])
         self.assertEqual((50, True), (len(found.moves), found.is_short))
+
+    def test_without_a_budget_one_plan_without_moves_is_made(self):
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            return FakeChosen(limits.budget)
+
+        found = schedule.timely(FakePace(), choose, {}, Limits(budget=0))
+        self.assertEqual(([0], ()), (budgets, found.moves))
 
     def test_a_plan_that_needs_no_more_moves_is_the_only_one(self):
         budgets = []
