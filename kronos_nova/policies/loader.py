@@ -194,15 +194,17 @@ def _what(problem: Mapping[str, Any]) -> str:
 
 
 def _percent(kind: str, value: bool | float | str, bounds: Mapping[str, Any]) -> float | None:
-    """Return the percentage that a wrong value seems to be; None if it is none. A percentage is a
-    text such as ``15%``, or a number above 1 where at most 1 is permitted."""
-    if kind == 'float_parsing' and isinstance(value, str) and value.rstrip().endswith('%'):
-        try:
-            return float(value.rstrip().rstrip('%'))
-        except ValueError:
-            return None
-    is_above = kind == 'less_than_equal' and bounds.get('le') == 1
-    return float(value) if is_above and 1 < float(value) <= 100 else None
+    """Return the percentage, up to 100, that a wrong value seems to be; None if it is none. A
+    percentage is a text such as ``15%``, or a number above 1 where at most 1 is permitted."""
+    text = str(value).rstrip()
+    if not (kind == 'float_parsing' and text.endswith('%')
+            or kind == 'less_than_equal' and bounds.get('le') == 1):
+        return None
+    try:
+        percent = float(text.removesuffix('%'))
+    except ValueError:
+        return None
+    return percent if 0 < percent <= 100 else None
 
 
 def _keys(place: Sequence[str | int]) -> frozenset[str]:
