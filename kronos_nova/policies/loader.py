@@ -185,18 +185,21 @@ def _what(problem: Mapping[str, Any]) -> str:
     said = _IN_YAML[kind].format(**problem.get('ctx', {}))
     if kind == 'extra_forbidden':
         return said + exception.meant(str(problem['loc'][-1]), _keys(problem['loc'][:-1]))
-    if kind in _WITH_VALUE and isinstance(value, (bool, int, float, str)):
-        said += f', but is {boundary.shown(value, _LONGEST_NAME)}'
-        percent = _percent(kind, value, problem.get('ctx', {}))
-        if percent is not None:
-            said += f'; write {percent / 100:g} for {percent:g} %'
-    return said
+    if kind not in _WITH_VALUE or not isinstance(value, (bool, int, float, str)):
+        return said
+    try:
+        text = str(value)
+    except ValueError:  # Python does not write integers of thousands of digits.
+        return said
+    said += f', but is {boundary.shown(text, _LONGEST_NAME)}'
+    percent = _percent(kind, text.rstrip(), problem.get('ctx', {}))
+    return said if percent is None else f'{said}; write {percent / 100:g} for {percent:g} %'
 
 
-def _percent(kind: str, value: bool | float | str, bounds: Mapping[str, Any]) -> float | None:
-    """Return the percentage, up to 100, that a wrong value seems to be; None if it is none. A
-    percentage is a text such as ``15%``, or a number above 1 where at most 1 is permitted."""
-    text = str(value).rstrip()
+def _percent(kind: str, text: str, bounds: Mapping[str, Any]) -> float | None:
+    """Return the percentage, up to 100, that the text of a wrong value seems to be; None if it is
+    none. A percentage is a text such as ``15%``, or a number above 1 where at most 1 is permitted.
+    """
     if not (kind == 'float_parsing' and text.endswith('%')
             or kind == 'less_than_equal' and bounds.get('le') == 1):
         return None
