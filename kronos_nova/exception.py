@@ -77,6 +77,7 @@ Code raises the specific exceptions and catches the general ones. ``error_type``
 
 import difflib
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 
 class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
@@ -439,6 +440,15 @@ class NovaClientError(MoveError):
 class NovaUnavailable(NovaClientError):
     code = 'kronos.nova_unavailable'
     error_type = NovaClientError.__name__
+
+
+def listed(path: object, problems: Sequence[str], most: int) -> str:
+    """Return a text with one line for each problem of a file or folder. Each line begins with the
+    path. Of more than ``most`` problems, the others are only counted."""
+    lines = [*problems[:most]]
+    if len(problems) > most:
+        lines.append(f'and {len(problems) - most} more')
+    return '\n'.join(f'{path}: {line}' for line in lines)
 
 
 def meant(wrong: str, known: Iterable[str]) -> str:

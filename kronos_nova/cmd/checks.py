@@ -30,7 +30,6 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.metrics import prometheus
-from kronos_nova.objects import plan
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.operations import overview
 from kronos_nova.planners import base
@@ -212,15 +211,14 @@ def _options(conf, role):
     wrong = invalid_values.values(conf)
     if wrong:
         raise ValueError(invalid_values.described(wrong))
-    if role.plans and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
+    if not role.plans:
+        return f'run_in = {conf.kronos.run_in}', None
+    if not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
         raise exception.ConfigurationError(
             what='[kronos]', problem='no aggregate is in scope',
             remedy='Set aggregates, or include_unassigned_hosts = true.')
-    if role.plans:
-        base.load(conf.kronos.spread_planner, (plan.SPREAD,))
-        base.load(conf.kronos.pack_planner, (plan.PACK,))
-    return (f'automation = {conf.kronos.automation}' if role.plans
-            else f'run_in = {conf.kronos.run_in}'), None
+    base.check(conf.kronos.spread_planner, conf.kronos.pack_planner)
+    return f'automation = {conf.kronos.automation}', None
 
 
 def _typos(conf, role):

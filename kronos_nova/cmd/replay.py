@@ -14,7 +14,6 @@ from kronos_nova.cmd import program
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.objects import plan
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners import base
 from kronos_nova.policies import PolicySet
@@ -204,8 +203,7 @@ def _engine_options(conf, arguments):
     chosen = {name: value for name in ('spread_planner', 'pack_planner', 'budget')
               if (value := getattr(arguments, name)) is not None}
     options = dataclasses.replace(options, **chosen)
-    base.load(options.spread_planner, (plan.SPREAD,))
-    base.load(options.pack_planner, (plan.PACK,))
+    base.check(options.spread_planner, options.pack_planner)
     return options
 
 

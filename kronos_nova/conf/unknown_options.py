@@ -101,4 +101,3 @@ def _names(option: cfg.Opt) -> Iterator[str]:
 
 def _plain(name: str) -> str:
     return name.replace('-', '_')
-

@@ -578,8 +578,7 @@ def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
     return dataclasses.replace(
         _report(found.given, found.scope, found.load, outcome, found, found.before,
                 (*why, *_blocked_hosts(found, found.before), *found.warnings(),
-                 *_broken_groups(found.given.options, found.before),
-                 *_broken_rules(found.given.options, found.scope.name, found.before))),
+                 *_violations(found, found.before))),
         intended=len(why))
 
 
@@ -600,8 +599,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     outcome = plan.NO_DATA if found.due.why_no_more else plan.NO_MOVE
     report = _report(
         given, found.scope, found.load, plan.PLANNED if chosen.steps else outcome, found, after,
-        (*warnings, *_broken_groups(given.options, chosen.state),
-         *_broken_rules(given.options, found.scope.name, chosen.state)))
+        (*warnings, *_violations(found, chosen.state)))
     notes = tuple(_notes(found, timely, limits, planned))
     moves = with_next_best(planned, chosen.steps, timely.moves, given.options.overload_ceiling)
     return dataclasses.replace(
@@ -764,6 +762,13 @@ def _what_is_proven(state: State, stuck: list[int], held: Mapping[int, str],
     names = (f'{", ".join(hosts[:-1])} and {hosts[-1]}' if len(hosts) <= NAMED
              else f'the {len(hosts)} hosts that are to be emptied')
     return f'is not emptied, because not all servers of {names} can leave'
+
+
+def _violations(found: Findings, state: State) -> Iterator[str]:
+    """Yield the texts for an operator about server groups and rules that stay violated."""
+    options = found.given.options
+    yield from _broken_groups(options, state)
+    yield from _broken_rules(options, found.scope.name, state)
 
 
 def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:

@@ -26,7 +26,6 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.bound import least_imbalances
-from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
 """Lowest imbalance that a plan aims at, as a share (0 to 1) of the policy's threshold. A plan aims
@@ -62,7 +61,7 @@ class Restraint:
         if not self:
             return planner.plan(state, limits)
         before = state.copy()
-        steps = Level().plan(state, limits) or planner.plan(state, limits)
+        steps = level.Level().plan(state, limits) or planner.plan(state, limits)
         if exceeds_noise(before, state):
             return steps
         for step in reversed(steps):

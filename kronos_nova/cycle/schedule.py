@@ -254,7 +254,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         return _Scheduled(own, chosen, paced, pace.late(paced))
 
     budget, too_large = min(limits.budget, pace.most_moves()), limits.budget + 1
-    timely: list[_Scheduled] = []
+    fitting: list[_Scheduled] = []
     late: list[_Scheduled] = []
     while True:
         found = scheduled(budget)
@@ -264,19 +264,18 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
             too_large = found.limits.budget
             budget = max(1, int(SURE * (count - len(found.late))))
         else:
-            timely.append(found)
+            fitting.append(found)
             budget = int(min(SURE * pace.room(found.moves) * count, limits.budget))
-        best = min(timely, key=lambda each: each.rank, default=None)
+        best = min(fitting, key=lambda each: each.rank, default=None)
         if best:
             if not late and count < found.limits.budget or _is_short_of_time(found):
                 break  # A larger budget is of no use.
-            tried = max(each.limits.budget for each in timely)
-            least = max(1, math.ceil(LARGER * max(tried, len(best.moves))))
+            least = max(1, math.ceil(LARGER * fitting[-1].limits.budget))
             if least >= too_large:
                 break
             budget = max(budget, least)
         budget = min(budget, too_large - 1)
-        if len(timely) + len(late) == ROUNDS or limits.is_past:
+        if len(fitting) + len(late) == ROUNDS or limits.is_past:
             break
     if late and (best is None or _is_short_of_time(best)):
         closest = min(late, key=lambda each: len(each.late))

@@ -19,6 +19,8 @@ from kronos_nova.model import State
 from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Program
 from kronos_nova.model.program import Solution
+from kronos_nova.objects.plan import PACK
+from kronos_nova.objects.plan import SPREAD
 
 NAMESPACE = 'kronos_nova.planners'
 
@@ -227,6 +229,15 @@ def load(name: str, phases: Collection[str], **arguments: Any) -> Planner:
             problem=f'no planner of that name is installed for the phase {" or ".join(phases)}',
             remedy=f'Choose one of: {", ".join(fitting)}')
     return found[name].plugin(**arguments)
+
+
+def check(spread: str, pack: str) -> None:
+    """Check the names of the planners for the modes ``spread`` and ``pack``.
+
+    :raises ConfigurationError: as :func:`load`
+    """
+    load(spread, (SPREAD,))
+    load(pack, (PACK,))
 
 
 Choice = tuple[int, int, str]

@@ -142,8 +142,7 @@ _IN_YAML = {'dataclass_type': _A_MAPPING, 'dict_type': _A_MAPPING, 'model_type':
             'too_short': 'has too few entries: at least {min_length} must be given',
             'too_long': 'has too many entries: at most {max_length} may be given',
             'bool_type': 'must be true or false', 'bool_parsing': 'must be true or false',
-            **dict.fromkeys(('float_type', 'float_parsing', 'finite_number'),
-                                     'must be a number'),
+            **dict.fromkeys(('float_type', 'float_parsing', 'finite_number'), 'must be a number'),
             **dict.fromkeys(('int_type', 'int_parsing', 'int_from_float'),
                             'must be a whole number'),
             'literal_error': 'must be {expected}', 'greater_than': 'must be more than {gt:g}',
@@ -157,10 +156,8 @@ _WITH_VALUE = frozenset(_IN_YAML) - {'missing', 'extra_forbidden', 'too_short', 
 
 
 def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:
-    lines = [f'{path}: {boundary.shown(problem)}' for problem in problems[:MOST_PROBLEMS]]
-    if len(problems) > MOST_PROBLEMS:
-        lines.append(f'{path}: and {len(problems) - MOST_PROBLEMS} more')
-    return exception.PolicyError('\n'.join(lines))
+    lines = [boundary.shown(problem) for problem in problems]
+    return exception.PolicyError(exception.listed(path, lines, MOST_PROBLEMS))
 
 
 def _line(problem: Mapping[str, Any], tree: Any) -> str:

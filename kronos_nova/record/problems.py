@@ -32,6 +32,4 @@ class Problems:
         """
         if not self._lines:
             return
-        more = len(self._lines) - MAX_LISTED
-        lines = self._lines[:MAX_LISTED] + ([f'and {more} more'] if more > 0 else [])
-        raise exception.SnapshotError('\n'.join(f'{self._folder}: {line}' for line in lines))
+        raise exception.SnapshotError(exception.listed(self._folder, self._lines, MAX_LISTED))

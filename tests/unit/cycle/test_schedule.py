@@ -275,48 +275,34 @@ class FakeChosen:
 
 
 class TimelyTest(testtools.TestCase):
-    def test_a_plan_that_leaves_time_is_followed_by_a_larger_one(self):
+    def plan(self, budget, needed=1000, **pace):
+        """A plan of at most the needed moves, and the budgets of the plans that were made."""
         budgets = []
 
         def choose(limits):
             budgets.append(limits.budget)
-            return FakeChosen(limits.budget)
+            return FakeChosen(min(limits.budget, needed))
 
-        found = schedule.timely(FakePace(), choose, {}, Limits(budget=200))
+        return schedule.timely(FakePace(**pace), choose, {}, Limits(budget=budget)), budgets
+
+    def test_a_plan_that_leaves_time_is_followed_by_a_larger_one(self):
+        found, budgets = self.plan(200)
         self.assertEqual([200, 10], budgets[:2])
         self.assertEqual(49, len(found.moves))
         self.assertTrue(found.is_short)
         self.assertLessEqual(len(budgets), schedule.ROUNDS)
 
     def test_the_first_plan_has_as_many_moves_as_may_begin_in_time(self):
-        budgets = []
-
-        def choose(limits):
-            budgets.append(limits.budget)
-            return FakeChosen(limits.budget)
-
-        found = schedule.timely(FakePace(likely=30), choose, {}, Limits(budget=200))
+        found, budgets = self.plan(200, likely=30)
         self.assertEqual([30, 48], budgets[:2])
         self.assertEqual((50, True), (len(found.moves), found.is_short))
 
     def test_without_a_budget_one_plan_without_moves_is_made(self):
-        budgets = []
-
-        def choose(limits):
-            budgets.append(limits.budget)
-            return FakeChosen(limits.budget)
-
-        found = schedule.timely(FakePace(), choose, {}, Limits(budget=0))
+        found, budgets = self.plan(0)
         self.assertEqual(([0], ()), (budgets, found.moves))
 
     def test_a_plan_that_needs_no_more_moves_is_the_only_one(self):
-        budgets = []
-
-        def choose(limits):
-            budgets.append(limits.budget)
-            return FakeChosen(20)
-
-        found = schedule.timely(FakePace(likely=30), choose, {}, Limits(budget=200))
+        found, budgets = self.plan(200, needed=20, likely=30)
         self.assertEqual([30], budgets)
         self.assertEqual((20, False), (len(found.moves), found.is_short))
 
