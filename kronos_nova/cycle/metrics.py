@@ -55,10 +55,6 @@ def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
     return set()
 
 
-_PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
-           metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
-
-
 class MetricsReader:
     """A reader of a metrics source that keeps each answer, so that no query is sent twice.
 
@@ -129,10 +125,10 @@ class MetricsReader:
         return self._given(key)
 
     def _ask(self, policy: Policy, kind: str) -> Vector | exception.MetricsError:
-        promql = getattr(policy, _PROMQL[kind])
+        promql = getattr(policy, metrics.KEYS[kind])
         if promql is None:
             return Vector(samples=())
-        return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
+        return self._answer(metrics.MetricQuery(policy.name, kind, promql), metrics.KEYS[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
         """Return the answer to a query. The answer is kept, so that the query is sent once.
@@ -153,6 +149,10 @@ class MetricsReader:
     def _answer(self, query: metrics.MetricQuery, name: str) -> Vector | exception.MetricsError:
         try:
             vector = self._source.query(query)
+        except (exception.MetricsQueryRefused, exception.MetricsNotAVector) as error:
+            # The PromQL itself is wrong, so the error says where the PromQL is written.
+            return type(error)(source=error.kwargs['source'],
+                               problem=f'{name}: {error.kwargs["problem"]}')
         except exception.MetricsError as error:
             return error
         if vector.warnings and not self._accepts_partial:

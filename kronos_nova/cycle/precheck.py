@@ -20,6 +20,7 @@ from kronos_nova.cycle.solve import Chosen
 from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.model import Model
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import KNOWN_LATER
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import Before
@@ -73,6 +74,8 @@ class Precheck:
                  is_over: Callable[[], bool],
                  refused_lately: Mapping[str, Mapping[str, str]] | None = None):
         self._dry_run, self._is_over = dry_run, is_over
+        # A move that no dry run could check is not a move for which the time was too short.
+        self._too_late = AGREED if dry_run is not_asked else OUT_OF_TIME
         self._model, self._names = model, model.problem.hosts
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
         self._hosts = {host.name: host for host in snapshot.hosts}
@@ -154,7 +157,7 @@ class Precheck:
 
     def _ask(self, move: PlannedMove, before: Before) -> Verdict:
         if self._is_over():
-            return OUT_OF_TIME
+            return self._too_late
         if self._is_silent:  # the next request might take another minute to fail
             return NO_ANSWER
         verdict = self._dry_run(move, self._instances[move.instance_uuid],
@@ -253,7 +256,7 @@ class Precheck:
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
         pair = move.instance_uuid, move.destination
-        _before, verdict = self._verdicts.get(pair, (NOTHING_BEFORE, OUT_OF_TIME))
+        _before, verdict = self._verdicts.get(pair, (NOTHING_BEFORE, self._too_late))
         if verdict.unasked:
             return dataclasses.replace(
                 move, reason=f'{move.reason}; not asked for beforehand: {verdict.unasked}')

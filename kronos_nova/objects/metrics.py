@@ -20,6 +20,10 @@ USED_MEMORY = 'used_memory'
 LINK = 'link'
 OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 
+KEYS = {IMBALANCE: 'imbalance_query', VM_PROFILE: 'vm_profile_query', CAPACITY: 'capacity_query',
+        HOST_CAPACITY: 'host_capacity_query'}
+"""{kind of a query for loads: key of a policy in the policies file that has the PromQL}"""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:

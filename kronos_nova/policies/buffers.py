@@ -3,9 +3,11 @@ free."""
 
 import math
 import re
-from typing import Annotated
 
 import pydantic
+
+from kronos_nova.policies.fields import FileMapping
+from kronos_nova.policies.fields import key
 
 MOST_BUFFERS = 50
 """Maximum number of buffers in a policies file. Raised, a policies file can make each evaluation
@@ -17,30 +19,20 @@ lowered, names have to be less descriptive. Not measured."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 
-def _key(about: str, **rules: object) -> object:
-    """Return the pydantic field for a key of a buffer, with a description.
-
-    :param about: description in reStructuredText, for the documentation and the JSON schema
-    """
-    return pydantic.Field(description=' '.join(about.split()), **rules)  # type: ignore
-
-
-class Buffer(pydantic.BaseModel):
+class Buffer(FileMapping):
     """A buffer: room in an aggregate that is always kept free for new servers of a flavor."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
-
-    name: Annotated[str, _key("""
-        Name of the buffer in reports, unique in the file.""", min_length=1, max_length=MOST_NAME)]
-    aggregate: Annotated[str, _key("""
-        Name of the aggregate in which room is kept free.""", min_length=1)]
-    flavor: Annotated[str, _key("""
+    name: str = key(about="""
+        Name of the buffer in reports, unique in the file.""", min_length=1, max_length=MOST_NAME)
+    aggregate: str = key(about="""
+        Name of the aggregate in which room is kept free.""", min_length=1)
+    flavor: str = key(about="""
         Name of the flavor of the new servers, or their size, such as ``4:8192:40`` (VCPUs, MiB of
-        memory, GiB of disk). The disk may be left out.""", min_length=1)]
-    keep: Annotated[pydantic.StrictInt | str, _key("""
+        memory, GiB of disk). The disk may be left out.""", min_length=1)
+    keep: pydantic.StrictInt | str = key(about="""
         Number of new servers for which room is kept free at any time. A percentage such as
         ``"10%"`` refers to the number of servers of this flavor that would fit into the empty
-        aggregate.""")]
+        aggregate.""")
 
     @pydantic.field_validator('keep')
     @classmethod

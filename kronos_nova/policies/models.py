@@ -11,6 +11,8 @@ import pydantic
 
 from kronos_nova.policies.buffers import MOST_BUFFERS
 from kronos_nova.policies.buffers import Buffer
+from kronos_nova.policies.fields import FileMapping
+from kronos_nova.policies.fields import key
 from kronos_nova.policies.rules import MOST_RULES
 from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
@@ -35,16 +37,8 @@ HOST_FRACTION, ABSOLUTE, SCORE = 'host_fraction', 'absolute', 'score'
 """Units of a profile, which is the load that a server adds to its host. See ``vm_profile_unit``."""
 
 
-def _key(default: Any = ..., /, *, about: str, **rules: Any) -> Any:
-    """Return a field of a policy with its description.
-
-    :param about: description in reStructuredText, for the documentation and the JSON schema
-    """
-    return pydantic.Field(default, description=' '.join(about.split()), **rules)
-
-
 def _query(default: Any = ..., /, *, about: str) -> Any:
-    return _key(default, about=about, min_length=1)
+    return key(default, about=about, min_length=1)
 
 
 LONGEST_HORIZON = 12
@@ -53,15 +47,13 @@ forecast does not cover a whole night. Chosen because no plan considers loads th
 the future."""
 
 
-class Forecast(pydantic.BaseModel):
+class Forecast(FileMapping):
     """The settings of a policy's load forecast for the next hours."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
-
-    horizon_hours: int = _key(6, ge=1, le=LONGEST_HORIZON, strict=True, about="""
+    horizon_hours: int = key(6, ge=1, le=LONGEST_HORIZON, strict=True, about="""
         Number of hours whose expected loads a plan considers, including the current hour. An
         initial value is the number of hours by which moves should begin before the load rises.""")
-    quantile: float = _key(0.5, ge=0.5, le=0.99, about="""
+    quantile: float = key(0.5, ge=0.5, le=0.99, about="""
         Probability with which the load of a host stays at or below the forecast load. With ``0.5``,
         plans are made for the likely load. With ``0.9``, plans are made for a load that is exceeded
         in one hour of ten. The margin for higher values is computed from the errors of the
@@ -99,7 +91,7 @@ class Forecast(pydantic.BaseModel):
         return bool(self.vm_query or self.host_query)
 
 
-class Policy(pydantic.BaseModel):
+class Policy(FileMapping):
     """A policy: one measure of load, its queries, and the imbalance above which servers are moved.
 
     A score is the load of a host, as a fraction of the host from 0 to 1. A profile is the load that
@@ -108,27 +100,25 @@ class Policy(pydantic.BaseModel):
     smaller fraction of a larger host.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
-
-    name: str = _key(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
+    name: str = key(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Name of the policy in reports and snapshots: lower case letters, digits, ``-`` and ``_``.
         The name is unique in the file.""")
-    mode: Literal['spread', 'pack', 'relieve'] = _key(about="""
+    mode: Literal['spread', 'pack', 'relieve'] = key(about="""
         Purpose of moves. ``spread`` makes the loads of hosts even. ``pack`` gathers instances on
         few hosts. ``relieve`` only moves servers off hosts whose score is above ``high``. All
         policies of a file have the same mode.""")
-    weight: float = _key(ge=0.0, le=1.0, about="""
+    weight: float = key(ge=0.0, le=1.0, about="""
         Weight of the policy in the combined imbalance, which is ``Σ weight × (max − min)`` over the
         policies. ``max`` and ``min`` are the highest and the lowest score of the hosts in a policy.
         The weights of the enabled policies sum to 1. See ``imbalance_over`` for hosts that are left
         out of the imbalance.""")
-    threshold: float = _key(1.0, ge=0.0, le=1.0, about="""
+    threshold: float = key(1.0, ge=0.0, le=1.0, about="""
         Imbalance (highest minus lowest score of a host) above which load is spread, with mode
         ``spread``. No plan lifts the imbalance of a policy above its threshold, or increases an
         imbalance that is above the threshold. The key is required with ``pack`` as well, but has no
         effect there, because packing makes the loads of hosts unequal on purpose. The key is
         optional with ``relieve``.""")
-    imbalance_over: float = _key(1.0, gt=0.5, le=1.0, about="""
+    imbalance_over: float = key(1.0, gt=0.5, le=1.0, about="""
         Quantile of the hosts' scores from which the imbalance is computed, with mode ``spread``:
         the imbalance is the difference between this quantile and the quantile ``1 -
         imbalance_over``. Of *n* available hosts, the ``(1 - imbalance_over) × n`` hosts with the
@@ -137,15 +127,15 @@ class Policy(pydantic.BaseModel):
         hundreds of hosts, where a single unusual host should not lead to moves; an initial value is
         ``0.95``. With lower values, more hosts may keep a high load. See
         :ref:`hosts-that-do-not-count`.""")
-    high: float | None = _key(None, gt=0.0, le=1.0, about="""
+    high: float | None = key(None, gt=0.0, le=1.0, about="""
         Score above which a host is relieved, whatever the scores of other hosts are. The key is
         required with mode ``relieve``, and optional with ``spread``. ``high`` and ``target`` have
         to be set together.""")
-    target: float | None = _key(None, gt=0.0, le=1.0, about="""
+    target: float | None = key(None, gt=0.0, le=1.0, about="""
         Score to which a host is relieved whose score was above ``high``. The servers of such a host
         are only moved to hosts whose score is then at or below ``target``. The value is less than
         ``high``.""")
-    vm_high: float | None = _key(None, gt=0.0, le=1.0, about="""
+    vm_high: float | None = key(None, gt=0.0, le=1.0, about="""
         Load of a single server, as a fraction of its host, above which the host is relieved even if
         the score of the host is not above ``high``. If the score of the host is at or below
         ``target``, the server itself is moved. The key is meant for loads that show how long a
@@ -154,7 +144,7 @@ class Policy(pydantic.BaseModel):
         PromQL for the score, with one series for each host. The score is the load of the host as a
         fraction of the host, from 0 to 1. With percentages instead of fractions, the policy has no
         data.""")
-    host_label: str = _key('host', pattern=LABEL, about="""
+    host_label: str = key('host', pattern=LABEL, about="""
         Label whose value is the name of the host in Nova.""")
     host_capacity_query: str | None = _query(None, about="""
         PromQL for the capacity of each host, where hosts differ in size. ``vm_profile_query`` then
@@ -164,7 +154,7 @@ class Policy(pydantic.BaseModel):
         PromQL for the load that each instance adds to its host, with one series for each instance.
         By default the load is a fraction of the host. A planned move subtracts the load from the
         score of the source, and adds it to the score of the destination.""")
-    vm_profile_unit: Literal['host_fraction', 'absolute', 'score'] | None = _key(None, about="""
+    vm_profile_unit: Literal['host_fraction', 'absolute', 'score'] | None = key(None, about="""
         Unit of ``vm_profile_query``. ``host_fraction`` is a fraction of the present host of the
         instance. On a host of twice the size, the fraction is half as large. ``absolute`` is an
         amount, such as CPUs or bytes. It requires ``host_capacity_query`` or
@@ -172,7 +162,7 @@ class Policy(pydantic.BaseModel):
         regard to the size of the host. It is meant for numbers of servers, and for contention such
         as CPU steal or pressure. By default, ``absolute`` with ``host_capacity_query``, otherwise
         ``host_fraction``.""")
-    vm_profile_resource: Literal['VCPU', 'MEMORY_MB'] | None = _key(None, about="""
+    vm_profile_resource: Literal['VCPU', 'MEMORY_MB'] | None = key(None, about="""
         Resource class whose inventory in placement is the size of a host: ``VCPU`` (the CPUs of
         ``VCPU`` and ``PCPU`` together) or ``MEMORY_MB``. A load in the unit ``absolute`` is then in
         CPUs, or in bytes. The key cannot be used together with ``host_capacity_query``. By default,
@@ -180,17 +170,17 @@ class Policy(pydantic.BaseModel):
         hosts, Kronos chooses the resource class by the name of the policy, or else by the names of
         metrics in the query. If these names do not suggest a resource class, the policy has no
         data.""")
-    vm_profile_label: str = _key('uuid', pattern=LABEL, about="""
+    vm_profile_label: str = key('uuid', pattern=LABEL, about="""
         Label whose value identifies the instance in the answer to ``vm_profile_query``. If an
         instance has several series, the series whose ``host_label`` names the host of the instance
         is used. If some series name hosts of this cloud, series that name other hosts are
         ignored.""")
-    vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = _key('uuid', about="""
+    vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = key('uuid', about="""
         Meaning of the value of ``vm_profile_label``: ``uuid``, ``name`` (the name of the libvirt
         domain) or ``display_name``. If several servers of the cloud have the same name, the series
         with this name are not used. To find such servers, Kronos also reads the names of servers in
         other aggregates from Nova. With ``uuid``, this is not necessary.""")
-    vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = _key(
+    vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = key(
         'skip', about="""
         Treatment of an instance without a series in the answer to ``vm_profile_query``. With
         ``skip``, the instance is not moved, and no load is assumed. With ``flavor_vcpu_ratio``, the
@@ -202,18 +192,18 @@ class Policy(pydantic.BaseModel):
         PromQL for the used fraction of the capacity of each host, with one series for each host.
         The key is required with mode ``pack``. ``capacity_query`` and ``capacity_threshold`` have
         to be set together.""")
-    capacity_threshold: float | None = _key(None, gt=0.0, le=1.0, about="""
+    capacity_threshold: float | None = key(None, gt=0.0, le=1.0, about="""
         Largest fraction of the capacity of a host that may be used after a move to the host. The
         limit applies to the value of ``capacity_query`` and to the score of the host.""")
-    forecast: Forecast | None = _key(None, about="""
+    forecast: Forecast | None = key(None, about="""
         Settings of the load forecast, with which plans consider the loads of the next hours as
         well. With ``{}``, all settings have their defaults. If the forecast was not clearly more
         exact in the last day than the assumption that loads do not change, plans consider only the
         present loads.""")
-    max_migrations_per_cycle: int = _key(10, ge=1, le=100_000, strict=True, about="""
+    max_migrations_per_cycle: int = key(10, ge=1, le=100_000, strict=True, about="""
         Maximum number of moves in one plan of an aggregate. If the enabled policies have different
         values, the largest value applies.""")
-    enabled: bool = _key(True, strict=True, about="""
+    enabled: bool = key(True, strict=True, about="""
         Whether Kronos uses the policy.""")
 
     @pydantic.model_validator(mode='after')
@@ -309,10 +299,8 @@ class Policy(pydantic.BaseModel):
         return self
 
 
-class MigrationQueries(pydantic.BaseModel):
+class MigrationQueries(FileMapping):
     """Queries for predictions of how long live migrations take. All of them are optional."""
-
-    model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     dirty_rate_query: str | None = _query(None, about="""
         PromQL for the bytes of memory that each instance writes per second, with one series for
@@ -326,25 +314,23 @@ class MigrationQueries(pydantic.BaseModel):
         PromQL for the bytes per second that the live migration link of each host can carry, with
         one series for each host. The query takes precedence over ``[kronos_executor]
         link_mbps``.""")
-    label: str = _key('uuid', pattern=LABEL, about="""
+    label: str = key('uuid', pattern=LABEL, about="""
         Label whose value is the uuid of the instance.""")
-    host_label: str = _key('host', pattern=LABEL, about="""
+    host_label: str = key('host', pattern=LABEL, about="""
         Label whose value is the name of the host in Nova.""")
 
 
-class PolicySet(pydantic.BaseModel):
+class PolicySet(FileMapping):
     """The content of a policies file: policies, queries about migrations, rules and buffers."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
-
-    policies: tuple[Policy, ...] = _key(min_length=1, about="""
+    policies: tuple[Policy, ...] = key(min_length=1, about="""
         The policies of the file, in any order.""")
-    migration: MigrationQueries = _key(MigrationQueries(), about="""
+    migration: MigrationQueries = key(MigrationQueries(), about="""
         Queries from which Kronos predicts the durations of live migrations.""")
-    rules: tuple[OperatorRule, ...] = _key((), max_length=MOST_RULES, about="""
+    rules: tuple[OperatorRule, ...] = key((), max_length=MOST_RULES, about="""
         Rules of operators: the hosts on which servers may run, and the times at which servers may
         be moved. See :doc:`rules`.""")
-    buffers: tuple[Buffer, ...] = _key((), max_length=MOST_BUFFERS, about="""
+    buffers: tuple[Buffer, ...] = key((), max_length=MOST_BUFFERS, about="""
         Buffers: room that is always kept free for new servers. See :doc:`room`.""")
 
     @pydantic.model_validator(mode='after')

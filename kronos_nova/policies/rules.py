@@ -13,6 +13,8 @@ from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.policies import windows
+from kronos_nova.policies.fields import FileMapping
+from kronos_nova.policies.fields import key
 
 MOST_RULES = 500
 """Maximum number of rules in a policies file. Raised, a policies file can make each evaluation take
@@ -58,47 +60,35 @@ Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
 """The type of a value that is either a list of names or one name."""
 
 
-def _key(default: Any = None, /, *, about: str, **rules: Any) -> Any:
-    """Return the pydantic field for a key of a rule, with a description.
-
-    :param about: description in reStructuredText, for the documentation and the JSON schema
-    """
-    return pydantic.Field(default, description=' '.join(about.split()), **rules)
-
-
-class _Strict(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
-
-
-class ServerSelector(_Strict):
+class ServerSelector(FileMapping):
     """The servers that a rule selects. A server has to match every key that is set, such as
     ``project`` and ``flavor``."""
 
-    uuid: Words | None = _key(about="""
+    uuid: Words | None = key(None, about="""
         Uuids of servers.""")
-    project: Words | None = _key(about="""
+    project: Words | None = key(None, about="""
         IDs of projects. The rule selects servers of these projects.""")
-    flavor: Words | None = _key(about="""
+    flavor: Words | None = key(None, about="""
         Names of flavors, or patterns with ``*``, ``?`` and ``[…]``. The rule selects servers with
         these flavors.""")
-    image: dict[str, str] | None = _key(about="""
+    image: dict[str, str] | None = key(None, about="""
         Properties of the image from which a server was booted, as ``property: value``. A value may
         be a pattern. The image has to match all of these properties.""")
-    metadata: dict[str, str] | None = _key(about="""
+    metadata: dict[str, str] | None = key(None, about="""
         Metadata of servers, as ``key: value``. A value may be a pattern. Only keys that begin with
         ``kronos:`` are permitted, because Kronos reads no other metadata. Owners of servers set the
         metadata; see ``tag``.""")
-    tag: Words | None = _key(about="""
+    tag: Words | None = key(None, about="""
         Tags of servers. The owner of a server sets its tags, its metadata, its name, and the names
         of its server groups. If a rule selects servers by any of these, and has neither ``project``
         nor ``uuid``, its servers are selected by their owners. Such a rule is ignored if a host
         cannot be emptied otherwise.""")
-    server_group: Words | None = _key(about="""
+    server_group: Words | None = key(None, about="""
         Uuids or names of server groups. The rule selects the members of these groups. Owners of
         servers set the names of server groups; see ``tag``.""")
-    name: Words | None = _key(about="""
+    name: Words | None = key(None, about="""
         Names of servers, or patterns. Owners of servers set these names; see ``tag``.""")
-    availability_zone: Words | None = _key(about="""
+    availability_zone: Words | None = key(None, about="""
         Names of availability zones. The rule selects servers on the hosts of these zones. ``nova``
         stands for hosts in no availability zone.""")
 
@@ -106,9 +96,9 @@ class ServerSelector(_Strict):
     def _check(self) -> Self:
         if not self.model_dump(exclude_none=True):
             raise ValueError('selects no servers: give at least one key')
-        for key in self.metadata or ():
-            if not key.startswith(OWN_METADATA):
-                raise ValueError(f'metadata: {boundary.shown(key, 63)} does not begin with '
+        for name in self.metadata or ():
+            if not name.startswith(OWN_METADATA):
+                raise ValueError(f'metadata: {boundary.shown(name, 63)} does not begin with '
                                  f'{OWN_METADATA}, and other metadata is not read: use a key that '
                                  'does, or a tag')
         return self
@@ -125,17 +115,17 @@ class ServerSelector(_Strict):
             self.metadata or self.tag or self.name or any(named_groups))
 
 
-class Places(_Strict):
+class Places(FileMapping):
     """The hosts that a rule names. A host has to match at least one of the keys that are set, such
     as ``hosts`` or ``aggregate``."""
 
-    hosts: Words | None = _key(about="""
+    hosts: Words | None = key(None, about="""
         Names of hosts, or patterns.""")
-    aggregate: Words | None = _key(about="""
+    aggregate: Words | None = key(None, about="""
         Names of aggregates, or patterns. The rule applies to the hosts in these aggregates.""")
-    trait: Words | None = _key(about="""
+    trait: Words | None = key(None, about="""
         Traits of the hosts' resource providers, or patterns, such as ``CUSTOM_LICENCE``.""")
-    domain: dict[str, Words] | None = _key(about="""
+    domain: dict[str, Words] | None = key(None, about="""
         Levels of failure domains, each with names of failure domains or patterns, such as ``rack:
         [r1, r2]``. The levels are the keys in ``[kronos] failure_domain_key``.""")
 
@@ -155,53 +145,53 @@ RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER
              UNMOVABLE)
 
 
-class OperatorRule(_Strict):
+class OperatorRule(FileMapping):
     """A rule of an operator. It has the servers that it selects, and one relation that must hold
     for these servers."""
 
-    name: str = _key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
+    name: str = key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Name of the rule in reports and explanations: lower case letters, digits, ``-`` and ``_``.
         The name is unique in the file.""")
-    servers: ServerSelector = _key(..., about="""
+    servers: ServerSelector = key(..., about="""
         The servers to which the rule applies.""")
-    must_run_on: Places | None = _key(about="""
+    must_run_on: Places | None = key(None, about="""
         Hosts on which the servers must run. A server on another host is moved to one of these
         hosts.""")
-    must_not_run_on: Places | None = _key(about="""
+    must_not_run_on: Places | None = key(None, about="""
         Hosts on which the servers must not run. A server on one of these hosts is moved to another
         host.""")
-    should_run_on: Places | None = _key(about="""
+    should_run_on: Places | None = key(None, about="""
         Hosts on which the servers should run. A plan may move a server to another host if the plan
         gains more than ``cost`` by it.""")
-    should_not_run_on: Places | None = _key(about="""
+    should_not_run_on: Places | None = key(None, about="""
         Hosts on which the servers should not run. A plan may move a server to one of these hosts if
         the plan gains more than ``cost`` by it.""")
-    cost: float | None = _key(about="""
+    cost: float | None = key(None, about="""
         Cost of a server on a host that ``should_run_on`` or ``should_not_run_on`` avoids, as an
         amount of combined imbalance. A move that violates the rule has to lower the combined
         imbalance by at least this amount. A move that repairs a violation may raise the combined
         imbalance by at most this amount. By default, 0.02.""", gt=0.0, le=1.0)
-    keep_together: str | None = _key(about="""
+    keep_together: str | None = key(None, about="""
         ``host``, or a level of failure domains such as ``rack``. All servers should be on the same
         host, or in the same failure domain of this level. A server may only be moved to the host or
         failure domain that has most of the other servers.""", min_length=1)
-    keep_apart: str | None = _key(about="""
+    keep_apart: str | None = key(None, about="""
         ``host``, or a level of failure domains such as ``rack``. No two of the servers may be on
         the same host, or in the same failure domain of this level.""", min_length=1)
-    at_most_hosts: int | None = _key(about="""
+    at_most_hosts: int | None = key(None, about="""
         Maximum number of hosts on which the servers may run together, such as the number of
         licences.""", ge=1, le=100_000, strict=True)
-    never_move: Literal[True] | None = _key(about="""
+    never_move: Literal[True] | None = key(None, about="""
         ``true``: the servers are not moved. They are not even moved off a host that is emptied,
         unless the servers are selected by their owners (see ``tag``).""")
-    move_only: Words | None = _key(about="""
+    move_only: Words | None = key(None, about="""
         Times at which the servers may be moved, each in the form of ``[kronos]
         maintenance_window``. At other times the servers are not even moved off a host that is
         emptied, unless the servers are selected by their owners (see ``tag``).""")
-    max_moves: int | None = _key(about="""
+    max_moves: int | None = key(None, about="""
         Maximum number of moves of each selected server within 24 hours. Moves that empty a host are
         not limited.""", ge=1, le=1000, strict=True)
-    unmovable: Literal['leave', 'cold', 'stop'] | None = _key(about="""
+    unmovable: Literal['leave', 'cold', 'stop'] | None = key(None, about="""
         Treatment of running servers that Nova cannot migrate live, when their host is drained. It
         takes precedence over the option ``--unmovable`` of ``host drain``. With ``leave``, the
         servers stay on the host. With ``cold``, they are migrated cold. With ``stop``, they are

@@ -33,7 +33,6 @@ from kronos_nova.policies.rules import HOST
 from kronos_nova.policies.selection import Selections
 from kronos_nova.policies.selection import is_joint
 from kronos_nova.record import options as recorded_options
-from kronos_nova.record.writer import QUERIES
 from kronos_nova.record.writer import Taken
 
 _WORD = re.compile(r'[^\s,;:=<>()\[\]{}"\'|/]+')
@@ -422,7 +421,7 @@ def _labels(policies, names):
     names the hosts or instances in the answer to the query."""
     migration, found = policies.migration, {}
     for policy in policies.active:
-        found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
+        found |= {(policy.name, kind): (policy.host_label, names.host) for kind in metrics.KEYS}
         found[policy.name, metrics.VM_PROFILE] = (
             policy.vm_profile_label,
             {'uuid': names.instance_uuid, 'name': names.domain,

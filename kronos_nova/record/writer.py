@@ -23,10 +23,6 @@ from kronos_nova.record import options
 from kronos_nova.record import schema
 from kronos_nova.record.options import RecordedOptions
 
-QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
-           metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
-"""{kind of a query: field of a policy that has its PromQL}"""
-
 OPTIONAL = frozenset((
     'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources', 'launched_at', 'domains',
     'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
@@ -77,7 +73,7 @@ class Taken:
 def questions(policies: PolicySet) -> Iterator[MetricQuery]:
     """Yield the queries of all enabled policies."""
     for policy in policies.active:
-        for kind, field in QUERIES.items():
+        for kind, field in metrics.KEYS.items():
             promql = getattr(policy, field)
             if promql is not None:
                 yield MetricQuery(policy.name, kind, promql)

@@ -3,6 +3,7 @@
 import numpy as np
 import testtools
 
+from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cycle import metrics
 from kronos_nova.load import host_readings
@@ -48,6 +49,16 @@ class MeasureTest(testtools.TestCase):
         said = self.no_data('host', 'cmp1')['cpu']
         self.assertIn('cmp2', said)
         self.assertNotIn('would match', said)
+
+    def test_wrong_promql_is_reported_with_its_key_in_the_policies_file(self):
+        source = Source('host', 'cmp1', 'cmp2')
+
+        def refuse(query):
+            raise exception.MetricsQueryRefused(source='http://p:9090', problem='parse error')
+        source.query = refuse
+        load = metrics.measure(metrics.MetricsReader(source), POLICIES.active, ('cmp1', 'cmp2'),
+                               np.array([True, True]), host_readings.ScoringRules())
+        self.assertEqual({'cpu': 'http://p:9090: imbalance_query: parse error'}, load.no_data)
 
     def partial(self, accepts):
         source = Source('host', 'cmp1', 'cmp2')

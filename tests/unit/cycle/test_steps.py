@@ -18,6 +18,7 @@ from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import Policy
@@ -594,6 +595,14 @@ class PipelineTest(PipelineTestCase):
         report = self.plan(planning_time_limit=10.0)
         self.assertIn('planning_time_limit was over', report.moves[-1].reason)
         self.assertEqual((), report.warnings)
+
+    def test_a_replay_which_asks_nobody_does_not_say_that_the_time_to_ask_was_over(self):
+        self.clock, self.dry_run = SlowClock(tick=2.0), not_asked
+        for uuid in self.instances:
+            self.change(uuid, project_id='rich')
+        report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
+        move, = report.moves
+        self.assertNotIn('not asked', move.reason)
 
     def test_a_plan_that_has_too_many_moves_at_the_deadline_has_fewer_then(self):
         """There is no time left to ask about any of them."""

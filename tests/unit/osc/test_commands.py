@@ -287,6 +287,9 @@ class RoomTest(test_host.WithRecordedCloud, CommandsTestCase):
         self.assertIn('There is room for 1 of 1 server', self.openstack('room', 'check', 'm1.1'))
         said = self.openstack('room', 'check', 'm1.999', expected=4)
         self.assertIn('There is no room for the other servers: it needs 999 VCPU', said)
+        said = self.openstack('room', 'make', 'm1.999', '--aggregate', 'gpu', token=base.OPERATOR,
+                              expected=4)
+        self.assertIn('Nothing was requested, and no server is moved.', said)
 
 
 class HostTest(test_host.WithRecordedCloud, CommandsTestCase):

@@ -111,6 +111,14 @@ class LoaderTest(testtools.TestCase):
             'p.yaml: policies[1] (memory).threshold: must be at most 1, but is 20; write 0.2 for '
             '20 %'], sorted(found, key=lambda line: line.partition(')')[0]))
 
+    def test_true_is_no_number(self):
+        for key, number in (('weight', '0.5'), ('threshold', '0.1')):
+            self.assertIn(f'(cpu).{key}: must be a number, but is true', problems_of(
+                'policies:' + CPU.replace(f'{key}: {number}', f'{key}: true')))
+        self.assertIn('(a).cost: must be a number, but is true', problems_of(
+            f'policies:{CPU}\nrules: [{{name: a, servers: {{name: b}}, '
+            'should_run_on: {hosts: [c]}, cost: true}]'))
+
     def test_a_rules_key_is_guessed_from_the_keys_of_rules(self):
         rules = '[{name: a, servers: {name: b}, must_run_onn: {hosts: [c]}}]'
         self.assertIn('rules[0] (a).must_run_onn: there is no such key; perhaps must_run_on is '

@@ -384,6 +384,7 @@ class RoomMake(command.Lister):
             self.say(sentence)
         if hold is None:
             self.exit_code = LOST
+            self.say('Nothing was requested, and no server is moved.')
         elif hold.state == 'proposed':
             self.say(f'Nothing has begun: "room approve {hold.uuid}" lets the moves begin.')
         else:
