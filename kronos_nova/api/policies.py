@@ -5,7 +5,6 @@ no operation. To read, a user needs the role ``kronos_reader``, or the reader ro
 the system.
 """
 
-import difflib
 import os
 import re
 
@@ -104,14 +103,12 @@ def _refuse_unknown_names(conf, made):
             for each in re.findall(r'rule:([^\s()]+)', str(rule))}
     unknown = sorted(made.file_rules.keys() - made.registered_rules.keys() - used)
     if unknown:
-        name = unknown[0]
-        similar = difflib.get_close_matches(str(name), made.registered_rules, 1)
+        guess = exception.meant(str(unknown[0]), made.registered_rules)
         raise exception.ConfigurationError(
             what=_file(conf),
             problem='has rules whose names belong to no operation, and which no other rule uses: '
-                    f'{_quoted(unknown)}',
-            remedy=f'Correct the names; "{similar[0]}" is similar to the first.' if similar else
-                   'Correct or remove the rules; the documentation of the API has all names.')
+                    f'{_quoted(unknown)}{guess}',
+            remedy='Correct or remove the rules; the documentation of the API has all names.')
 
 
 def _file(conf):
