@@ -261,7 +261,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         count = len(found.moves)
         if found.late:
             late.append(found)
-            too_large = found.limits.budget
+            too_large = count    # a budget of as many moves gives the same plan
             budget = max(1, int(SURE * (count - len(found.late))))
         else:
             fitting.append(found)

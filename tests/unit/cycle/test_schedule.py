@@ -386,6 +386,25 @@ class TimelyTest(testtools.TestCase):
         self.assertEqual((11, 0.3), (len(found.moves), found.moves[-1].combined_after))
         self.assertTrue(found.is_short)
 
+    def test_a_budget_with_which_a_late_plan_has_no_other_moves_is_not_tried(self):
+        """Hosts are emptied by 11, 24, 46 or 99 moves. 46 moves do not begin in time."""
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            moves = max(each for each in (0, 11, 24, 46, 99) if each <= limits.budget)
+            return FakeChosen(moves, phase='pack', emptied='abcd'[:(0, 11, 24, 46, 99).index(moves)])
+
+        class Slow(FakePace):
+            def late(self, moves):
+                return frozenset(range(31, len(moves) + 1))
+
+            def room(self, moves):
+                return 5.0
+
+        found = schedule.timely(Slow(), choose, {}, Limits(budget=50))
+        self.assertEqual(([50, 28, 45], 24), (budgets, len(found.moves)))
+
     def test_no_number_of_moves_is_tried_twice(self):
         budgets = []
 
