@@ -181,20 +181,34 @@ class ScoreGuard:
     the scores. The policy does not count in imbalances, but forbids moves that would raise the
     score of a host above a ceiling.
 
+    resource : the resource that the policy measures, VCPU or MEMORY_MB. The weight of an instance
+        is the highest load that it can have: the amount of the resource in its flavor
     scores : float64 (H,), NaN = not measured
-    weights : float64 (V,), the highest load that each instance can have by its flavor
     host_scale : float64 (H,), the score that an instance with a weight of 1 adds to each host
     """
 
     policy: str
+    resource: str
     scores: np.ndarray
-    weights: np.ndarray
     host_scale: np.ndarray
 
-    def rule(self, ceiling: float) -> ArrivalLimit:
+    def rule(self, ceiling: float, instances: Sequence[Instance],
+             arriving: Sequence[tuple[Instance, int]]) -> ArrivalLimit:
+        """Return the rule that no move raises the score of a host above the ceiling, or above its
+        present score.
+
+        :param instances: the instances of the planning problem
+        :param arriving: (instance, index of its destination) for each instance that other plans
+            bring to a host. The scores do not have the loads of these instances yet
+        """
+        coming = np.bincount(
+            np.array([host for _instance, host in arriving], dtype=np.intp),
+            host_sizes.of_flavors([instance for instance, _host in arriving], self.resource),
+            len(self.scores))
         return ArrivalLimit(
-            reason='capacity', yields=True, policy=self.policy, weights=self.weights,
-            host_scale=self.host_scale, scores=self.scores, most=np.fmax(ceiling, self.scores))
+            reason='capacity', yields=True, policy=self.policy,
+            weights=host_sizes.of_flavors(instances, self.resource), host_scale=self.host_scale,
+            scores=self.scores + coming * self.host_scale, most=np.fmax(ceiling, self.scores))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,12 +413,11 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 
 def guard_of(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
-    """Return the ScoreGuard of a policy. The weight of each instance is the amount of the measured
-    resource in its flavor. Return None if it is not known which resource the policy measures."""
+    """Return the ScoreGuard of a policy. Return None if it is not known which resource the policy
+    measures."""
     resource = host_sizes.resource(policy)
     return ScoreGuard(
-        policy=policy.name, scores=scores,
-        weights=host_sizes.of_flavors(occupied.instances, resource),
+        policy=policy.name, resource=resource, scores=scores,
         host_scale=1.0 / host_sizes.of_inventory(occupied.hosts, resource)) if resource else None
 
 

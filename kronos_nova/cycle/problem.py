@@ -197,7 +197,7 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
         around=around, forecasts=forecasts,
         ahead=ahead, load_stats=stats, outlook=expected,
         marks=Marks.from_policies(forecast_columns.policy_of_columns(load.policies, forecasts)),
-        compile=functools.partial(_compiled, given, load, around, in_flight))
+        compile=functools.partial(_compiled, given, scope, load, around, in_flight))
 
 
 def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Mapping[str,
@@ -211,15 +211,28 @@ def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Map
         planner_ports.now)
 
 
-def _compiled(given: Inputs, load: Load, around: Snapshot, in_flight: MovesInFlight,
+def _compiled(given: Inputs, scope: Scope, load: Load, around: Snapshot, in_flight: MovesInFlight,
               problem: Problem) -> Model:
     options = given.options
     model = compile_model(
         problem, around, given.rules,
         prices(problem, options.min_gain, given.history.tries, given.pace,
                options.soft_group_cost, preferences(problem, given.rules.selections)))
-    return model.with_rules(*(guard.rule(options.overload_ceiling) for guard in load.guards),
-                            *_until_left(given, around, in_flight, problem))
+    arriving = _brought_by_others(scope, around, in_flight) if load.guards else []
+    guards = (guard.rule(options.overload_ceiling, scope.instances, arriving)
+              for guard in load.guards)
+    return model.with_rules(*guards, *_until_left(given, around, in_flight, problem))
+
+
+def _brought_by_others(scope: Scope, around: Snapshot,
+                       in_flight: MovesInFlight) -> list[tuple[Instance, int]]:
+    """Return (instance, index of the destination) for each instance that is migrating to a host of
+    the scope, or that this cycle has planned to move to a host of the scope."""
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    going = {move.instance_uuid: move.destination for move in around.moves_under_way}
+    return [(instance, hosts[destination]) for instance in around.instances
+            if (destination := in_flight.moved.get(instance.uuid, going.get(instance.uuid)))
+            in hosts]
 
 
 def _until_left(given: Inputs, around: Snapshot, in_flight: MovesInFlight,
