@@ -118,7 +118,7 @@ def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
         instances=instances,
         vm_host=np.array([position[each.host] for each in instances], dtype=np.intp),
         scores=np.array([scores.get(name, math.nan) for name in position], dtype=float),
-        host_scale=1.0 / sizes.values, units=sizes.units), sizes
+        host_scale=1.0 / sizes.values, units=sizes.units, hosts=tuple(position)), sizes
 
 
 def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]

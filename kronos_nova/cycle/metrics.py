@@ -384,7 +384,7 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
     unsized = np.isnan(scale) & ~np.isnan(scores)
     placed = instance_weights.PlacedInstances(
         occupied.instances, occupied.vm_host, np.where(np.isnan(scale), np.nan, scores), scale,
-        np.nan_to_num(size.units, nan=1.0))
+        np.nan_to_num(size.units, nan=1.0), tuple(host.name for host in occupied.hosts))
     samples, warnings = feed.profile(policy)
     share, seen, repeated = instance_weights.shares(policy, samples, placed)
     share = np.where([each.status == 'ACTIVE' for each in occupied.instances], share, np.nan)

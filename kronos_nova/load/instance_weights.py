@@ -45,7 +45,9 @@ class PlacedInstances:
     host_scale : float64 (H,), 1 divided by the size of each host. The size is in the unit of
         instances' weights (loads)
     units : float64 (H,), factor of each host. The weight of an instance is its sample multiplied by
-        the factor of its host
+        the factor of the host that the sample names. If the sample names none of ``hosts``, the
+        factor of the instance's host is used
+    hosts : names of the hosts; empty if samples do not name hosts
     """
 
     instances: tuple[Instance, ...]
@@ -53,6 +55,7 @@ class PlacedInstances:
     scores: np.ndarray
     host_scale: np.ndarray
     units: np.ndarray
+    hosts: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -215,10 +218,17 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     samples; NaN if an instance has no sample. The second, bool (V,), is True for instances with
     several samples."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
-    found = [_at(samples.get(name, ()), instance.host)
+    found = [at_host(samples.get(name, ()), instance.host)
              for name, instance in zip(names, placed.instances, strict=True)]
-    values = np.array([each[0] if each else np.nan for each in found], dtype=float)
-    values *= placed.units[placed.vm_host]
+    values = np.array([each[0][0] if each else np.nan for each in found], dtype=float)
+    index = {name: number for number, name in enumerate(placed.hosts)}
+    there = np.array([index.get(each[0][1], host) if each else host for each, host in zip(
+        found, placed.vm_host.tolist(), strict=True)], dtype=np.intp)
+    values *= placed.units[there]
+    # An instance that has just moved uses at most all of its new host, which may be smaller.
+    share = values * placed.host_scale[placed.vm_host]
+    is_less = (there != placed.vm_host) & (share > 1.0) & np.isfinite(share)
+    values[is_less] /= share[is_less]
     wrong = np.array([len(each) > 1 for each in found], dtype=bool)
     if len(set(names)) < len(names):  # samples of a name of several servers are not used
         count = collections.Counter(names)
@@ -227,12 +237,10 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     return values, wrong
 
 
-def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """Return the values of the samples that an instance has on its host. An instance that has just
-    been moved may have no sample there. For such an instance, return the values of its samples on
-    other hosts."""
-    here = [value for value, on in samples if on == host]
-    return here or [value for value, _host in samples]
+def at_host(samples: Sequence[ProfileSample], host: str) -> list[ProfileSample]:
+    """Return the samples that an instance has on its host. An instance that has just been moved may
+    have no sample there. For such an instance, return its samples on other hosts."""
+    return [each for each in samples if each[1] == host] or list(samples)
 
 
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],

@@ -61,6 +61,34 @@ class SizesTest(CloudTest):
         self.assertAlmostEqual(0.6 - 0.12 * moved, scores['h1'])
         self.assertAlmostEqual(0.03 * moved, scores['h0'])
 
+    def moved_lately(self, share, **hosts):
+        """Plan while the series of server d, which has moved from h0 to h1, still names h0."""
+        class Source(clouds.Recorded):
+            def query(self, query):
+                found = super().query(query)
+                if query.kind != 'vm_profile':
+                    return found
+                return Vector(tuple(
+                    Sample({**sample.labels, 'host': 'h0'}, sample.value, clouds.NOW)
+                    for sample in found.samples))
+
+        self.change('d', host='h1')
+        self.source = Source(imbalance=hosts, vm_profile=dict.fromkeys('abc', 0.05) | {'d': share})
+        return self.plan()
+
+    def test_a_series_of_the_former_host_is_a_share_of_that_host(self):
+        """It uses 12.8 CPUs, which are 0.4 of h1 and 0.1 of h0."""
+        self.hosts['h2'] = sized('h2', 32)
+        report = self.moved_lately(0.1, h0=0.2, h1=0.8, h2=0.0)
+        self.assertIn('load of h1 cpu 0.800 to 0.400; load of h2 cpu 0.000 to 0.400',
+                      report.moves[0].reason)
+
+    def test_a_server_uses_no_more_than_the_smaller_host_to_which_it_has_moved(self):
+        report = self.moved_lately(0.5, h0=0.2, h1=1.0)
+        self.assertEqual((), report.warnings)
+        self.assertIn('load of h1 cpu 1.000 to 0.000; load of h0 cpu 0.200 to 0.450',
+                      report.moves[0].reason)
+
     def test_a_host_without_a_size_is_left_out_and_named(self):
         self.hosts['h2'] = dataclasses.replace(sized('h2', 64), inventory={
             'MEMORY_MB': objects.ResourceInventory(total=64 * MIB_PER_GIB)})
