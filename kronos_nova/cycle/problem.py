@@ -30,6 +30,8 @@ from kronos_nova.cycle.restraint import Outlook
 from kronos_nova.cycle.rule_holds import RuleHold
 from kronos_nova.cycle.rule_holds import rule_holds
 from kronos_nova.load import LoadStats
+from kronos_nova.load.instance_weights import at_host
+from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
@@ -41,6 +43,7 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.policies import Policy
+from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.policies.selection import Selections
 
 
@@ -311,7 +314,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         if host is not None:
             shift[host] += weights[vm] * scale[host]
     for host, samples in _coming(scope, snapshot, feed, policies):
-        shift[host] += samples * load.units[host] * scale[host]
+        shift[host] += np.minimum(samples * load.units[host] * scale[host], 1.0)
     problem = Problem(
         hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
         policy_weights=np.array([policy.weight for policy in policies]),
@@ -379,7 +382,7 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (index of the destination, load of the instance) for each instance that is migrating
-    into the scope. The load is float64 (P,); 0 without a sample.
+    into the scope. The load is float64 (P,), in the unit of samples.
 
     A sample may be a fraction of the source's size. This size is not known, because the source is
     outside of the scope. So the sample is used as a fraction of the destination's size.
@@ -390,10 +393,18 @@ def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
               if move.destination in hosts and move.instance_uuid not in here}
     for instance in snapshot.instances if coming else ():
         if instance.uuid in coming:
-            found = (feed.profile(policy)[0].get(getattr(instance, policy.vm_profile_label_type))
-                     for policy in policies)
-            yield coming[instance.uuid], np.nan_to_num(
-                [samples[0][0] if samples else 0.0 for samples in found])
+            yield coming[instance.uuid], np.array([
+                _sample(feed, policy, instance) for policy in policies])
+
+
+def _sample(feed: MetricsReader, policy: Policy, instance: Instance) -> float:
+    """Return the sample of an instance on its host; 0 without a sample, with several samples, or if
+    the sample cannot be true."""
+    samples = at_host(feed.profile(policy)[0].get(
+        getattr(instance, policy.vm_profile_label_type), ()), instance.host)
+    most = np.inf if policy.profile_unit == ABSOLUTE else 1.0 + TOLERANCE
+    return next((value for value, _host in samples if len(samples) == 1
+                 and 0.0 <= value <= most and value < np.inf), 0.0)
 
 
 def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:

@@ -540,6 +540,29 @@ class PipelineTest(PipelineTestCase):
         self.far = instance('far', 'elsewhere')
         self.assertAlmostEqual(0.5, self.plan().policies[0].imbalance_before)
 
+    def test_an_impossible_load_of_an_instance_in_progress_counts_nowhere(self):
+        self.source.answers['imbalance']['h2'] = 0.3
+        self.far = instance('far', 'elsewhere')
+        for load in float('inf'), -0.5, 7.0:
+            self.source.answers['vm_profile']['far'] = load
+            self.assertAlmostEqual(0.8, self.plan().policies[0].imbalance_before)
+
+    def test_an_instance_in_progress_counts_with_the_series_of_its_host(self):
+        self.source.answers['imbalance']['h2'] = 0.3
+        self.far = instance('far', 'elsewhere')
+        query = self.source.query
+
+        def with_former_host(asked):
+            found = query(asked)
+            if asked.kind != 'vm_profile':
+                return found
+            return Vector((*found.samples, *(
+                Sample({'uuid': 'far', 'host': on}, load, NOW)
+                for on, load in (('h2', 0.1), ('elsewhere', 0.3)))))
+
+        self.source.query = with_former_host
+        self.assertAlmostEqual(0.5, self.plan().policies[0].imbalance_before)
+
     def test_who_does_not_answer_is_not_asked_again_and_the_plan_says_so(self):
         asked = []
 
