@@ -36,6 +36,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.selection import Selections
@@ -130,10 +131,13 @@ class Cycle:
         if not broken:
             return seen
         self._make_sure_of_our_turn()
-        for move in self.cycle_ports.journal.give_up(broken, now):
+        given_up = self.cycle_ports.journal.give_up(broken, now)
+        for move in given_up:
             LOG.info('Move %s of instance %s from %s to %s is abandoned: %s', move.uuid,
                      move.instance_uuid, move.source, move.destination, broken[move.uuid])
-        return seen.with_moves(self.cycle_ports)
+        return seen.without(MoveUnderWay(
+            instance_uuid=move.instance_uuid, source=move.source, destination=move.destination)
+            for move in given_up)
 
     def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
                       now: datetime.datetime) -> None:

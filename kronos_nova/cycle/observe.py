@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova.clock import DAY
@@ -18,6 +19,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import PlanRecord
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 
@@ -31,6 +33,8 @@ has ended, its aggregate is not planned again."""
 class Observation:
     """The cloud and the records that an evaluation reads.
 
+    read : the cloud as Nova and placement report it, without the moves of the journal
+    moves : the moves of the journal that were open when the cloud was read
     scopes : names of the aggregates that are read; None for the whole cloud
     last : {aggregate: outcome of its last evaluation}
     proposed : {aggregate: PlanRecord of its plan that waits for approval}
@@ -38,6 +42,8 @@ class Observation:
     """
 
     snapshot: Snapshot
+    read: Snapshot
+    moves: tuple[MoveUnderWay, ...]
     scopes: tuple[str, ...] | None
     last: Mapping[str, str]
     proposed: Mapping[str, PlanRecord]
@@ -53,6 +59,13 @@ class Observation:
         return dataclasses.replace(self, snapshot=self.snapshot.with_moves_under_way(
             cycle_ports.journal.moves_under_way()))
 
+    def without(self, moves: Iterable[MoveUnderWay]) -> 'Observation':
+        """Return a copy of the Observation without some moves of the journal. They were open when
+        the cloud was read, and have been given up since."""
+        gone = {*moves}
+        kept = tuple(move for move in self.moves if move not in gone)
+        return dataclasses.replace(self, moves=kept, snapshot=self.read.with_moves_under_way(kept))
+
 
 def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) -> Observation:
     """Read the cloud, with the moves of all open plans of all workers.
@@ -62,10 +75,12 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
     pool = (UNASSIGNED,) if options.include_unassigned_hosts else ()
     scopes = None if options.aggregates is None else (*options.aggregates, *pool)
     # Moves are read first: if one ends meanwhile, the host of its instance shows it.
-    moves = cycle_ports.journal.moves_under_way()
-    snapshot = cycle_ports.inventory.read(scopes, moves).with_moves_under_way(moves)
+    moves = tuple(cycle_ports.journal.moves_under_way())
+    read = cycle_ports.inventory.read(scopes, moves)
+    snapshot = read.with_moves_under_way(moves)
     return Observation(
-        snapshot=snapshot, scopes=scopes, units=_units(cycle_ports, options, rules, snapshot),
+        snapshot=snapshot, read=read, moves=moves, scopes=scopes,
+        units=_units(cycle_ports, options, rules, snapshot),
         last={row.aggregate: row.outcome for row in cycle_ports.cycles.last()},
         proposed={record.aggregate: record
                   for record in cycle_ports.journal.proposed_plans()})

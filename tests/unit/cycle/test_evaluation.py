@@ -259,6 +259,19 @@ class CycleTest(CycleTestCase):
             self, relation, why):
         self.assertIn(why, self.given_up(relation))
 
+    @ddt.data(None, {'VCPU': 4})
+    def test_a_move_that_is_given_up_does_not_count_any_more(self, used):
+        """Both hosts would have the same load with the move."""
+        self.cloud.used = used
+        later = self.clock() + datetime.timedelta(hours=1)
+        self.journal.record_plan(fixtures.report([('vm1', 'a', 'b')], name='gpu'),
+                                 plans.EXECUTING, self.clock(), later)
+        [report] = self.run_cycle(more='rules:\n- {name: r, servers: {uuid: [vm1]}, '
+                                       'must_not_run_on: {hosts: b}}\n').aggregates
+        self.assertAlmostEqual(0.2, report.policies[0].imbalance_before)
+        self.assertNotEqual(plans.BALANCED, report.outcome)
+        self.assertEqual([], self.journal.moves_under_way())
+
     @ddt.data('must_run_on: {hosts: b}', 'should_not_run_on: {hosts: b}', 'keep_together: host')
     def test_a_move_that_waits_is_not_given_up_for_other_rules(self, relation):
         self.assertIsNone(self.given_up(relation))
