@@ -2,6 +2,7 @@
 room. If a buffer has lost room, moves that make the room again are planned."""
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -11,7 +12,9 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cooldown import left
 from kronos_nova.cycle import loss_rule
+from kronos_nova.cycle import move_limits
 from kronos_nova.cycle import room_requests
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
@@ -36,6 +39,13 @@ from kronos_nova.room.making import RoomPlan
 
 LOG = logging.getLogger(__name__)
 
+AT_REST = 'room is made once the aggregate is at rest'
+SEARCHES = 3
+"""Maximum number of searches for a plan that makes room and obeys the limits on moves of projects
+and on returns of servers. Each further search leaves out the servers whose moves a limit forbids.
+Raised, evaluations with such limits take longer; lowered, room is not made in this evaluation
+although other servers could make it. Not measured."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBuffers:
@@ -57,17 +67,21 @@ class KeptBuffers:
         """Return the reports with the moves and warnings of each aggregate's buffers. If a buffer
         has lost room, moves that make the room again replace a plan whose moves are chosen by load.
         """
-        return tuple(map(self._with_buffers, reports))
+        found = list(reports)
+        for number, report in enumerate(found):
+            found[number] = self._with_buffers(report, found)
+        return tuple(found)
 
-    def _with_buffers(self, report: AggregateReport) -> AggregateReport:
+    def _with_buffers(self, report: AggregateReport,
+                      reports: Iterable[AggregateReport]) -> AggregateReport:
         states = [each for each in self.states if each.buffer.aggregate == report.name]
         moves: tuple[PlannedMove, ...] = ()
         warnings = [*report.warnings, *self.warnings.get(report.name, ())]
         for state in states:
             if self.maker is not None and state.is_lost:
-                is_busy = bool(moves) or self.maker.must_wait(report)
-                found = () if is_busy else self.maker.moves(state, self.states, report)
-                warnings.append(_said(state, bool(found), is_busy))
+                waits = AT_REST if moves else self.maker.waits_for(report, reports)
+                found = () if waits else self.maker.moves(state, self.states, report)
+                warnings.append(_said(state, bool(found), waits))
                 moves = moves or found
         report = dataclasses.replace(report, warnings=tuple(warnings), buffers=tuple(
             BufferRoom(name=each.buffer.name, flavor=each.shape.name, wanted=each.wanted,
@@ -79,6 +93,18 @@ def gives_way(report: AggregateReport) -> bool:
     """Return True if a plan that makes room may replace the plan of the report. This is permitted
     if the report has no moves, or only moves that are chosen by load. Return False otherwise."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
+
+
+def other_moves(name: str, reports: Iterable[AggregateReport], snapshot: Snapshot) -> bool:
+    """Return True if this evaluation has planned moves for another aggregate that has hosts in
+    common with an aggregate; False otherwise. Moves that make room are planned without these
+    moves.
+
+    :param name: name of the aggregate
+    """
+    hosts = {*snapshot.hosts_of(name)}
+    return any(report.moves and report.name != name
+               and not hosts.isdisjoint(snapshot.hosts_of(report.name)) for report in reports)
 
 
 def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
@@ -129,14 +155,43 @@ def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[B
 
 def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: EngineOptions,
            history: PlanningHistory, now: float) -> set[str]:
-    """Return the uuids of the servers of an aggregate that must not be moved now to make room.
+    """Return the uuids of the servers of an aggregate that must not be moved now to make room,
+    without an order of an operator.
 
     :param now: Unix seconds
     """
     held = rule_holds(rules.selections, aggregate, {each.uuid for each in snapshot.instances}, now,
                       history.instances_moved_today) if rules.selections else {}
-    return {*making.pinned(snapshot, rules, options.opt_out), *history.quarantines,
-            *history.instances, *held}
+    return {*making.pinned(snapshot, rules, options.opt_out), *held,
+            *(each.uuid for each in snapshot.instances if history.hold_on(each.uuid)),
+            *move_limits.used_up(options.move_limits, snapshot.instances, history)}
+
+
+def permitted(find: Callable[[set[str]], RoomPlan | None], held: Collection[str],
+              snapshot: Snapshot, options: EngineOptions, history: PlanningHistory,
+              now: float) -> RoomPlan | None:
+    """Return a plan that makes room, whose moves obey the limits of projects and do not return
+    servers to hosts that they left not long ago. Return None if no such plan is found.
+
+    :param find: function that returns a plan, without moves of the given servers
+    :param held: uuids of servers that must not be moved
+    :param now: Unix seconds
+    """
+    left_lately = left(history.moves, now - options.no_return_window)
+    instances = {each.uuid: each for each in snapshot.instances}
+    held = {*held}
+    for _search in range(SEARCHES):
+        found = find(held)
+        if found is None:
+            return None
+        against = {move.instance_uuid for move in found.moves
+                   if (move.instance_uuid, move.destination) in left_lately}
+        against |= move_limits.beyond(
+            options.move_limits, [instances[move.instance_uuid] for move in found.moves], history)
+        if not against:
+            return found
+        held |= against
+    return None
 
 
 def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
@@ -172,12 +227,23 @@ class _RoomMaker:
     planner_ports: PlannerPorts
     history: PlanningHistory
 
-    def must_wait(self, report: AggregateReport) -> bool:
-        """Return True if no room can be made in an aggregate now, because a plan is in progress, a
-        cooldown has not ended, or the report has a plan that must not be replaced. Return False
-        otherwise."""
-        return (report.name in self.history.under_way or not gives_way(report)
-                or self.history.aggregates.get(report.name, 0.0) > 0)
+    def waits_for(self, report: AggregateReport, reports: Iterable[AggregateReport]) -> str:
+        """Return a text about the time when room can be made in an aggregate; '' if it can be made
+        now. It cannot be made now in these cases:
+
+        * A plan is in progress, or a cooldown has not ended.
+        * The report has a plan that must not be replaced.
+        * This evaluation has planned moves for another aggregate with hosts in common.
+        * The aggregate is outside its maintenance windows.
+
+        :param reports: reports of all aggregates
+        """
+        if not self.options.windows.is_open(report.name, self.planner_ports.now):
+            return 'room is made in the next maintenance window'
+        is_busy = (report.name in self.history.under_way or not gives_way(report)
+                   or self.history.aggregates.get(report.name, 0.0) > 0
+                   or other_moves(report.name, reports, self.snapshot))
+        return AT_REST if is_busy else ''
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
@@ -224,14 +290,18 @@ class _RoomMaker:
     def _plan(self, cloud: Snapshot, state: BufferState, held: Collection[str],
               loads: Mapping[str, float]) -> RoomPlan | None:
         limits = self.planner_ports.limits(self.options, self.options.moves(self.policies.budget))
-        return buffers.plan(cloud, self.rules, state, limits, held, loads)
+        return permitted(
+            lambda also: buffers.plan(cloud, self.rules, state, limits, also, loads), held,
+            cloud, self.options, self.history, self.planner_ports.now)
 
 
-def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:
-    """Return the text for an operator about a buffer that has less room than it should."""
+def _said(state: BufferState, is_planned: bool, waits: str) -> str:
+    """Return the text for an operator about a buffer that has less room than it should.
+
+    :param waits: text about the time when room can be made; '' if it can be made now
+    """
     said = (f'buffer {state.buffer.name}: {state.found} of {state.wanted} servers of '
             f'{state.shape.name} fit')
     if is_planned:
         return f'{said}; moves make room for more'
-    return f'{said}; ' + ('room is made once the aggregate is at rest' if is_busy else
-                          'no moves within the budget were found that make room for more')
+    return f'{said}; ' + (waits or 'no moves within the budget were found that make room for more')

@@ -3,8 +3,11 @@ failure domain is covered if all servers there could restart elsewhere. The move
 room for these servers."""
 
 import dataclasses
+import functools
+from collections.abc import Collection
 from collections.abc import Iterator
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import buffers
 from kronos_nova.cycle import loss_rule
@@ -17,11 +20,13 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
 from kronos_nova.room import covering
 from kronos_nova.room import making
 from kronos_nova.room.loss_rule import LossRule
 from kronos_nova.room.losses import Loss
+from kronos_nova.room.making import RoomPlan
 
 TRIED = 3
 """Maximum number of losses in an aggregate for which one evaluation searches moves. A loss is the
@@ -49,19 +54,25 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
         as well, because moves may use neither
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
-    wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
+    wanted = [each for each in report.aggregates
+              if _is_open(each, options, history, planner_ports.now)]
     open_losses = rule.uncovered() if rule is not None and wanted else []
     if rule is None or not open_losses:
         return report
-    plans = {name: found for name in wanted for found in [_plan(
-        name, rule, open_losses, taken, policies, options, planner_ports, history)] if found}
-    return dataclasses.replace(report, aggregates=tuple(
-        dataclasses.replace(buffers.with_room_moves(each, plans[each.name]),
-                            purpose=automation.REPAIR)
-        if each.name in plans else each for each in report.aggregates))
+    found = {each.name: each for each in report.aggregates}
+    for each in wanted:
+        if buffers.other_moves(each.name, found.values(), snapshot):
+            continue
+        moves = _plan(each.name, rule, open_losses, taken, policies, options, planner_ports,
+                      history)
+        if moves:
+            found[each.name] = dataclasses.replace(
+                buffers.with_room_moves(each, moves), purpose=automation.REPAIR)
+    return dataclasses.replace(report, aggregates=tuple(found.values()))
 
 
-def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
+def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory,
+             now: float) -> bool:
     """Return True if a plan that covers a loss may be made for an aggregate now. A loss is covered
     if all servers of the lost hosts could restart elsewhere. A plan that covers a loss counts as a
     repair. The result is False in these cases:
@@ -69,14 +80,18 @@ def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningH
     * Repairs are off in the aggregate.
     * Repairs are planned after all other moves, and the report has moves.
     * A plan is in progress, or a cooldown runs.
+    * The aggregate is outside its maintenance windows.
     * The report has a plan with moves that are not chosen by load. Such a plan must not be
       replaced.
+
+    :param now: Unix seconds
     """
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):
         return False
-    is_busy = name in history.under_way or history.aggregates.get(name, 0.0) > 0
+    is_busy = (name in history.under_way or history.aggregates.get(name, 0.0) > 0
+               or not options.windows.is_open(name, now))
     return not is_busy and buffers.gives_way(report)
 
 
@@ -93,15 +108,24 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
     for loss in _first_losses(inside, open_losses):
         if limits.is_past:
             break
-        found = covering.plan(inside, rules, loss, limits, pinned)
-        if not found or len(found) > limits.budget:
+        found = buffers.permitted(functools.partial(
+            _room_plan, inside, rules, loss, limits), pinned, inside, options, history,
+            planner_ports.now)
+        if found is None or not found.moves or len(found.moves) > limits.budget:
             continue
         moves = room_requests.planned(
-            found, f'all servers of {loss.name} restart elsewhere after it if {loss.name} is lost')
+            found.moves,
+            f'all servers of {loss.name} restart elsewhere after it if {loss.name} is lost')
         if (rule.fitting(moves, [loss]) and not loss_rule.lowering(rule, moves)
-                and not room_requests.refused(found, taken, planner_ports)):
+                and not room_requests.refused(found.moves, taken, planner_ports)):
             return moves
     return ()
+
+
+def _room_plan(inside: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
+               pinned: Collection[str]) -> RoomPlan:
+    return RoomPlan(moves=covering.plan(inside, rules, loss, limits, pinned), hosts=(),
+                    missing=(), is_proven=False)
 
 
 def _first_losses(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:

@@ -18,6 +18,7 @@ from kronos_nova.cycle import covering
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
 from kronos_nova.cycle import refused_boots
+from kronos_nova.cycle import schedule
 from kronos_nova.cycle import steps
 from kronos_nova.cycle.broken_rules import broken_rules
 from kronos_nova.cycle.held_allocations import SettledAllocations
@@ -102,9 +103,9 @@ class Cycle:
                                                                   allocations.held))
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
                                     planner_ports, measurements)
-        history = dataclasses.replace(
+        history = self._with_endless(dataclasses.replace(
             self._planning_history(seen, now),
-            homes=observe.homes(self.cycle_ports, seen, now))
+            homes=observe.homes(self.cycle_ports, seen, now)), seen.snapshot, options, measurements)
         kept = self._keep_buffers(seen.snapshot, options, planner_ports, history)
         report = steps.plan_cycle(kept.snapshot if kept else seen.snapshot, self.policies, options,
                                   planner_ports, history, measurements)
@@ -188,6 +189,16 @@ class Cycle:
             return None
         return buffers.keep_buffers(snapshot, self.policies, options, planner_ports, history,
                                     self.cycle_ports.inventory)
+
+    def _with_endless(self, history: PlanningHistory, snapshot: Snapshot, options: EngineOptions,
+                      measurements: Measurements) -> PlanningHistory:
+        """Return the history with the servers whose live migration is not expected to end, if
+        moves that make room may be planned."""
+        if not (self.policies.buffers or options.failover_hosts or options.failover_domains):
+            return history
+        pace = schedule.Pace(options.pace, history.tries, snapshot,
+                             measurements.of_moves(self.policies.migration))
+        return dataclasses.replace(history, endless=pace.endless())
 
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,

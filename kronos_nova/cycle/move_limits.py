@@ -54,6 +54,34 @@ class MoveLimits:
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 
+def used_up(options: MoveLimits, instances: Iterable[Instance],
+            history: PlanningHistory) -> set[str]:
+    """Return the uuids of the instances that were moved as often as they may be, and of the
+    instances whose projects' instances were moved as often as they may be in a day."""
+    spans = ((options.per_instance_and_week, history.instances_moved),
+             (options.per_instance_and_day, history.instances_moved_today))
+    found = {uuid for cap, before in spans for uuid, moved in before.items() if 0 < cap <= moved}
+    projects = {name for name, moved in history.projects_moved.items()
+                if 0 < options.per_project_and_day <= moved}
+    return found | {each.uuid for each in instances if (each.project_id or '') in projects}
+
+
+def beyond(options: MoveLimits, moved: Iterable[Instance], history: PlanningHistory) -> set[str]:
+    """Return the uuids of the instances whose moves exceed a limit of their project.
+
+    :param moved: the instances that a plan moves, in the order of the plan
+    """
+    in_plan: collections.Counter[str] = collections.Counter()
+    found = set()
+    for each in moved:
+        project = each.project_id or ''
+        in_plan[project] += 1
+        if (_is_over(options.per_project, {}, in_plan, project)
+                or _is_over(options.per_project_and_day, history.projects_moved, in_plan, project)):
+            found.add(each.uuid)
+    return found
+
+
 class RemainingMoveLimits:
     """The numbers of moves that the limits still permit, while one aggregate is planned.
 

@@ -4,11 +4,13 @@ import dataclasses
 
 import fixtures
 
+from kronos_nova.cooldown import PastMove
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.automation import PAUSE
 from kronos_nova.objects.automation import Switch
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.policies import windows
 from tests.unit.cycle import test_evaluation
 from tests.unit.cycle import test_loss_rule
 
@@ -79,3 +81,26 @@ class CoveringTest(test_evaluation.CycleTestCase):
     def test_what_the_scheduler_refuses_is_not_planned(self):
         self.dry_run = lambda *_args: Verdict(refused='NUMATopologyFilter')
         self.assertEqual((), self.evaluate().moves)
+
+    def test_nothing_is_planned_outside_of_maintenance_windows(self):
+        """The clock of these tests is at noon."""
+        self.assertEqual((), self.evaluate(options=dataclasses.replace(
+            test_loss_rule.HELD, windows=windows.parse(['gpu; 0 3 * * *; 60']))).moves)
+
+    def test_it_waits_for_the_plan_of_another_aggregate_with_the_same_hosts(self):
+        self.cloud.aggregates['ssd'] = ('a', 'b', 'c')
+        self.cycles.begin('ssd', 'one', self.clock(), 1)
+        options = dataclasses.replace(test_loss_rule.HELD, aggregates=('gpu', 'ssd'))
+        gpu, ssd = self.run_cycle(self.level(gpu='observe'), engine_options=options).aggregates
+        self.assertEqual([plans.MAKE_ROOM], [move.phase for move in gpu.moves])
+        self.assertEqual((), ssd.moves)
+
+    def test_servers_do_not_return_to_hosts_that_they_left(self):
+        left = [PastMove(instance_uuid=uuid, source=source, destination=on,
+                         ended_at=self.clock().timestamp() - 600)
+                for uuid, source, on in (('vm1', 'c', 'a'), ('vm2', 'a', 'c'))]
+        rules = dataclasses.replace(self.level(gpu='observe'), no_return_window=3600)
+        for window, planned in ((0, 1), (3600, 0)):
+            [report] = self.run_cycle(rules, engine_options=dataclasses.replace(
+                test_loss_rule.HELD, no_return_window=window), history=left).aggregates
+            self.assertEqual(planned, len(report.moves))

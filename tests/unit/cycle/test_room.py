@@ -9,10 +9,12 @@ import fixtures
 import testtools
 
 from kronos_nova import clock
+from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import buffers
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.db import holds
 from kronos_nova.db import schedulers
@@ -21,6 +23,7 @@ from kronos_nova.drain.progress import HostDrains
 from kronos_nova.executor import permits
 from kronos_nova.objects import automation
 from kronos_nova.objects import hold
+from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -29,7 +32,9 @@ from kronos_nova.objects.automation import Switch
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.shape import Shape
 from kronos_nova.policies import loader
+from kronos_nova.policies import windows
 from tests.unit.cycle import test_evaluation
+from tests.unit.db import fixtures as fixtures_of_plans
 from tests.unit.db import test_holds
 from tests.unit.room import clouds as room_clouds
 
@@ -49,10 +54,11 @@ class RoomTestCase(test_evaluation.CycleTestCase):
         schedulers.Schedulers(self.database).report('scheduler', True)
         self.cloud.read_flavors = lambda: (FITS, WHOLE)
 
-    def evaluate(self, rules=test_evaluation.RULES):
-        ports = dataclasses.replace(self.ports(), requesters=(HostDrains, RoomRequests))
+    def evaluate(self, rules=test_evaluation.RULES, history=(), **engine_options):
+        ports = dataclasses.replace(self.ports(history), requesters=(HostDrains, RoomRequests))
         return evaluation.Cycle(
-            ports, loader.parse(test_evaluation.POLICIES + self.buffers), test_evaluation.OPTIONS,
+            ports, loader.parse(test_evaluation.POLICIES + self.buffers),
+            dataclasses.replace(test_evaluation.OPTIONS, **engine_options),
             rules, self.clock).run().aggregates
 
     def age_reports(self):
@@ -62,6 +68,15 @@ class RoomTestCase(test_evaluation.CycleTestCase):
 
     def state(self):
         return self.holds.get('r1').state
+
+    def end_the_move(self, *states):
+        [move] = self.journal.dispatch(test_evaluation.WIDE, self.clock)
+        move = self.journal.claim(move.uuid, self.clock())
+        for state in states:
+            move = self.journal.advance(move, state, self.clock(), **(
+                {'finished_at': self.clock()} if state in moves.TERMINAL else {})) or move
+        self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
 
 
 class LossRuleTest(testtools.TestCase):
@@ -138,15 +153,6 @@ class HoldTest(RoomTestCase):
                 found.instances[0], uuid='new', host='b', resources={'VCPU': vcpus},
                 flavor=snapshot.Flavor(name=flavor, id='1'))))
         self.cloud.read = read
-
-    def end_the_move(self, *states):
-        [move] = self.journal.dispatch(test_evaluation.WIDE, self.clock)
-        move = self.journal.claim(move.uuid, self.clock())
-        for state in states:
-            move = self.journal.advance(move, state, self.clock(), **(
-                {'finished_at': self.clock()} if state in moves.TERMINAL else {})) or move
-        self.journal.settle(move.uuid, self.clock())
-        self.journal.close_plans(self.clock())
 
     def test_while_its_plan_runs_nothing_else_is_planned_for_it(self):
         self.ask(WHOLE)
@@ -375,6 +381,82 @@ class LostBufferTest(RoomTestCase):
             [report] = self.evaluate(self.level(gpu='observe'))
             self.assertEqual(state, [move.phase for move in report.moves].count(plans.MAKE_ROOM),
                              rule)
+
+    def test_nothing_is_made_outside_of_maintenance_windows(self):
+        """The clock of these tests is at noon."""
+        for window, said, planned in (
+                ('gpu; 0 3 * * *; 60', 'room is made in the next maintenance window', []),
+                ('gpu; 0 0 * * *; 780', 'moves make room for more', [plans.MAKE_ROOM])):
+            [report] = self.evaluate(self.level(gpu='observe'), windows=windows.parse([window]))
+            self.assertEqual(planned, [move.phase for move in report.moves])
+            self.assertIn(f'buffer spare: 0 of 1 servers of whole fit; {said}', report.warnings)
+
+    def test_it_waits_for_the_plan_of_another_aggregate_with_the_same_hosts(self):
+        """Both aggregates have hosts a and b. Load leaves b for a, and room is made on a."""
+        self.buffers = self.buffers.replace('gpu', 'ssd')
+        self.cloud.aggregates = {'gpu': ('a', 'b'), 'ssd': ('a', 'b')}
+        self.cloud.placed = {'vm1': 'a', 'vm2': 'b', 'vm3': 'b', 'vm4': 'b'}
+        self.cycles.begin('ssd', 'one', self.clock(), 1)
+        gpu, ssd = self.evaluate(self.level(gpu='observe'), aggregates=('gpu', 'ssd'))
+        self.assertEqual(([plans.SPREAD], ()), ([move.phase for move in gpu.moves], ssd.moves))
+        self.assertIn('buffer spare: 0 of 1 servers of whole fit; room is made once the aggregate '
+                      'is at rest', ssd.warnings)
+        self.cloud.placed['vm2'] = 'a'
+        gpu, ssd = self.evaluate(self.level(gpu='observe'), aggregates=('gpu', 'ssd'))
+        self.assertEqual(((), plans.MAKE_ROOM), (gpu.moves, ssd.moves[0].phase))
+
+    def test_the_moves_of_a_project_are_limited(self):
+        """Server vm4 is stopped, so that the three servers of host a have to leave it."""
+        self.cloud.stopped = {'vm4'}
+        for limit in 'per_project', 'per_project_and_day':
+            for cap, planned in ((3, 3), (2, 0)):
+                [report] = self.evaluate(self.level(gpu='observe'),
+                                         move_limits=MoveLimits(**{limit: cap}))
+                self.assertEqual(
+                    planned, [move.phase for move in report.moves].count(plans.MAKE_ROOM))
+
+    def test_a_server_that_was_moved_as_often_as_may_be_does_not_give_way(self):
+        self.journal.record_plan(
+            fixtures_of_plans.report([('vm4', 'a', 'b')], name='gpu'), plans.EXECUTING,
+            self.clock(), self.clock() + datetime.timedelta(hours=1))
+        self.end_the_move(moves.CLAIMING, moves.MIGRATING, moves.VERIFYING, moves.COMPLETED)
+        self.clock.go(10_000)
+        for cap, gives_way in ((0, True), (2, True), (1, False)):
+            for name in 'per_instance_and_week', 'per_instance_and_day':
+                self.assert_gives_way(gives_way, move_limits=MoveLimits(**{name: cap}))
+
+    def test_a_server_does_not_return_to_a_host_that_it_left(self):
+        left = PastMove(instance_uuid='vm4', source='a', destination='b',
+                        ended_at=self.clock().timestamp() - 600)
+        rules = dataclasses.replace(self.level(gpu='observe'), no_return_window=3600)
+        for window, gives_way in ((0, True), (3600, False)):
+            self.assert_gives_way(gives_way, rules, [left], no_return_window=window)
+
+    def test_a_server_whose_migration_would_not_end_does_not_give_way(self):
+        self.buffers += 'migration: {dirty_rate_query: dirty, label: uuid}\n'
+        query = self.cloud.query
+
+        def with_dirty_rates(asked):
+            return query(asked) if asked.kind != metrics.DIRTY_RATE else metrics.Vector((
+                metrics.Sample({'uuid': 'vm4'}, self.dirty, self.clock().timestamp()),))
+
+        self.cloud.query = with_dirty_rates
+        for self.dirty, gives_way in ((1.0, True), (1e12, False)):
+            self.assert_gives_way(gives_way)
+
+    def test_a_server_that_nova_refused_lately_does_not_give_way(self):
+        self.assert_gives_way(True)
+        self.refusals.rest([plans.Refusal(instance_uuid='vm4', hosts=('a',), reason='no')], 900,
+                           self.clock())
+        self.assert_gives_way(False)
+
+    def assert_gives_way(self, gives_way, rules=None, history=(), **engine_options):
+        """Evaluate, and assert whether server vm4 leaves host b, or the three servers of host a
+        leave it."""
+        [report] = self.evaluate(rules or self.level(gpu='observe'), history, **engine_options)
+        self.assertEqual(
+            ['vm4'] if gives_way else ['vm1', 'vm2', 'vm3'],
+            sorted(move.instance_uuid for move in report.moves if move.phase == plans.MAKE_ROOM))
 
     def made(self, *moves, **servers):
         """Return the hosts that servers leave so that two servers of half a host fit on one of
