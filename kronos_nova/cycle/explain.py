@@ -191,6 +191,7 @@ def not_evacuated(state: State, budget_left: int,
     """Return {instance index: reason why the instance stays} for instances on hosts that were to be
     emptied.
 
+    :param state: the state after the moves that empty hosts
     :param unplaced: instances for which the planner found no destination
     """
     is_cut = budget_left <= 0
@@ -592,7 +593,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
         the likely load. This function applies the moves of the plan to this state
     """
     given, case, chosen = found.given, found.case, timely.chosen
-    warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced, chosen.budget_left <= 0),
+    emptied = _after_emptying(found, chosen)
+    warnings = (*_blocked_hosts(found, emptied, limits.unplaced, chosen.budget_left <= 0),
                 *found.warnings())
     if limits.cut.happened:
         warnings = (*warnings, stopped(given.options.planning_time_limit))
@@ -609,7 +611,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
         refusals=checks.precheck.refusals(), unplaced=tuple(
             plan.Unplaced(instance_uuid=case.problem.vms[vm], why=each.why,
                           is_proven=each.is_proven)
-            for vm, each in sorted(_unplaced(found, chosen.state, limits.unplaced).items())),
+            for vm, each in sorted(_unplaced(found, emptied, limits.unplaced).items())),
         not_moved=_skips(found, chosen.state,
                          _reasons(found, timely, limits.unplaced, checks), timely.kept_back),
         hosts_emptied=chosen.emptied)
@@ -702,8 +704,22 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
         reasons = stayed(chosen.state, chosen.budget_left, found.given.policies.mode == 'pack')
         reasons |= not_repaired(chosen.state, chosen.budget_left, *_to_repair(found, chosen.state))
     if found.due.evacuate:
-        reasons |= not_evacuated(chosen.state, chosen.budget_left, unplaced)
+        reasons |= not_evacuated(_after_emptying(found, chosen), chosen.budget_left, unplaced)
     return reasons
+
+
+def _after_emptying(found: Findings, chosen: Chosen) -> State:
+    """Return the state after the moves that empty hosts, without the moves of later phases. Reasons
+    why instances stay on hosts that were to be emptied refer to this state, because later moves may
+    use room that the instances could not use. If no host is to be emptied, return the state at the
+    end of the plan."""
+    if not found.due.evacuate:
+        return chosen.state
+    state = State(chosen.state.model)
+    for phase, step in chosen.steps:
+        if phase == EVACUATE:
+            state.move(step.vm, step.destination)
+    return state
 
 
 def _to_repair(found: Findings, state: State) -> tuple[np.ndarray, np.ndarray]:
@@ -722,7 +738,7 @@ def _blocked_hosts(found: Findings, state: State,
                    is_cut: bool = False) -> Iterator[str]:
     """Yield texts for an operator about hosts that were to be emptied and are not.
 
-    :param state: the state at the end of the plan
+    :param state: the state after the moves that empty hosts
     :param unplaced, is_cut: as in :func:`blocked`
     """
     if not found.given.options.evacuate_disabled_hosts:

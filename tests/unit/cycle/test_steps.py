@@ -271,6 +271,21 @@ class PipelineTest(PipelineTestCase):
         self.assertIn('h1 is not emptied, because not all servers of h0 and h1 can leave: 1 of 1 '
                       'instances are blocked, such as b: ', report.warnings[0])
 
+    def test_room_that_a_later_phase_uses_is_no_reason_for_a_server_to_stay(self):
+        """The reserve keeps d on h1. Server a then relieves h2, and takes the last room of h0."""
+        self.policy |= {'mode': 'relieve', 'high': 0.6, 'target': 0.4}
+        del self.policy['threshold']
+        self.hosts['h1'] = host('h1', status='disabled')
+        for uuid, on, vcpus in (('a', 'h2', 6), ('b', 'h2', 16), ('c', 'h0', 6), ('d', 'h1', 6)):
+            self.change(uuid, host=on, resources={'VCPU': vcpus})
+        self.source.answers = {'imbalance': {'h0': 0.0, 'h1': 0.1, 'h2': 0.7},
+                               'vm_profile': {'a': 0.4, 'b': 0.3, 'c': 0.0, 'd': 0.1}}
+        report = self.plan(reserve_hosts=1, evacuate_disabled_hosts=True)
+        self.assertEqual([('a', 'h0')], [(m.instance_uuid, m.destination) for m in report.moves])
+        self.assertEqual(('d',), self.stayed(report)['reserve'])
+        self.assertIn('h1 is not emptied: 1 of 1 instances are blocked, such as d: the hosts in '
+                      "use would keep less than 1 hosts' worth of room free", report.warnings)
+
     def plans_of_aggregates_that_share_h1(self):
         ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW)
         return plan_cycle(
