@@ -119,9 +119,10 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 LOOKED_AT = 2000
 """Maximum number of instances for which a report finds out which constraint keeps them on their
-hosts. This limit applies to the mode ``pack``, and to instances that violate a rule or a server
-group. The mode ``pack`` empties the least loaded hosts first, so the instances on these hosts come
-first. Raised, a report takes longer; lowered, fewer instances have an explanation. Not measured."""
+hosts. This limit applies to the mode ``pack``, to instances that violate a rule or a server group,
+and to instances of hosts that stay hot. The mode ``pack`` empties the least loaded hosts first, so
+the instances on these hosts come first. Raised, a report takes longer; lowered, fewer instances
+have an explanation. Not measured."""
 
 NEAREST = 16
 """Maximum number of destinations that a report considers to explain why an instance stays on its
@@ -224,6 +225,34 @@ def not_repaired(state: State, budget_left: int, broken: np.ndarray,
             hosts != state.vm_host[pairs[0]])
         words = _words(state, (part, hosts), useful, useful)
         words[np.isin(words, ('', 'no_gain'))] = otherwise
+        reasons |= zip(part.tolist(), words.tolist(), strict=True)
+    return reasons
+
+
+def not_relieved(state: State, budget_left: int, marks: hot_hosts.Marks,
+                 least_part: float) -> dict[int, str]:
+    """Return {instance index: reason why the instance stays} for movable instances whose move would
+    relieve a host that is still hot. A destination that would end above its target load is
+    forbidden by the threshold.
+
+    :param state: the state at the end of the plan
+    :param budget_left: number of further moves that the plan could have had
+    :param least_part: smallest useful load of an instance, as a fraction of the load by which the
+        host exceeds its target
+    """
+    problem, hot = state.problem, marks.hot(state)
+    excess = np.where(hot, state.scores - marks.target, 0.0)
+    hot &= ~hot_hosts.own_heat(state, excess)
+    load, home = problem.weights * problem.host_scale[state.vm_host], state.vm_host
+    helps = hot[home] & (load > np.maximum(least_part * excess[home], TOLERANCE))
+    vms = np.flatnonzero(problem.movable & (home == problem.vm_host) & helps.any(axis=1))
+    hosts, reasons = np.flatnonzero(problem.available), dict[int, str]()
+    for part in _parts(vms[:LOOKED_AT], hosts):
+        elsewhere = home[part][:, None] != hosts
+        after = state.scores[hosts] + problem.weights[part][:, None] * problem.host_scale[hosts]
+        words = _words(state, (part, hosts), elsewhere,
+                       elsewhere & (after <= marks.target + TOLERANCE).all(axis=2))
+        words[words == ''] = 'budget' if budget_left <= 0 else 'no_gain'
         reasons |= zip(part.tolist(), words.tolist(), strict=True)
     return reasons
 
@@ -702,6 +731,9 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
         reasons = dict.fromkeys(np.flatnonzero(problem.movable).tolist(), found.due.why_no_more)
     else:
         reasons = stayed(chosen.state, chosen.budget_left, found.given.policies.mode == 'pack')
+        if found.due.relieve is not None:
+            reasons |= not_relieved(chosen.state, chosen.budget_left, found.due.relieve,
+                                    found.given.options.min_gain.per_move)
         reasons |= not_repaired(chosen.state, chosen.budget_left, *_to_repair(found, chosen.state))
     if found.due.evacuate:
         reasons |= not_evacuated(_after_emptying(found, chosen), chosen.budget_left, unplaced)

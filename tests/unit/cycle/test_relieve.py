@@ -32,12 +32,13 @@ class ReliefTest(testtools.TestCase):
         self.loads = {'a': .5, 'b': .3, 'c': .1, 'd': .3}
         self.policy = {**QUERIES, 'name': 'cpu', 'mode': 'relieve', 'weight': 1.0, **MARKS}
 
-    def plan(self, history=None, **options):
+    def plan(self, history=None, vcpus=16, **options):
         hosts = 'h0', 'h1', 'h2'
         scores = {host: sum(self.loads[vm] for vm in self.loads if self.place[vm] == host)
                   for host in hosts}
         snapshot = objects.Snapshot(
-            taken_at='', hosts=tuple(map(clouds.host, hosts)),
+            taken_at='', hosts=tuple(dataclasses.replace(clouds.host(name), inventory={
+                'VCPU': objects.ResourceInventory(total=vcpus)}) for name in hosts),
             instances=tuple(clouds.instance(vm, self.place[vm]) for vm in self.loads),
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=hosts),))
         report, = plan_cycle(
@@ -62,6 +63,31 @@ class ReliefTest(testtools.TestCase):
         self.assertEqual({'b', 'c'}, {move.instance_uuid for move in self.plan().moves})
         report = self.plan(min_gain=MinGain(per_move=0.2))
         self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+
+    def stayed(self, **options):
+        report = self.plan(**options)
+        self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+        return {skip.reason: skip.instances for skip in report.not_moved}
+
+    def test_servers_of_a_host_that_stays_hot_say_what_forbids_their_moves(self):
+        """No other host has a free VCPU."""
+        self.place |= {'e': 'h2'}
+        self.loads['e'] = .1
+        for keys in ({}, {'mode': 'spread', 'threshold': 1.0}):
+            self.policy |= keys
+            self.assertEqual({'capacity': ('a', 'b', 'c'), 'no_gain': ('d', 'e')},
+                             self.stayed(vcpus=1))
+
+    def test_servers_of_a_host_that_stays_hot_say_that_others_would_pass_their_target(self):
+        self.place |= {'e': 'h2'}
+        self.loads |= {'d': .55, 'e': .55}
+        self.assertEqual({'threshold': ('a', 'b', 'c'), 'no_gain': ('d', 'e')}, self.stayed())
+
+    def test_servers_with_too_small_a_part_of_the_excess_are_of_no_use(self):
+        """The largest fits nowhere."""
+        self.loads = {'a': .82, 'b': .05, 'c': .05, 'd': .3}
+        self.assertEqual({'threshold': ('a',), 'no_gain': ('b', 'c', 'd')},
+                         self.stayed(min_gain=MinGain(per_move=0.2)))
 
     def test_a_server_that_leaves_and_returns_is_not_reported_as_not_moved(self):
         self.patch(solve, '_planners',

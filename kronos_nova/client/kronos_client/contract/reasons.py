@@ -23,7 +23,7 @@ WHY_SERVERS_STAY = {
     'unrepaired': 'a rule or server group that it violates could not be repaired within the limits '
                   'of the plan',
     'threshold': 'every move that would help makes a policy worse and leaves it above its '
-                 'threshold',
+                 'threshold, or a host above its target',
     'late': 'its move would begin only after the plan is too old',
     'no_gain': 'no move of it makes the imbalance smaller',
     'budget': 'a move would help, but the plan has as many moves as it may have',
