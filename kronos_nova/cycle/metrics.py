@@ -231,6 +231,8 @@ class Load:
     weights : float64 (V, P), weight of each instance; NaN = not known; None before :func:`weigh`
     units : float64 (H, P), factor from the sample of an instance on the host to its weight; None
         before :func:`weigh`
+    references : float64 (P,), amount of the resource (CPUs, or bytes of memory) that a weight of 1
+        stands for; NaN = not known; None before :func:`weigh`
     warnings : texts for an operator about the metrics
     doubts : the part of ``warnings`` about missing or impossible figures: loads of instances, and
         sizes of hosts
@@ -245,6 +247,7 @@ class Load:
     measured: np.ndarray
     weights: np.ndarray | None = None
     units: np.ndarray | None = None
+    references: np.ndarray | None = None
     guards: tuple[ScoreGuard, ...] = ()
     unbelieved: tuple[UnbelievedHost, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -324,6 +327,7 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
 class _Weighed:
     """The result of :func:`weigh` for one policy.
 
+    reference : as in ``references`` of :class:`Load`
     problem : reason why plans do not use the policy; '' if plans use the policy
     scores : None if plans do not use the policy
     doubts : the part of ``warnings`` about missing or impossible figures
@@ -332,6 +336,7 @@ class _Weighed:
     host_scale: np.ndarray
     units: np.ndarray
     weights: np.ndarray
+    reference: float = float('nan')
     problem: str = ''
     guard: ScoreGuard | None = None
     scores: np.ndarray | None = None
@@ -359,7 +364,7 @@ def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
     names = [policy.name for policy in load.policies]
     return dataclasses.replace(
         load, policies=policies, scores=scores, capacity=capacity, host_scale=scale,
-        units=sample_units,
+        units=sample_units, references=np.array([found[number].reference for number in kept]),
         no_data=load.no_data | {name: each.problem for name, each in zip(names, found, strict=True)
                                 if each.problem},
         guards=tuple(each.guard for each in found if each.guard),
@@ -406,7 +411,7 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
                                       [host.name for host in occupied.hosts]),
               *profile.doubts, *judged.silence)
     return _Weighed(
-        host_scale=scale, units=placed.units, weights=weights,
+        host_scale=scale, units=placed.units, weights=weights, reference=size.unit,
         scores=np.where(judged.scores, placed.scores, np.nan), unbelieved=judged.unbelieved,
         problem=judged.problem(placed.scores, occupied.available), doubts=doubts,
         warnings=(*doubts, *profile.duplicates, *judged.warnings))

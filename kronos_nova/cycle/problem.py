@@ -192,7 +192,8 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
     ahead = forecast_columns.expanded(problem, forecasts, given.is_restrained)
     stats, expected = {}, None
     if given.is_restrained:
-        stats = restraint.learnt(history.load_stats.get(scope.name, {}), problem, planner_ports.now)
+        stats = restraint.learnt(history.load_stats.get(scope.name, {}), problem,
+                                 planner_ports.now, load.references)
         planner_ports.learn(scope.name, stats)
         expected = restraint.outlook(ahead, stats, given.options.restraint.amount)
     return PlanningCase(

@@ -85,14 +85,18 @@ class Outlook:
     least: np.ndarray
 
 
-def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
+def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float,
+           references: np.ndarray | None = None) -> dict[str, LoadStats]:
     """Return {policy: load statistics of the instances}. The statistics are ``known``, updated with
     the measured loads of a problem.
 
     :param now: Unix seconds
+    :param references: float64 (P,), amount of the resource that a load of 1 stands for; NaN if not
+        known. None if all are not known
     """
-    return {name: known.get(name, LoadStats()).after(now, problem.vms, loads)
-            for name, loads in zip(problem.policies, problem.loads().T, strict=True)}
+    units = [np.nan] * len(problem.policies) if references is None else references.tolist()
+    return {name: known.get(name, LoadStats()).after(now, problem.vms, loads, unit)
+            for name, loads, unit in zip(problem.policies, problem.loads().T, units, strict=True)}
 
 
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:

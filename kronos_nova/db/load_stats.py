@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 
 import numpy as np
 import sqlalchemy as sa
@@ -45,11 +46,13 @@ class LoadStatsStore:
 def _packed(stats):
     return json.dumps({
         policy: [found.at, found.vms,
-                 base64.b64encode(found.figures.astype('<f4').tobytes()).decode()]
+                 base64.b64encode(found.figures.astype('<f4').tobytes()).decode(),
+                 None if math.isnan(found.unit) else found.unit]
         for policy, found in stats.items()})
 
 
 def _unpacked(body):
     return {policy: LoadStats(at, tuple(vms), np.frombuffer(
-        base64.b64decode(figures), '<f4').astype(float).reshape(-1, FIGURES))
-        for policy, (at, vms, figures) in json.loads(body).items()}
+        base64.b64decode(figures), '<f4').astype(float).reshape(-1, FIGURES),
+        math.nan if unit in ([], [None]) else unit[0])
+        for policy, (at, vms, figures, *unit) in json.loads(body).items()}

@@ -44,12 +44,15 @@ class Sizes:
         size is a fraction of the largest host
     is_of_own_host : True if the sample of an instance has to be multiplied by the size of its host.
         This is so if samples are fractions of hosts, and the hosts may differ in size
+    unit : amount of the resource (CPUs, or bytes of memory) that a size of 1 stands for; NaN if not
+        known
     problem : reason why the hosts cannot be compared, with the remedy; '' if the hosts can be
         compared
     """
 
     values: np.ndarray
     is_of_own_host: bool = False
+    unit: float = np.nan
     problem: str = ''
 
     @property
@@ -129,9 +132,10 @@ def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
     if policy.vm_profile_resource:
         return _by_inventory(hosts, policy.vm_profile_resource, is_fraction)
     differing = [name for name in CLASSES if _differ(of_inventory(hosts, name))]
-    if not differing:
-        return Sizes(np.ones(len(hosts)))
     found = resource(policy)
+    if not differing:
+        return Sizes(np.ones(len(hosts)), unit=_largest(of_inventory(hosts, found)) if found
+                     else np.nan)
     if found is None:
         return Sizes(np.ones(len(hosts)), problem=_unknown_size(hosts, differing[0]))
     return _by_inventory(hosts, found, is_fraction)
@@ -154,10 +158,14 @@ def unknown(policy: Policy, hosts: Sequence[Host], which: np.ndarray) -> Iterato
 
 def _by_inventory(hosts: Sequence[Host], resource_class: str, is_fraction: bool) -> Sizes:
     totals = of_inventory(hosts, resource_class)
+    unit = _largest(totals) if is_fraction else 1.0
+    return Sizes(totals if np.isnan(unit) else totals / unit, is_fraction, unit)
+
+
+def _largest(totals: np.ndarray) -> float:
+    """Return the largest size that is known; NaN if none is known."""
     known = totals[~np.isnan(totals)]
-    if is_fraction and len(known):
-        totals = totals / known.max()
-    return Sizes(totals, is_fraction)
+    return float(known.max()) if len(known) else np.nan
 
 
 def _differ(totals: np.ndarray) -> bool:

@@ -70,28 +70,35 @@ class LoadStats:
         instance is known; mean of its load; variance of its load; short-term mean of its load, over
         about a quarter of an hour; and a covariance. The covariance is that of each load with the
         short-term mean at the previous sample
+    unit : amount of the resource (CPUs, or bytes of memory) that a load of 1 stands for, such as
+        the size of the largest host of an aggregate; NaN if not known
     """
 
     at: float = -np.inf
     vms: tuple[str, ...] = ()
     figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
+    unit: float = np.nan
 
-    def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'LoadStats':
-        """Return the statistics updated with one further sample of each instance.
+    def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray,
+              unit: float = np.nan) -> 'LoadStats':
+        """Return the statistics updated with one further sample of each instance. The statistics
+        are converted to the unit of the samples, if both units are known.
 
         :param now: Unix seconds of the samples
         :param vms: all present instances; all other instances are forgotten
         :param loads: float64 (V,), the samples; NaN if not measured. The statistics of an instance
             with NaN do not change
+        :param unit: as ``unit`` of this class, for the samples
         """
         elapsed = now - self.at
-        known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, self.figures, strict=True))
+        figures = self.figures * _conversion(self.unit, unit)
+        known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, figures, strict=True))
         elapsed = max(elapsed, 0.0)    # another controller's clock may be behind
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
         figures[measured] = _updated(figures[measured], loads[measured], elapsed)
         kept = figures[:, 0] > 0
-        return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
+        return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept], unit)
 
     def known_seconds(self, vms: tuple[str, ...]) -> np.ndarray:
         """Return float64 (V,): the seconds for which each instance has been known, at most a day; 0
@@ -145,6 +152,16 @@ class LoadStats:
 
 
 _UNKNOWN = np.zeros(FIGURES)
+
+
+def _conversion(before: float, after: float) -> np.ndarray:
+    """Return float64 (5,): the factors that convert the statistics of loads to another unit; 1 if
+    one of the units is not known.
+
+    :param before, after: the units, as ``unit`` of :class:`LoadStats`
+    """
+    factor = before / after if before > 0 and after > 0 else 1.0
+    return np.array([1.0, factor, factor ** 2, factor, factor ** 2])
 
 
 def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarray:

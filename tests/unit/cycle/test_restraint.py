@@ -37,6 +37,7 @@ class Cloud(testtools.TestCase):
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      restraint=Restraint(1.0))
         self.learnt, self.variance, self.under_way = {}, .0001, ()
+        self.sizes = {}
 
     def ports(self):
         return PlannerPorts(source=clouds.Recorded(imbalance=self.scores(), vm_profile=self.loads),
@@ -51,7 +52,9 @@ class Cloud(testtools.TestCase):
 
     def snapshot(self):
         return objects.Snapshot(
-            taken_at='', hosts=tuple(map(clouds.host, self.hosts)),
+            taken_at='', hosts=tuple(dataclasses.replace(clouds.host(name), inventory={
+                'VCPU': objects.ResourceInventory(total=self.sizes.get(name, 16))})
+                for name in self.hosts),
             instances=tuple(clouds.instance(name, self.on(name)) for name in self.loads),
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),),
             moves_under_way=self.under_way)
@@ -200,6 +203,23 @@ class RestraintTest(Cloud):
         self.policy['threshold'] = .9
         self.plan()
         self.assertEqual(set(self.loads), set(self.learnt['agg']['cpu'].vms))
+
+    def test_a_larger_host_that_joins_the_aggregate_changes_no_likely_load(self):
+        """Profiles are fractions of a host of 16 CPUs. A host of 64 joins and leaves again."""
+        self.policy['threshold'] = .7
+        self.plan()
+        moves = [(move.phase, move.instance_uuid) for move in self.plan(self.seen()).moves]
+        known = self.learnt['agg']['cpu']
+        self.hosts += ('h9',)
+        self.sizes = {'h9': 64}
+        report = self.plan(known)
+        self.assertEqual(moves, [(move.phase, move.instance_uuid) for move in report.moves])
+        self.assertIn('load of h0 cpu 0.8', report.moves[0].reason)
+        large = self.learnt['agg']['cpu']
+        np.testing.assert_allclose(known.figures * [1, 1/4, 1/16, 1/4, 1/16], large.figures)
+        self.hosts = self.hosts[:-1]
+        self.plan(large)
+        np.testing.assert_allclose(known.figures, self.learnt['agg']['cpu'].figures)
 
     def test_without_restraint_nothing_is_learnt(self):
         self.plan(restraint=Restraint())

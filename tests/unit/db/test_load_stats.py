@@ -1,9 +1,13 @@
 """Statistics of the loads of instances survive the process."""
 
+import dataclasses
+import json
+
 import numpy as np
 import testtools
 
 from kronos_nova.db import load_stats
+from kronos_nova.db import models
 from kronos_nova.load import LoadStats
 from tests.unit.db import fixtures
 
@@ -31,3 +35,20 @@ class LoadStatsStoreTest(testtools.TestCase):
         for vms in (('a', 'b'), ()):
             self.store.save('gpu', self.known(*vms), self.now)
         self.assertEqual((0, 5), self.store.read(None)['gpu']['cpu'].figures.shape)
+
+    def test_the_unit_is_kept_too(self):
+        self.store.save('gpu', {'cpu': dataclasses.replace(self.known('a')['cpu'], unit=64.0)},
+                        self.now)
+        self.assertEqual(64.0, self.store.read(None)['gpu']['cpu'].unit)
+        self.store.save('gpu', self.known('a'), self.now)
+        self.assertTrue(np.isnan(self.store.read(None)['gpu']['cpu'].unit))
+
+    def test_rows_of_earlier_versions_have_no_unit(self):
+        self.store.save('gpu', self.known('a'), self.now)
+        with self.store.database.writer() as session:
+            row = session.get(models.AggregateLoadStatsRow, 'gpu')
+            row.body = json.dumps({policy: parts[:3]
+                                   for policy, parts in json.loads(row.body).items()})
+        found = self.store.read(None)['gpu']['cpu']
+        self.assertEqual(('a',), found.vms)
+        self.assertTrue(np.isnan(found.unit))

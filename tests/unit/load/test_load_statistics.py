@@ -56,6 +56,20 @@ class LoadStatsTest(testtools.TestCase):
         self.assertEqual(.4, expected(LoadStats(), .4))
         self.assertEqual(.4, expected(after([.4]), .4))
 
+    def test_figures_are_converted_where_the_unit_changes(self):
+        """The largest host has twice the CPUs, and its fractions are half as large."""
+        loads = self.rng.choice([.1, .3], 288)
+        stats = known = LoadStats()
+        for number, load in enumerate(loads):
+            known = known.after(number * STEP, ('vm',), np.array([load]), 16.0)
+            unit = 16.0 if number < 100 else 32.0
+            stats = stats.after(number * STEP, ('vm',), np.array([load * 16.0 / unit]), unit)
+        self.assertAlmostEqual(expected(known, .3) / 2, expected(stats, .15))
+        self.assertAlmostEqual(known.variances(('vm',))[0] / 4, stats.variances(('vm',))[0])
+        for unit in float('nan'), 0.0:    # the unit is not known
+            np.testing.assert_array_equal(
+                known.figures, known.after(known.at, ('vm',), np.array([np.nan]), unit).figures)
+
     def test_a_clock_that_is_a_bit_behind_forgets_nothing(self):
         """Such as that of another controller."""
         stats = after(self.rng.choice([.1, .3], 288))
