@@ -6,10 +6,12 @@ of the servers there. New servers add no load, because their load is not known.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +54,7 @@ class SupposedLoad:
     planned: float | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Present:
     """An aggregate of the present cloud.
 
@@ -62,6 +64,45 @@ class _Present:
     scope: Scope
     load: Load
     imbalances: np.ndarray
+
+    @property
+    def references(self) -> list[float]:
+        """The amount that a weight of 1 stands for in each policy; NaN if not known."""
+        found = self.load.references
+        return [np.nan] * len(self.load.policies) if found is None else found.tolist()
+
+    @functools.cached_property
+    def _rows(self) -> dict[str, int]:
+        return {instance.uuid: row for row, instance in enumerate(self.scope.instances)}
+
+    def weights_of(self, uuid: str) -> dict[str, '_Weight']:
+        """Return {policy: weight of an instance}; empty if the instance is not in the aggregate, or
+        if weights are not known."""
+        if self.load.weights is None or uuid not in self._rows:
+            return {}
+        return {policy.name: _Weight(weight, reference) for policy, weight, reference in zip(
+            self.load.policies, self.load.weights[self._rows[uuid]].tolist(), self.references,
+            strict=True)}
+
+
+class _Weight(NamedTuple):
+    """The weight (load) of an instance in a policy; NaN if not known. ``reference`` is the amount
+    of the resource (CPUs, or bytes of memory) that a weight of 1 stands for; NaN if not known."""
+
+    weight: float
+    reference: float
+
+    def of_unit(self, reference: float) -> float:
+        """Return the weight in another unit. If one of the units is not known, the units count as
+        equal.
+
+        :param reference: the amount that a weight of 1 stands for in the other unit
+        """
+        is_known = self.reference > 0 and reference > 0
+        return self.weight * self.reference / reference if is_known else self.weight
+
+
+UNKNOWN = _Weight(np.nan, np.nan)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +169,10 @@ class SupposedMeasurements(Measurements):
         super().__init__(measurements.reader)
         self._present, self._changed = present, changed
         self._policies = {policy.name: policy for policy in policies}
-        self._weights = {
-            (instance.uuid, policy.name): float(weight)
-            for each in present.values() if each.load.weights is not None
-            for instance, row in zip(each.scope.instances, each.load.weights, strict=True)
-            for policy, weight in zip(each.load.policies, row, strict=True)}
+        self._weights = {(instance.uuid, policy): found
+                         for each in present.values()
+                         for instance in each.scope.instances
+                         for policy, found in each.weights_of(instance.uuid).items()}
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
         """Return the load of an aggregate after the changes."""
@@ -144,8 +184,7 @@ class SupposedMeasurements(Measurements):
         rows = np.array([index[self._changed.added.get(name, name)] for name in hosts],
                         dtype=np.intp)
         weights = np.array(
-            [[self._weights.get((each.uuid, policy.name), np.nan) for policy in before.policies]
-             for each in occupied.instances],
+            [self._weights_in(present, each.uuid) for each in occupied.instances],
             dtype=float).reshape(len(occupied.instances), len(before.policies))
         shift = self._shift(present, weights, occupied, rows)
         return dataclasses.replace(
@@ -156,6 +195,15 @@ class SupposedMeasurements(Measurements):
             unbelieved=tuple(each for each in before.unbelieved if each.host in hosts),
             guards=tuple(found for each in before.guards if (found := metrics.guard_of(
                 self._policies[each.policy], each.scores[rows], occupied)) is not None))
+
+    def _weights_in(self, present: _Present, uuid: str) -> list[float]:
+        """Return the weights of an instance, in the unit of an aggregate. A host may be in several
+        aggregates, and an instance may restart in another aggregate. Each aggregate has its own
+        unit, because loads may be stored as fractions of the largest host."""
+        here = present.weights_of(uuid)
+        return [(here.get(policy.name) or self._weights.get((uuid, policy.name), UNKNOWN)).of_unit(
+            reference) for policy, reference in zip(
+                present.load.policies, present.references, strict=True)]
 
     def _shift(self, present: _Present, weights: np.ndarray, occupied: Occupied,
                rows: np.ndarray) -> np.ndarray:

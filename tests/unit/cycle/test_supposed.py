@@ -30,10 +30,11 @@ class SupposedTest(testtools.TestCase):
             name='cpu', mode='spread', weight=1.0, threshold=.05, imbalance_query='a',
             vm_profile_query='b', forecast={}),))
         self.places, self.aggregates = dict(PLACES), {'all': ('a', 'b', 'c')}
+        self.sizes = {}
 
     def snapshot(self):
         return clouds.cloud(
-            [clouds.host(name) for name in 'abc'],
+            [clouds.host(name, *self.sizes.get(name, ())) for name in 'abc'],
             [clouds.server(uuid, host) for uuid, host in self.places.items()],
             aggregates=tuple(objects.Aggregate(name=name, uuid=name, hosts=hosts)
                              for name, hosts in self.aggregates.items()))
@@ -117,6 +118,27 @@ class SupposedTest(testtools.TestCase):
         found = self.evaluate(lose=['a'])
         total = sum(self.figures(found, host, 'others')[1] for host in 'bc')
         self.assertAlmostEqual(2 * IDLE + sum(LOADS.values()), total)
+
+    def test_servers_are_a_smaller_part_of_a_larger_host_of_another_aggregate(self):
+        """Host c has four times the CPUs of a and b."""
+        self.aggregates = {'ab': ('a', 'b'), 'c': ('c',)}
+        self.sizes = {'c': (32, 65536)}
+        found = self.evaluate(lose=['a', 'b'])
+        self.assertEqual({'one', 'two', 'three', 'four'}, self.changed.restarted.keys())
+        self.assertEqual(round(IDLE + .1 + (.2 + .3 + .1 + .1) / 4, 6),
+                         self.figures(found, 'c', 'c')[1])
+
+    def test_servers_of_a_host_in_two_aggregates_have_the_unit_of_each(self):
+        self.aggregates = {'ab': ('a', 'b'), 'bc': ('b', 'c')}
+        self.sizes = {'c': (32, 65536)}
+        self.places = {'one': 'b', 'two': 'b', 'five': 'c'}
+        found = self.evaluate(add=['1:like=a'])
+        [report] = [each for each in found.report.aggregates if each.name == 'ab']
+        came = {move.instance_uuid for move in report.moves if move.destination != 'b'}
+        self.assertTrue(came)
+        after = {score.host: score.after for score in report.host_scores}
+        self.assertAlmostEqual(sum(LOADS[uuid] for uuid in came),
+                               after['a'] + after['a+1'] - 2 * IDLE)
 
     def test_what_cools_or_waits_keeps_nothing_from_being_planned(self):
         history = PlanningHistory(aggregates={'all': 60.0}, instances=dict.fromkeys(LOADS, 60.0))
