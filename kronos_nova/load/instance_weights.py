@@ -31,6 +31,10 @@ instance that has just moved counts twice. Raised, loads in a wrong unit are not
 correct loads count as impossible. Not measured."""
 
 
+NOT_RUNNING = frozenset(('SHUTOFF', 'SUSPENDED', 'SHELVED', 'SHELVED_OFFLOADED', 'SOFT_DELETED'))
+"""Nova's statuses of instances whose guests do not run, so that they cause no load on a host."""
+
+
 ProfileSample = tuple[float, str]
 """(value, host): a sample of a profile, and the host that its series names, or ''."""
 
@@ -260,19 +264,28 @@ def _unknown(placed: PlacedInstances) -> np.ndarray:
 
 def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
     """Return float64 (V,): the weight (load) of each instance, if the score of each host is divided
-    among its instances in proportion to their vCPUs."""
-    vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
-    total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
-    total = total[placed.vm_host]
-    share = np.divide(vcpus, total, out=np.zeros_like(vcpus), where=total > 0)
-    return share * (placed.scores / placed.host_scale)[placed.vm_host]
+    among its running instances in proportion to their vCPUs."""
+    return _divided(placed, np.array([each.vcpus for each in placed.instances], dtype=float))
 
 
 def _evenly(placed: PlacedInstances) -> np.ndarray:
     """Return float64 (V,): the weight (load) of each instance, if the score of each host is divided
-    equally among its instances."""
-    count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
-    return (placed.scores / placed.host_scale)[placed.vm_host] / count
+    equally among its running instances."""
+    return _divided(placed, np.ones(len(placed.instances)))
+
+
+def _divided(placed: PlacedInstances, parts: np.ndarray) -> np.ndarray:
+    """Return float64 (V,): the weight (load) of each instance, if the score of each host is divided
+    among its instances in proportion to ``parts``. An instance that does not run has no load.
+
+    :param parts: float64 (V,)
+    """
+    rests = np.array([each.status in NOT_RUNNING for each in placed.instances], dtype=bool)
+    parts = np.where(rests, 0.0, parts)
+    total = np.bincount(placed.vm_host, weights=parts, minlength=len(placed.scores))[placed.vm_host]
+    share = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
+    found = share * (placed.scores / placed.host_scale)[placed.vm_host]
+    return np.where(rests, 0.0, found)
 
 
 FALLBACKS = {'skip': _unknown, 'flavor_vcpu_ratio': _by_vcpus, 'host_average': _evenly}

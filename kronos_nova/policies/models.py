@@ -184,7 +184,7 @@ class Policy(FileMapping):
         'skip', about="""
         Treatment of an instance without a series in the answer to ``vm_profile_query``. With
         ``skip``, the instance is not moved, and no load is assumed. With ``flavor_vcpu_ratio``, the
-        score of the host is divided among its instances in proportion to their vCPUs. With
+        score of the host is divided among its running instances in proportion to their vCPUs. With
         ``host_average``, the score of the host is divided into equal parts. ``skip`` requires a
         ``vm_profile_query``. If the series of an instance is impossible (negative, infinite, more
         than the whole host, given twice), no load is assumed, and the instance is not moved.""")

@@ -91,6 +91,17 @@ class ProfileTest(testtools.TestCase):
             instance(0, 0, vcpus=1), instance(1, 0, vcpus=3), scores=[0.6]))
         np.testing.assert_allclose(expected, found.values)
 
+    @ddt.data(('host_average', [.3, .3]), ('flavor_vcpu_ratio', [.15, .45]))
+    @ddt.unpack
+    def test_a_server_that_does_not_run_has_no_share_of_its_host(self, fallback, expected):
+        for status in 'SHUTOFF', 'SUSPENDED', 'SHELVED', 'SOFT_DELETED':
+            stopped = dataclasses.replace(instance(2, 0, vcpus=8), status=status)
+            alone = dataclasses.replace(instance(3, 1), status=status)
+            found = instance_weights.profile(policy(fallback), {}, placed(
+                instance(0, 0, vcpus=1), instance(1, 0, vcpus=3), stopped, alone,
+                scores=[.6, .2]))
+            np.testing.assert_allclose([*expected, 0.0, 0.0], found.values)
+
     def test_a_host_that_was_not_measured_has_nothing_to_share_out(self):
         for fallback in ('host_average', 'flavor_vcpu_ratio'):
             found = instance_weights.profile(policy(fallback), {},
