@@ -154,6 +154,10 @@ class RemainingMoveLimits:
             elif cause and _is_over(self._options.per_cause_and_day, self._caused, caused, cause):
                 self._closed_causes.add(cause)
                 passed.add(move.order)
+            if move.order in passed:    # a move that is not made counts towards no limit
+                in_plan[project] -= 1
+                moved[move.instance_uuid] -= 1
+                caused[cause] -= 1
         return frozenset(passed)
 
     def quotas(self) -> Quotas | None:
