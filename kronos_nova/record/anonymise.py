@@ -25,6 +25,7 @@ from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects import movability
 from kronos_nova.objects import requirements
+from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import Snapshot
@@ -34,6 +35,7 @@ from kronos_nova.policies.selection import Selections
 from kronos_nova.policies.selection import is_joint
 from kronos_nova.record import options as recorded_options
 from kronos_nova.record.writer import Taken
+from kronos_nova.room import shapes
 
 _WORD = re.compile(r'[^\s,;:=<>()\[\]{}"\'|/]+')
 
@@ -110,6 +112,8 @@ def _check(anonymised, names):
     for body in anonymised.bodies.values():
         texts.extend(text for series in json.loads(body)['data']['result']
                      for text in series['metric'].values())
+    texts.extend(str(value) for each in yaml.safe_load(anonymised.policies).get('buffers', [])
+                 for value in each.values())
     texts.extend(_texts_of_options(anonymised.options or {}))
     texts.extend(_texts_of_history(anonymised.history or PlanningHistory()))
     left = sorted({word for text in texts for word in (text, *_WORD.findall(text))
@@ -376,12 +380,24 @@ def _policies(policies, snapshot, names):
     """Return the policies file as YAML, without comments and PromQL.
 
     PromQL is left out because a query may contain any name, and a replay needs no queries. In
-    rules, servers and hosts have their pseudonyms.
+    rules, servers and hosts have their pseudonyms. In buffers, aggregates and flavors have theirs.
     """
-    tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
-    rules = list(_rules(Selections(policies.rules, snapshot), names))
-    return yaml.safe_dump(tree | ({'rules': rules} if rules else {}), sort_keys=False,
-                          width=100).encode()
+    tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules', 'buffers'}))
+    parts = {'rules': list(_rules(Selections(policies.rules, snapshot), names)),
+             'buffers': list(_buffers(policies.buffers, names))}
+    return yaml.safe_dump(tree | {key: part for key, part in parts.items() if part},
+                          sort_keys=False, width=100).encode()
+
+
+def _buffers(buffers, names):
+    """Yield the buffers of the policies file with pseudonyms."""
+    aggregates = _with_strangers(names.aggregate, [each.aggregate for each in buffers]) | {
+        UNASSIGNED: UNASSIGNED}
+    flavors = _with_strangers(names.flavor, [
+        each.flavor for each in buffers if not shapes.TEXT.fullmatch(each.flavor)])
+    for number, each in enumerate(buffers, 1):
+        yield {'name': f'buffer-{number:03}', 'aggregate': aggregates[each.aggregate],
+               'flavor': flavors.get(each.flavor, each.flavor), 'keep': each.keep}
 
 
 def _rules(selections, names):

@@ -266,6 +266,19 @@ class AnonymiseTest(RecordTestCase):
             policy.name, policy.threshold, policy.vm_profile_label, policy.imbalance_query,
             policy.vm_profile_query))
 
+    def test_buffers_stay_under_other_names(self):
+        with (self.folder / 'policies.yaml').open('a') as file:
+            file.write('buffers:\n'
+                       '- {name: acme-huge, aggregate: gpu, flavor: acme.huge, keep: 2}\n'
+                       '- {name: acme-gone, aggregate: acme, flavor: "8:1024", keep: "5%"}\n')
+        self.test_no_name_uuid_or_project_is_left_in_any_file()
+        [aggregate] = reader.read(self.target).snapshot.aggregates
+        self.assertEqual(
+            [('buffer-001', aggregate.name, 'unknown-1', 2),
+             ('buffer-002', 'unknown-1', '8:1024', '5%')],
+            [(each.name, each.aggregate, each.flavor, each.keep)
+             for each in policies.load(self.target / 'policies.yaml').buffers])
+
     def test_the_plan_is_the_same_under_other_names(self):
         self.cloud.services = [service(f'cmp{n}') for n in (1, 2, 3)]
         self.cloud.servers = [server(n, f'cmp{1 + n % 2}') for n in range(1, 9)]
