@@ -1,9 +1,11 @@
 """The rules of two scheduler filters of Nova that reserve hosts for some projects or flavors. The
 filters read the metadata of aggregates."""
 
+import operator
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -37,9 +39,8 @@ class Isolation:
 
     * AggregateMultiTenancyIsolation: a host's aggregates may list projects in ``filter_tenant_id``,
       or in keys that begin with this word. Instances of other projects may then not use the host.
-    * AggregateInstanceExtraSpecsFilter: the value of every extra spec
-      ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's
-      aggregates.
+    * AggregateInstanceExtraSpecsFilter: a value of KEY of the host's aggregates must meet every
+      extra spec ``aggregate_instance_extra_specs:KEY``.
 
     A filter that forbids no move gives no rule. Each distinct requirement of instances is compared
     only once with each distinct set of properties of hosts.
@@ -123,17 +124,36 @@ def _required(instance: Instance) -> Specs:
 
 
 def _admits(specs: Specs, properties: Properties) -> bool:
-    """Return True if a host's aggregates have every value in ``specs``; False otherwise.
-
-    Nova has several operators for the values of extra specs. Only ``<or>`` is supported here. For
-    any other operator the result is False, so that no move is planned that Nova might refuse.
-    """
+    """Return True if a host's aggregates meet all of ``specs``; False otherwise."""
     offered = dict(properties)
-    return all(not offered.get(key, frozenset()).isdisjoint(_values(value))
-               for key, value in specs)
+    return all(any(_meets(value, wanted) for value in offered.get(key, frozenset()))
+               for key, wanted in specs)
 
 
-def _values(wanted: str) -> set[str]:
-    if wanted.startswith('<or>'):
-        return {word.strip() for word in wanted.split('<or>') if word.strip()}
-    return {wanted}
+COMPARISONS: Mapping[str, Callable[[str, str], bool]] = {
+    '=': lambda value, wanted: float(value) >= float(wanted),
+    '==': lambda value, wanted: float(value) == float(wanted),
+    '!=': lambda value, wanted: float(value) != float(wanted),
+    '>=': lambda value, wanted: float(value) >= float(wanted),
+    '<=': lambda value, wanted: float(value) <= float(wanted),
+    's==': operator.eq, 's!=': operator.ne, 's<': operator.lt, 's<=': operator.le,
+    's>': operator.gt, 's>=': operator.ge, '<in>': operator.contains}
+"""{operator of Nova in the value of an extra spec: function of (value of metadata, wanted value)}.
+The meaning is that of :mod:`nova.scheduler.filters.extra_specs_ops`."""
+
+
+def _meets(value: str, wanted: str) -> bool:
+    """Return True if a value of an aggregate's metadata meets the value of an extra spec, as Nova
+    compares them; False otherwise, and if Nova's comparison fails."""
+    words = wanted.split()
+    sign, rest = (words[0], words[1:]) if words else ('', [])
+    if sign == '<or>':
+        return value in rest[::2]
+    if sign == '<all-in>':
+        return bool(rest) and all(word in value for word in rest)
+    if sign not in COMPARISONS:
+        return value == wanted
+    try:
+        return bool(rest) and COMPARISONS[sign](value, rest[0])
+    except ValueError:
+        return False

@@ -47,10 +47,26 @@ class IsolationTest(testtools.TestCase):
         specs = [{'aggregate_instance_extra_specs:ssd': 'true'}, {}]
         self.assertEqual([[True, False, True], [True] * 3], self.allowed(ssd, specs=specs))
 
-    def test_an_operator_that_is_not_understood_admits_nothing(self):
-        numbers = aggregate('a', ['h2'], disks='4')
-        specs = [{'aggregate_instance_extra_specs:disks': '>= 2'}, {}]
-        self.assertEqual([[False] * 3, [True] * 3], self.allowed(numbers, specs=specs))
+    def test_a_flavor_compares_by_the_operators_of_nova(self):
+        """Each value of the metadata with the wishes that accept it and those that do not; by
+        nova.scheduler.filters.extra_specs_ops."""
+        for value, accepted, refused in (
+                ('4', ('>= 2', '= 4', '== 4.0', '<= 4', '!= 5', '4', '<or> 3 <or> 4', 's== 4'),
+                 ('>= 5', '= 5', '== 5', '<= 3', '!= 4', ' 4', '<or> 3 <or> 5', 's!= 4', '>=', '')),
+                ('ssd', ('s== ssd', 's!= hdd', 's> hdd', 's>= ssd', 's< tape', 's<= ssd', '<in> sd',
+                         '<all-in> ss sd', '<or> ssd'),
+                 ('s== hdd', 's!= ssd', 's> ssd', 's< ssd', '<in> hd', '<all-in> ss hd', '>= 2',
+                  '<or> s', '== ssd', '<or>')),
+                ('hdd, ssd', ('s== ssd', '<or> tape <or> hdd'), ('s== tape',))):
+            there = aggregate('a', ['h2'], disks=value)
+            for wish in (*accepted, *refused):
+                specs = [{'aggregate_instance_extra_specs:disks': wish}, {}]
+                self.assertEqual([[False, False, wish in accepted], [True] * 3],
+                                 self.allowed(there, specs=specs), (value, wish))
+
+    def test_a_host_without_the_key_does_not_meet_any_wish(self):
+        specs = [{'aggregate_instance_extra_specs:disks': 's!= 4'}, {}]
+        self.assertEqual([[False] * 3, [True] * 3], self.allowed(specs=specs))
 
     def test_without_isolated_aggregates_it_compiles_to_nothing(self):
         problem = clouds.idle([0, 1])
