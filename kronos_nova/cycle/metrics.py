@@ -216,8 +216,8 @@ class Load:
     """The load of the hosts and instances of one aggregate.
 
     The sample of an instance is its measured value. Its weight is its load in a unit that is the
-    same on all hosts: sample * ``units`` of its host. The instance adds weight * ``host_scale`` to
-    the score of its host.
+    same on all hosts: sample * ``units`` * ``factors`` of its host. The instance adds weight *
+    ``host_scale`` to the score of its host.
 
     policies : policies with data
     no_data : {name of a policy without data: reason}
@@ -231,6 +231,9 @@ class Load:
     weights : float64 (V, P), weight of each instance; NaN = not known; None before :func:`weigh`
     units : float64 (H, P), factor from the sample of an instance on the host to its weight; None
         before :func:`weigh`
+    factors : float64 (H, P), factor by which the weights of a host's instances are multiplied, so
+        that their sum does not exceed the score of the host (:class:`belief.Belief`); None before
+        :func:`weigh`
     references : float64 (P,), amount of the resource (CPUs, or bytes of memory) that a weight of 1
         stands for; NaN = not known; None before :func:`weigh`
     warnings : texts for an operator about the metrics
@@ -247,6 +250,7 @@ class Load:
     measured: np.ndarray
     weights: np.ndarray | None = None
     units: np.ndarray | None = None
+    factors: np.ndarray | None = None
     references: np.ndarray | None = None
     guards: tuple[ScoreGuard, ...] = ()
     unbelieved: tuple[UnbelievedHost, ...] = ()
@@ -327,7 +331,7 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
 class _Weighed:
     """The result of :func:`weigh` for one policy.
 
-    reference : as in ``references`` of :class:`Load`
+    factors, reference : as in ``factors`` and ``references`` of :class:`Load`
     problem : reason why plans do not use the policy; '' if plans use the policy
     scores : None if plans do not use the policy
     doubts : the part of ``warnings`` about missing or impossible figures
@@ -336,6 +340,7 @@ class _Weighed:
     host_scale: np.ndarray
     units: np.ndarray
     weights: np.ndarray
+    factors: np.ndarray | None = None
     reference: float = float('nan')
     problem: str = ''
     guard: ScoreGuard | None = None
@@ -354,17 +359,19 @@ def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)
-    scores, capacity, scale, sample_units = (
+    scores, capacity, scale, sample_units, factors = (
         np.column_stack([np.zeros((len(occupied.hosts), 0)), *columns]) for columns in (
             [found[number].scores for number in kept],
             [load.capacity[:, number] for number in kept],
             [found[number].host_scale for number in kept],
-            [found[number].units for number in kept]))
+            [found[number].units for number in kept],
+            [found[number].factors for number in kept]))
     wanted = np.array([policy.capacity_query is not None for policy in policies], dtype=bool)
     names = [policy.name for policy in load.policies]
     return dataclasses.replace(
         load, policies=policies, scores=scores, capacity=capacity, host_scale=scale,
-        units=sample_units, references=np.array([found[number].reference for number in kept]),
+        units=sample_units, factors=factors,
+        references=np.array([found[number].reference for number in kept]),
         no_data=load.no_data | {name: each.problem for name, each in zip(names, found, strict=True)
                                 if each.problem},
         guards=tuple(each.guard for each in found if each.guard),
@@ -411,7 +418,8 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
                                       [host.name for host in occupied.hosts]),
               *profile.doubts, *judged.silence)
     return _Weighed(
-        host_scale=scale, units=placed.units, weights=weights, reference=size.unit,
+        host_scale=scale, units=placed.units, weights=weights, factors=judged.factors,
+        reference=size.unit,
         scores=np.where(judged.scores, placed.scores, np.nan), unbelieved=judged.unbelieved,
         problem=judged.problem(placed.scores, occupied.available), doubts=doubts,
         warnings=(*doubts, *profile.duplicates, *judged.warnings))

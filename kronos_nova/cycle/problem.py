@@ -211,8 +211,8 @@ def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Map
     if given.policies.mode == 'spread' and not given.is_restrained:
         return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
     return planner_ports.forecast_cache.forecasts(
-        planner_ports.source, given.measurements.reader, load.policies, scope, problem, load.units,
-        planner_ports.now)
+        planner_ports.source, given.measurements.reader, load.policies, scope, problem,
+        load.units * load.factors, planner_ports.now)
 
 
 def _compiled(given: Inputs, scope: Scope, load: Load, around: Snapshot, in_flight: MovesInFlight,

@@ -192,6 +192,7 @@ class SupposedMeasurements(Measurements):
             capacity=np.maximum(before.capacity[rows] + shift, 0.0), weights=weights,
             host_scale=before.host_scale[rows], measured=before.measured[rows],
             units=None if before.units is None else before.units[rows],
+            factors=None if before.factors is None else before.factors[rows],
             unbelieved=tuple(each for each in before.unbelieved if each.host in hosts),
             guards=tuple(found for each in before.guards if (found := metrics.guard_of(
                 self._policies[each.policy], each.scores[rows], occupied)) is not None))
