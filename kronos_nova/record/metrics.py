@@ -25,10 +25,14 @@ class RecordedMetrics:
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the recorded vector. Answers to queries about instances or migrations may be
-        missing in a snapshot; the vector is then empty.
+        missing in a snapshot; the vector is then empty. Answers to queries for forecasts are not
+        recorded.
 
+        :raises MetricsNotFound: the query is for a forecast
         :raises MetricsError: the recorded answer is an error of Prometheus
         """
+        if query.kind == metrics.FORECAST:
+            raise _no_past()
         return self._read(query.policy, query.kind)
 
     def query_range(self, query: MetricQuery, times: metrics.Times) -> metrics.Matrix:
@@ -36,9 +40,7 @@ class RecordedMetrics:
 
         :raises MetricsNotFound: always
         """
-        raise exception.MetricsNotFound(
-            source='the snapshot', problem='the load of earlier days, which a forecast needs, is '
-                                           'not recorded')
+        raise _no_past()
 
     def _read_file(self, policy, kind):
         path = self._path(policy, kind)
@@ -78,3 +80,9 @@ class RecordedMetrics:
 
     def _path(self, policy, kind):
         return self._folder / 'metrics' / policy / f'{kind}.json'
+
+
+def _no_past() -> exception.MetricsNotFound:
+    return exception.MetricsNotFound(
+        source='the snapshot', problem='the load of earlier days, which a forecast needs, is not '
+                                       'recorded')

@@ -88,11 +88,16 @@ class ReplayTest(ReplayTestCase):
         self.assertEqual({'ok', 'no_data'}, outcomes)
 
     def test_policies_with_a_forecast_are_planned_by_the_present_which_is_said(self):
+        for number, forecast in enumerate(({}, {'vm_query': 'own', 'history_query': 'past'},
+                                           {'host_query': 'own', 'history_query': 'past'})):
+            self.planned_by_the_present(f'cloud{number}', forecast)
+
+    def planned_by_the_present(self, name, forecast):
         cloud = Cloud(1)
-        folder = cloud.write(self.folder.join('cloud'))
+        folder = cloud.write(self.folder.join(name))
         chosen = cloud.policies()
         for policy in chosen['policies']:
-            policy['forecast'] = {}
+            policy['forecast'] = dict(forecast)
         path = self.folder.join('ahead.yaml')
         with open(path, 'w') as stream:
             yaml.safe_dump(chosen, stream)
