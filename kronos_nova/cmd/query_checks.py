@@ -179,7 +179,7 @@ class _WithoutForeign:
 
     def query(self, query):
         vector = self._source.query(query)
-        foreign = instance_weights.foreign_hosts(vector, self._host_label, self._hosts)
+        foreign = instance_weights.foreign_hosts(vector.samples, self._host_label, self._hosts)
         return vector if not foreign else dataclasses.replace(vector, samples=tuple(
             sample for sample in vector.samples
             if sample.labels.get(self._host_label) not in foreign))

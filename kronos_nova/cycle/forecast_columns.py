@@ -3,6 +3,7 @@ hour that is forecast."""
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Times
+from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.plan import FORECAST_NOT_USED
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import ForecastReport
@@ -58,10 +60,11 @@ class HourlyHistory:
         self.changes = 0
 
     def read(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
-             now: float) -> None:
+             now: float, own: Callable[[Sequence[Series]], Sequence[Series]] = tuple) -> None:
         """Read the hours that are missing, and drop all hours that are not in ``hours``.
 
         :param hours: numbers of hours, sorted
+        :param own: function that returns those of some series that belong to this cloud
         :raises MetricsError: some hours could not be read; the hours that were read are kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
@@ -74,7 +77,7 @@ class HourlyHistory:
         self._forget(set(hours))
         self._asked_at = now
         try:
-            self._fetch(source, query, label, missing)
+            self._fetch(source, query, label, missing, own)
         except exception.MetricsError as error:
             self._rests_until, self._problem = now + PAUSE, error
             raise
@@ -98,8 +101,8 @@ class HourlyHistory:
     def _is_empty(self, hour: int) -> bool:
         return bool(np.isnan(self._hours[hour]).all())
 
-    def _fetch(self, source: MetricsSource, query: MetricQuery, label: str,
-               hours: list[int]) -> None:
+    def _fetch(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
+               own: Callable[[Sequence[Series]], Sequence[Series]]) -> None:
         at_once = 1  # one hour in the first query, from which the number of series becomes known
         while hours:
             run = [hour for index, hour in enumerate(hours[:at_once]) if hour == hours[0] + index]
@@ -107,7 +110,7 @@ class HourlyHistory:
             # hours.
             times = Times((run[0] + 1) * HOUR, (run[-1] + 1) * HOUR, HOUR)
             series = _whole(source.query_range(query, times), query).series
-            self._store(series, label, run)
+            self._store(own(series), label, run)
             at_once = max(1, min(len(hours), MOST_POINTS // max(len(series), 1)))
             hours = hours[len(run):]
 
@@ -320,7 +323,7 @@ class _Asked:
         week = list(range(hour - forecast.WEEK_AGO,
                           hour - forecast.WEEK_AGO + forecast.weeks(self.horizon)))
         history, = self.questions
-        kept.history.read(self.source, history, loads.label, week + days, self.now)
+        kept.history.read(self.source, history, loads.label, week + days, self.now, self._own)
         if kept.made_of != kept.history.changes:
             kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
             kept.made_of = kept.history.changes
@@ -331,18 +334,24 @@ class _Asked:
             margins = found.margins(loads.placed, self.policy.forecast.quantile)
         return found.ahead + margins, found.variances(), judgement
 
+    def _own(self, series: Sequence[Series]) -> Sequence[Series]:
+        """Return the series of this cloud. Another cloud in the same Prometheus may have servers
+        with the same names."""
+        return self.feed.of_this_cloud(self.policy, series)
+
     def own(self, loads: _Loads) -> _Found:
         hour, (history, said) = self.hour, self.questions
-        samples = self.feed.answer(said).by(loads.label)
+        samples = Vector(tuple(self.feed.of_this_cloud(
+            self.policy, self.feed.answer(said).samples))).by(loads.label)
         ahead = np.array([samples[name][0].value if len(samples.get(name, ())) == 1 else np.nan
                           for name in loads.names]).reshape(-1, 1)
         ahead[~((ahead >= 0.0) & np.isfinite(ahead))] = np.nan
         days = list(range(hour - forecast.DAYS, hour))
         past = self.kept.history
-        past.read(self.source, history, loads.label, days, self.now)
+        past.read(self.source, history, loads.label, days, self.now, self._own)
         # A forecast that was made at the beginning of an hour is stored under the hour before.
         origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
-        self.kept.said.read(self.source, said, loads.label, origins, self.now)
+        self.kept.said.read(self.source, said, loads.label, origins, self.now, self._own)
         judgement = forecast.judged_highest(
             _rows(self.kept.said, loads.names, origins), _rows(past, loads.names, days),
             self.horizon, loads.placed)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,6 +42,8 @@ NOT_NEGATIVE = host_readings.Range(0.0, float('inf'))
 
 UUID = 'uuid'
 """Label type (attribute of instances) whose values are unique in the cloud."""
+
+_Labelled = TypeVar('_Labelled', bound=instance_weights.Labelled)
 
 NamesElsewhere = Callable[[str, Collection[str]], set[str]]
 
@@ -99,6 +102,10 @@ class MetricsReader:
                     del samples[name]
             self._profiles[policy.name] = samples, warnings + vector.warnings
         return self._profiles[policy.name]
+
+    def of_this_cloud(self, policy: Policy, series: Sequence[_Labelled]) -> list[_Labelled]:
+        """Return the series of an answer, without those of other clouds' hosts."""
+        return list(instance_weights.of_this_cloud(series, policy.host_label, self._hosts))
 
     def shared_names(self, label_type: str) -> set[str]:
         """Return the values of an instance attribute that more than one instance of the cloud has.

@@ -4,9 +4,12 @@ load per instance."""
 import collections
 import dataclasses
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 
@@ -34,6 +37,16 @@ correct loads count as impossible. Not measured."""
 NOT_RUNNING = frozenset(('SHUTOFF', 'SUSPENDED', 'SHELVED', 'SHELVED_OFFLOADED', 'SOFT_DELETED'))
 """Nova's statuses of instances whose guests do not run, so that they cause no load on a host."""
 
+
+class Labelled(Protocol):
+    """The protocol of series and samples, which have labels."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        ...
+
+
+_Labelled = TypeVar('_Labelled', bound=Labelled)
 
 ProfileSample = tuple[float, str]
 """(value, host): a sample of a profile, and the host that its series names, or ''."""
@@ -94,21 +107,28 @@ def by_label(vector: Vector, label: str, host_label: str = '',
     :param hosts: names of all known hosts of this cloud
     """
     samples: dict[str, list[ProfileSample]] = {}
-    foreign = foreign_hosts(vector, host_label, hosts)
-    for sample in vector.samples:
-        host = sample.labels.get(host_label, '')
-        if label in sample.labels and host not in foreign:
-            samples.setdefault(sample.labels[label], []).append((sample.value, host))
+    for sample in of_this_cloud(vector.samples, host_label, hosts):
+        if label in sample.labels:
+            samples.setdefault(sample.labels[label], []).append(
+                (sample.value, sample.labels.get(host_label, '')))
     return samples
 
 
-def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> set[str]:
+def of_this_cloud(series: Sequence[_Labelled], host_label: str,
+                  hosts: Collection[str]) -> Iterator[_Labelled]:
+    """Yield the series of an answer, without those of other clouds' hosts; see
+    :func:`foreign_hosts`."""
+    foreign = foreign_hosts(series, host_label, hosts)
+    yield from (each for each in series if each.labels.get(host_label, '') not in foreign)
+
+
+def foreign_hosts(series: Iterable[Labelled], host_label: str, hosts: Collection[str]) -> set[str]:
     """Return the names of other clouds' hosts in the series of an answer. The result is empty if no
     series has the name of a host of this cloud.
 
     :param hosts: names of all known hosts of this cloud
     """
-    named = {sample.labels.get(host_label, '') for sample in vector.samples}
+    named = {each.labels.get(host_label, '') for each in series}
     return named - set(hosts) - {''} if named & set(hosts) else set()
 
 

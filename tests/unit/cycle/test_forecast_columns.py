@@ -14,6 +14,7 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.steps import still_valid
+from kronos_nova.objects import metrics as objects_of_metrics
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
@@ -136,6 +137,22 @@ class ForecastColumnsTest(testtools.TestCase):
         self.assertAlmostEqual(found.imbalance_before, report.combined_before)
         self.policy['forecast'] = None
         self.assertEqual('balanced', self.plan().outcome)
+
+    def test_servers_of_another_cloud_with_the_same_names_have_no_part_in_it(self):
+        """Both clouds have their series in one Prometheus, with the names of hosts."""
+        real = self.source.query_range
+
+        def of_two_clouds(query, times):
+            found = real(query, times).series
+            own = [dataclasses.replace(each, labels={
+                'uuid': each.labels['uuid'], 'host': self.place[each.labels['uuid']]})
+                for each in found]
+            return objects_of_metrics.Matrix(series=(*own, *(dataclasses.replace(
+                each, labels={**each.labels, 'host': 'r2-h7'},
+                points=tuple((at, .9) for at, _value in each.points)) for each in own)))
+
+        self.source.query_range = of_two_clouds
+        self.test_what_will_be_too_much_at_nine_is_moved_at_seven()
 
     def test_servers_that_share_memory_are_forecast_as_they_count_now(self):
         """The servers of a host add up to more than it uses, because of KSM. Their loads are scaled
