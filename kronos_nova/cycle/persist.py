@@ -125,10 +125,10 @@ class ResultWriter:
         chosen = [move for move in report.moves if move.order not in found.wrong]
         self.cycle_ports.journal.start_plan(record.uuid, chosen, self.utcnow(),
                                             self.rules.start_interval, found.wrong)
-        if chosen:
+        if chosen:    # a plan without moves is void, and begins no cooldown
             LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
                      record.aggregate, record.approved_by, _moves(len(chosen)))
-        self._cool(record.aggregate, chosen, self.utcnow())
+            self._cool(record.aggregate, chosen, self.utcnow())
 
     def _postpone(self, record: plans.PlanRecord, why: str) -> None:
         if why != record.detail:

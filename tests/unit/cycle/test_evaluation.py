@@ -425,6 +425,15 @@ class CycleTest(CycleTestCase):
         self.assertIn('move 1: ', void.ended_because)
         self.assertEqual([], self.journal.moves())
 
+    def test_an_approved_plan_that_is_not_started_begins_no_cooldown(self):
+        """Server vm1, which was to move, is in quarantine by now. Another server moves instead."""
+        uuid = self.propose_and_approve()
+        self.cooldowns.quarantine('vm1', -1, 'failed', self.clock())
+        [report] = self.run_cycle(rules=self.level(gpu='auto')).aggregates
+        self.assertEqual(plans.VOID, self.journal.plan(uuid).state)
+        self.assertEqual(plans.PLANNED, report.outcome)
+        self.assertEqual(['vm2'], [move.instance_uuid for move in report.moves])
+
     def test_an_approved_plan_waits_while_there_are_no_metrics_and_says_so(self):
         uuid = self.propose_and_approve()
         self.cloud.load = {'b': float('nan')}
