@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Protocol
 
 from oslo_log import log as logging
 
@@ -20,7 +21,6 @@ from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.rule_holds import rule_holds
-from kronos_nova.inventory.base import InventorySource
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.plan import AggregateReport
@@ -45,6 +45,13 @@ SEARCHES = 3
 and on returns of servers. Each further search leaves out the servers whose moves a limit forbids.
 Raised, evaluations with such limits take longer; lowered, room is not made in this evaluation
 although other servers could make it. Not measured."""
+
+
+class FlavorSource(Protocol):
+    """The protocol of sources of flavors, such as Nova or a snapshot."""
+
+    def read_flavors(self) -> tuple[Shape, ...]:
+        """Return all flavors."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +126,12 @@ def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> 
 
 def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts, history: PlanningHistory,
-                 inventory: InventorySource) -> KeptBuffers:
+                 inventory: FlavorSource, source: str = 'Nova') -> KeptBuffers:
     """Return the KeptBuffers of the evaluated aggregates. A buffer of an aggregate that does not
     exist is logged, and no room is kept for this buffer.
 
     :param snapshot: the cloud, in which room held for new servers counts as used
+    :param source: name of the source of flavors, for warnings
     """
     names = {*options.scopes(tuple(each.name for each in snapshot.aggregates))}
     wanted = [each for each in policies.buffers if each.aggregate in names]
@@ -135,7 +143,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     if not wanted:
         return KeptBuffers(snapshot=snapshot)
     rules = room_rules(options, policies, snapshot)
-    known, warnings = _shaped(wanted, inventory)
+    known, warnings = _shaped(wanted, inventory, source)
     whole, states = _reserve(snapshot, rules, known, options, policies)
     return KeptBuffers(
         snapshot=whole, states=tuple(states),
@@ -194,10 +202,10 @@ def permitted(find: Callable[[set[str]], RoomPlan | None], held: Collection[str]
     return None
 
 
-def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
+def _shaped(wanted: Iterable[Buffer], inventory: FlavorSource, source: str
             ) -> tuple[list[tuple[Buffer, Shape]], dict[str, list[str]]]:
     """Return the buffers with the shapes of their flavors (the resources of one server), and
-    warnings about buffers whose flavor Nova does not have.
+    warnings about buffers whose flavor does not exist.
 
     :returns: ([(buffer, shape)], {aggregate: warnings})
     """
@@ -209,7 +217,8 @@ def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
             found.append((each, flavors.get(each.flavor) or shapes.parse(each.flavor)))
         except exception.RequestRefused:
             warnings.setdefault(each.aggregate, []).append(
-                f'buffer {each.name}: Nova has no flavor {each.flavor}; nothing is kept for it')
+                f'buffer {each.name}: {source} has no flavor {each.flavor}; nothing is kept for '
+                'it')
     return found, warnings
 
 

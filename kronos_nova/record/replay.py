@@ -7,6 +7,7 @@ import time
 
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cycle import buffers
 from kronos_nova.cycle import supposed
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import restart_rules
@@ -14,6 +15,8 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.supposed import Supposed
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import reader
 from kronos_nova.record.metrics import RecordedMetrics
@@ -67,14 +70,28 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
     """Plan a cycle for a snapshot, and return the report of the cycle. The cycle regards the time
-    at which the snapshot was taken as the present time. Old samples are used, too.
+    at which the snapshot was taken as the present time. Old samples are used, too. The room of
+    buffers is kept, and made if it is lost.
 
     :raises ConfigurationError: a configured aggregate or planner does not exist
     """
     history = recording.history.clamped(durations.aggregate, durations.instance,
                                         durations.quarantine)
-    return plan_cycle(recording.snapshot, chosen,
-                      dataclasses.replace(options, max_sample_age=None), _ports(recording), history)
+    options, planner_ports = dataclasses.replace(options, max_sample_age=None), _ports(recording)
+    kept = buffers.keep_buffers(recording.snapshot, chosen, options, planner_ports, history,
+                                _RecordedFlavors(recording.snapshot), 'the snapshot')
+    report = plan_cycle(kept.snapshot, chosen, options, planner_ports, history)
+    return dataclasses.replace(report, aggregates=kept.applied(report.aggregates))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _RecordedFlavors:
+    """The flavors that were recorded with a cloud."""
+
+    snapshot: Snapshot
+
+    def read_flavors(self) -> tuple[Shape, ...]:
+        return self.snapshot.flavors
 
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,

@@ -115,6 +115,26 @@ class ReplayTest(ReplayTestCase):
         _code, out, _err = run(folder, '--policies', path)
         self.assertIn('planned without its forecast', out)
 
+    def test_no_server_goes_into_the_room_of_a_buffer(self):
+        """The buffer wants the room of all hosts, and no moves would make more of it."""
+        for size, says in (('1:1', 'fit; no moves within the budget'), ('m1.gone', 'm1.gone')):
+            cloud = Cloud(1)
+            folder = cloud.write(self.folder.join(size))
+            chosen = cloud.policies()
+            names = [each['name'] for each in cloud.inventory['aggregates']]
+            chosen['buffers'] = [{'name': f'all-{name}', 'aggregate': name, 'flavor': size,
+                                  'keep': '100%'} for name in (*names, '_unassigned_')]
+            path = self.folder.join('buffers.yaml')
+            with open(path, 'w') as stream:
+                yaml.safe_dump(chosen, stream)
+            plain, kept = (self.report(folder, *more) for more in ((), ('--policies', path)))
+            spread = [[move for row in report['aggregates'] for move in row['moves']
+                       if move['phase'] == 'spread'] for report in (plain, kept)]
+            self.assertTrue(spread[0])
+            self.assertEqual(size == '1:1', not spread[1])
+            _code, out, _err = run(folder, '--policies', path)
+            self.assertIn(says, ' '.join(out.split()))
+
     def test_the_order_of_rows_means_nothing(self):
         for seed in range(3):
             answers = set()
