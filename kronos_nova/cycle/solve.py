@@ -149,6 +149,7 @@ class Chosen:
     def moves(self) -> tuple[PlannedMove, ...]:
         """Return the steps as moves with the names of instances and hosts."""
         problem, groups = self.state.problem, collections.defaultdict(list)
+        served = {position for _phase, step in self.steps for position in step.depends_on}
         for order, (_phase, step) in enumerate(self.steps, start=1):
             groups[step.joint].append(order)
         return tuple(PlannedMove(
@@ -157,7 +158,8 @@ class Chosen:
             memory_mb=int(problem.memory_mb[step.vm]), combined_after=step.combined_after,
             reason=f'{step.reason}{_together(order, step, groups)}; '
                    f'{problem.memory_mb[step.vm]} MiB to copy',
-            depends_on=tuple(earlier + 1 for earlier in step.depends_on), group=step.joint)
+            depends_on=tuple(earlier + 1 for earlier in step.depends_on), group=step.joint,
+            only_makes_room=order - 1 in served and only_makes_room(self.state, phase, step))
             for order, (phase, step) in enumerate(self.steps, start=1))
 
 

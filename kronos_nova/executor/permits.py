@@ -59,17 +59,18 @@ class Permits:
                 going.append(plan.uuid)
         return going, forbidden
 
-    def why_not(self, session, plan: RunningPlan, source: str,
+    def why_not(self, session, plan: RunningPlan, emptied: str | None,
                 now: datetime.datetime) -> str | None:
         """Return the reason why a move of a plan is not permitted to start now; None if the move is
         permitted. The database is read in the transaction of ``session``.
 
-        :param source: the host that the move leaves
+        :param emptied: the host that the move leaves; None if the move only makes room for other
+            moves of the plan
         """
         found, ordered = switches.read(session), _ordered(session)
         try:
             return (self._refusal(found, ordered, plan) or self._hold(found, plan, now) or
-                    _opened(ordered.draining, plan, source))
+                    _opened(ordered.draining, plan, emptied))
         except exception.ConfigurationError as error:
             return str(error)
 
@@ -112,7 +113,8 @@ def _ordered(session) -> _Ordered:
     return _Ordered(draining, {each.plan_uuid for each in holds.read(session, hold.WANTED)})
 
 
-def _opened(draining, plan, source):
-    if plan.purpose == automation.DRAIN and source not in draining[plan.aggregate]:
-        return f'{source} is not drained any more'
+def _opened(draining, plan, emptied):
+    if (plan.purpose == automation.DRAIN and emptied is not None
+            and emptied not in draining[plan.aggregate]):
+        return f'{emptied} is not drained any more'
     return None

@@ -171,10 +171,9 @@ class Runner:
 
         :raises MoveHeld: the move is not permitted to start now
         """
-        now = self.utcnow()
+        now, emptied = self.utcnow(), None if move.only_makes_room else move.source
         begun = self.journal.begin(
-            move, now,
-            lambda session, plan: self.permits.why_not(session, plan, move.source, now),
+            move, now, lambda session, plan: self.permits.why_not(session, plan, emptied, now),
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
         # Seconds are taken from a monotonic clock here already, because utcnow may step.

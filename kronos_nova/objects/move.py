@@ -44,6 +44,7 @@ class MoveRecord:
         each time that the page is copied. None if the hypervisor's driver does not report them
     group : number of the group to which the move belongs. The moves of a group are useful only if
         all of them are made. None for a move that is useful alone
+    only_makes_room : True if the move serves nothing but moves of its plan that depend on it
     position : number by which the moves that may start now are sorted; the move with the lowest
         number starts first
     expected_seconds, expected_downtime : predicted duration of the move, and predicted time for
@@ -66,6 +67,7 @@ class MoveRecord:
     checked_at: datetime.datetime | None = None
     depends_on: tuple[int, ...] = ()
     group: int | None = None
+    only_makes_room: bool = False
     owner: str | None = None
     retry_count: int = 0
     migration_uuid: str | None = None

@@ -102,7 +102,8 @@ class PlannedMove:
     hard constraint holds after each move. ``depends_on`` are the ``order`` numbers of the moves
     that must have succeeded before this move may start. ``group`` is the number of the group to
     which the move belongs. The moves of a group are useful only if all of them are made. ``group``
-    is None for a move that is useful alone.
+    is None for a move that is useful alone. ``only_makes_room`` is True if the move serves nothing
+    but moves that depend on it.
 
     ``combined_after`` is the combined imbalance after this move; None for a move that was planned
     without load metrics. ``project_id`` is the project of the instance. ``caused_by`` is the uuid
@@ -127,6 +128,7 @@ class PlannedMove:
     reason: str
     depends_on: tuple[int, ...] = ()
     group: int | None = None
+    only_makes_room: bool = False
     project_id: str = ''
     caused_by: str = ''
     benefits: tuple[str, ...] = ()

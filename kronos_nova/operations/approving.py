@@ -14,8 +14,8 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     """Approve all moves of a plan, all moves except some, or only some moves.
 
     :param plan: the plan, read with its report
-    :param skip: numbers (``order``) of moves to leave out. Moves that depend on a skipped move and
-        moves of its group are left out as well
+    :param skip: numbers (``order``) of moves to leave out. Moves that depend on a skipped move,
+        moves of its group, and moves that only make room for skipped moves are left out as well
     :param only: numbers of moves to make. Moves on which a chosen move depends and moves of its
         group are made as well
     :raises PlanNotFound: there is no such plan
@@ -45,7 +45,8 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 def _without(moves, skipped):
     """Return the moves of a plan without the skipped moves. If a move is skipped, the moves that
-    depend on it and the moves of its group are skipped as well.
+    depend on it and the moves of its group are skipped as well. A move that only makes room is
+    skipped if all moves that need the room are skipped.
 
     :param skipped: numbers of moves
     :raises RequestRefused: the plan has no move with one of the numbers
@@ -54,10 +55,16 @@ def _without(moves, skipped):
     left_out, groups = set(skipped), _groups(moves)
     while True:
         more = left_out.union(*(groups[move.order] for move in moves if move.order in left_out
-                                or left_out.intersection(move.depends_on)))
+                                or left_out.intersection(move.depends_on)
+                                or _serves_nothing(move, moves, left_out)))
         if more == left_out:
             return [move for move in moves if move.order not in left_out]
         left_out = more
+
+
+def _serves_nothing(move, moves, left_out):
+    return move.only_makes_room and all(
+        other.order in left_out for other in moves if move.order in other.depends_on)
 
 
 def _only(moves, wanted):

@@ -114,7 +114,8 @@ class Moves:
 
     @retried
     def begin(self, move, now, refusal, **values):
-        """Bring a move of this worker to MIGRATING, if the move may be started now.
+        """Bring a move of this worker to MIGRATING, if the move may be started now. A move that
+        only makes room is not started if the moves that need the room do not take place.
 
         Levels and pauses are changed under a lock. This function holds the same lock. So once a
         level or a pause has changed, no move starts under the old value.
@@ -127,7 +128,8 @@ class Moves:
         :raises MoveLost: another worker owns the move, or its state has changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            why = refusal(session, rows.running_plan(session.get(models.PlanRow, move.plan_uuid)))
+            why = (refusal(session, rows.running_plan(session.get(models.PlanRow, move.plan_uuid)))
+                   or rows.serves_nothing(session, move))
             if why:
                 raise exception.MoveHeld(move=move.uuid, reason=why)
             return self._advance(session, move, moves.MIGRATING, now, '', values)

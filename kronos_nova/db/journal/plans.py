@@ -449,7 +449,7 @@ def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyTyp
         row = models.MoveRow(
             uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), group=move.group,
-            phase=move.phase,
+            only_makes_room=move.only_makes_room, phase=move.phase,
             instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
             memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED,
             created_at=plan.created_at, checked_at=now, project_id=move.project_id or None,

@@ -16,7 +16,6 @@ SCAN_LIMIT = 1000
 """Maximum number of waiting moves that one query of the executor reads. Raised, a query takes
 longer; lowered, a move that may start is found later if many earlier moves in the queue have to
 wait. Not measured."""
-NOTHING = json.dumps([])
 # Rows that a worker of the previous release wrote have no checked_at.
 CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
 
@@ -111,6 +110,7 @@ class Queue:
         - an operator aborted it
         - its plan is in ``forbidden``
         - it depends on a move that did not succeed
+        - it only makes room, and the moves that need the room do not take place
         - another move of its group (moves that improve the balance only together) did not succeed,
           and no other move of the group is completed or in progress
 
@@ -123,16 +123,17 @@ class Queue:
         """
         forbidden = forbidden or {}
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            given_up = []
-            for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
-                    models.MoveRow.abort_requested, stale_before > CHECKED_AT,
-                    models.MoveRow.plan_uuid.in_(forbidden),
-                    models.MoveRow.group.is_not(None),
-                    models.MoveRow.depends_on != NOTHING))).all():
-                why = (forbidden.get(row.plan_uuid) or
-                       _why_not_any_more(session, row, stale_before))
-                if why and self._give_up(session, row, now, why):
-                    given_up.append(row)
+            query = rows.moves_in((moves.PLANNED,)).where(sa.or_(
+                models.MoveRow.abort_requested, stale_before > CHECKED_AT,
+                models.MoveRow.plan_uuid.in_(forbidden), models.MoveRow.group.is_not(None),
+                models.MoveRow.depends_on != rows.NOTHING, models.MoveRow.only_makes_room))
+            given_up: list[models.MoveRow] = []
+            while more := [
+                    row for row in session.scalars(query).all()
+                    if (why := forbidden.get(row.plan_uuid)
+                        or _why_not_any_more(session, row, stale_before))
+                    and self._give_up(session, row, now, why)]:
+                given_up += more    # these may have been the purpose of others
             return [rows.move_record(row) for row in given_up]
 
     @retried
@@ -338,7 +339,7 @@ def _why_not_any_more(session, row, stale_before):
     lost = [other for other in others if other.state in (moves.FAILED, moves.ABANDONED)]
     if lost and not _is_begun(others):
         return f'helps only together with move {lost[0].ordinal}, which is {lost[0].state}'
-    return None
+    return rows.serves_nothing(session, row)
 
 
 def _rest_of_group(session, row):

@@ -15,6 +15,8 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 
+NOTHING = json.dumps([])
+"""Value of the column ``depends_on`` of a move that depends on no other move."""
 DISPATCH = 'dispatch'
 """Name of the lock that a transaction takes before it decides which moves run."""
 
@@ -84,6 +86,27 @@ def abandon(session, query, now, worker, why):
     """
     return [row for row in session.scalars(query).all() if transit(
         session, row, moves.ABANDONED, now, worker, why, finished_at=now, settled_at=now)]
+
+
+def serves_nothing(session, move):
+    """Return the reason why a move serves no other move any more: the move only makes room, and the
+    moves that need this room do not take place. Return None for every other move.
+
+    :param move: MoveRow or MoveRecord of a move that has not begun
+    """
+    if not move.only_makes_room:
+        return None
+    row = models.MoveRow
+    others = session.execute(sa.select(
+        row.ordinal, row.state, row.abort_requested, row.depends_on).where(
+            row.plan_uuid == move.plan_uuid, row.depends_on != NOTHING)).all()
+    served = {other.ordinal: other.abort_requested or other.state in moves.TERMINAL
+              for other in others if move.ordinal in json.loads(other.depends_on)}
+    if not all(served.values()):
+        return None
+    return ('only makes room for moves that do not take place: '
+            f'{", ".join(map(str, sorted(served)))}' if served
+            else 'only makes room for moves that were left out of the plan')
 
 
 def note(session, uuids, step, now, worker, detail='', has_failed=False):

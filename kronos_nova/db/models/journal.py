@@ -75,7 +75,8 @@ class MoveRow(Base):
     force. ``outage`` is true if the last attempt at the move failed because a service that Nova
     needs did not answer. ``adopted`` is true if the worker took the move over from another worker
     during an attempt. ``group`` is a number that moves of the plan share if they improve the
-    balance only together. ``memory_total``, ``memory_remaining`` and ``memory_processed`` are in
+    balance only together. ``only_makes_room`` is true if the move serves nothing but moves of the
+    plan that depend on it. ``memory_total``, ``memory_remaining`` and ``memory_processed`` are in
     bytes. ``caused_by`` is the instance whose load caused the move. Moves that are due are started
     in the order of ``position``, the lowest first. ``expected_seconds`` and ``expected_downtime``
     are the predictions of the plan.
@@ -89,6 +90,8 @@ class MoveRow(Base):
     ordinal = sa.Column(sa.Integer, nullable=False)
     depends_on = sa.Column(Text, nullable=False)
     group = sa.Column('group_number', sa.Integer)
+    only_makes_room = sa.Column(sa.Boolean, nullable=False, default=False,
+                                server_default=sa.false())
     phase = sa.Column(sa.String(16), nullable=False)
     instance_uuid = sa.Column(sa.String(36), nullable=False)
     source = sa.Column(sa.String(255), nullable=False)

@@ -1,5 +1,6 @@
 """A control database of its own for a test, on disk as in life."""
 
+import dataclasses
 import datetime
 import functools
 import itertools
@@ -84,3 +85,10 @@ def report(moves, name='gpu', phase=plans.SPREAD):
                 destination=destination, memory_mb=1024, combined_after=0.1, reason='spreads',
                 depends_on=tuple(depends))
             for number, (instance, source, destination, *depends) in enumerate(moves, 1)))
+
+
+def making_room(report, *orders):
+    """The same AggregateReport, in which the moves with these numbers only make room for others."""
+    return dataclasses.replace(report, moves=tuple(
+        dataclasses.replace(move, only_makes_room=move.order in orders)
+        for move in report.moves))

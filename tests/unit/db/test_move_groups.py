@@ -66,6 +66,40 @@ class MoveGroupsTest(testtools.TestCase):
     def test_a_group_that_a_move_depends_on_is_made_too(self):
         self.assertEqual([1, 3, 4], self.approve(only=[4]))
 
+    def test_what_makes_room_for_a_move_that_is_left_out_is_left_out_too(self):
+        report = fixtures.making_room(fixtures.report([
+            ('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1), ('vm3', 'c', 'd', 2), ('vm4', 'e', 'f')]),
+            1, 2)
+        uuid = self.journal.record_plan(report, plans.PROPOSED, self.clock(),
+                                        self.clock() + datetime.timedelta(hours=1))
+        approving.approve(self.journal, self.journal.plan(uuid), 'jane', self.clock(), skip=[3])
+        kept = plans.AggregateReport.from_json(self.journal.plan(uuid).report).moves
+        self.assertEqual([4], [move.order for move in kept])
+
+    def test_what_makes_room_for_the_only_move_that_is_made_is_made_too(self):
+        report = fixtures.making_room(fixtures.report([
+            ('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1), ('vm3', 'e', 'f')]), 1)
+        uuid = self.journal.record_plan(report, plans.PROPOSED, self.clock(),
+                                        self.clock() + datetime.timedelta(hours=1))
+        approving.approve(self.journal, self.journal.plan(uuid), 'jane', self.clock(), only=[2])
+        kept = plans.AggregateReport.from_json(self.journal.plan(uuid).report).moves
+        self.assertEqual([1, 2], [move.order for move in kept])
+
+    def test_what_makes_room_for_several_moves_is_begun_as_long_as_one_of_them_waits(self):
+        report = fixtures.making_room(fixtures.report([
+            ('vm1', 'a', 'b'), ('vm2', 'c', 'a', 1), ('vm3', 'd', 'a', 1)]), 1)
+        self.journal.record_plan(report, plans.EXECUTING, self.clock(),
+                                 self.clock() + datetime.timedelta(hours=1))
+        first, second, third = sorted(self.journal.moves(), key=lambda move: move.ordinal)
+        self.journal.request_abort(second.uuid, 'jane', self.clock())
+        self.assertEqual([2], [move.ordinal for move in self.journal.abandon(
+            self.clock(), self.clock())])
+        self.journal.request_abort(third.uuid, 'jane', self.clock())
+        given_up = self.journal.abandon(self.clock(), self.clock())
+        self.assertEqual({1, 3}, {move.ordinal for move in given_up})
+        self.assertEqual('only makes room for moves that do not take place: 2, 3',
+                         self.journal.events(first.uuid)[-1][-1])
+
     def test_a_group_that_cannot_be_finished_in_time_is_not_begun(self):
         self.plan()
         self.clock.go(310)

@@ -315,6 +315,8 @@ policies:
         self.assertEqual(({}, {'a': 1}), (found.blocked, found.left))
         self.assertEqual((2,), tuple(move.order for move in found.report.moves if move.depends_on))
         self.assertIn('makes room on', found.report.moves[0].reason)
+        self.assertTrue(found.report.moves[0].only_makes_room)
+        self.assertFalse(found.report.moves[-1].only_makes_room)
 
     def test_a_server_in_quarantine_does_not_give_way(self):
         self.room = {'b': 4, 'c': 4}

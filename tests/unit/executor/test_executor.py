@@ -975,6 +975,60 @@ class ExecutorTest(ExecutorTestCase):
         board.enter(drain, ACTIVE, 'releasing')
         self.assertEqual(moves.ABANDONED, self.tick())
 
+    def drain_with_room(self):
+        """A host is drained: vm2 leaves b, so that vm1 can leave the host for b."""
+        board = drains.Drains(self.journal.database)
+        board.request([Drain(uuid='d', host='a', aggregate='gpu', state='draining',
+                             requested_by='jane', requested_at=self.clock())])
+        self.nova.services |= {'a': DISABLED, 'c': UP}
+        self.nova.instances['vm2'] = compute.InstanceState(host='b', status='ACTIVE')
+        report = fixtures.report([('vm2', 'b', 'c'), ('vm1', 'a', 'b', 1)], phase=plans.EVACUATE)
+        self.journal.record_plan(
+            fixtures.making_room(report, 1), plans.EXECUTING, self.clock(),
+            self.clock() + datetime.timedelta(hours=1), purpose=automation.DRAIN)
+        return board
+
+    def states(self):
+        """The states of the plan's moves, in the order of the plan."""
+        return [move.state for move in sorted(self.journal.moves(), key=lambda m: m.ordinal)]
+
+    def test_a_server_of_another_host_makes_room_for_a_drain(self):
+        self.drain_with_room()
+        self.tick()
+        self.assertEqual([moves.MIGRATING, moves.PLANNED], self.states())
+        self.nova.migrations['vm2'] = compute.MigrationState(
+            uuid='migration', status='completed', was_started=True)
+        self.nova.instances['vm2'] = compute.InstanceState(host='c', status='ACTIVE')
+        self.tick()
+        self.assertEqual([moves.COMPLETED, moves.MIGRATING], self.states())
+
+    def test_no_server_makes_room_for_a_move_that_an_operator_has_aborted(self):
+        self.drain_with_room()
+        [served] = [move for move in self.journal.moves() if move.instance_uuid == 'vm1']
+        self.journal.request_abort(served.uuid, 'jane', self.clock())
+        self.tick()
+        self.assertEqual([moves.ABANDONED, moves.ABANDONED], self.states())
+        self.assertEqual([], self.nova.requests)
+
+    def test_no_server_makes_room_for_a_drain_that_has_ended(self):
+        board = self.drain_with_room()
+        board.request([Drain(uuid='e', host='e', aggregate='gpu', state='draining',
+                             requested_by='jane', requested_at=self.clock())])
+        board.end(board.get('d'), ACTIVE, 'releasing', self.clock(), 'jane')
+        self.tick()
+        self.assertEqual([moves.ABANDONED, moves.ABANDONED], self.states())
+        self.assertEqual([], self.nova.requests)
+
+    def test_no_accepted_move_makes_room_for_a_move_that_is_aborted_meanwhile(self):
+        self.drain_with_room()
+        [served] = [move for move in self.journal.moves() if move.instance_uuid == 'vm1']
+        self.nova.on_hold_room = lambda: self.journal.request_abort(
+            served.uuid, 'jane', self.clock())
+        self.tick()
+        self.tick()
+        self.assertEqual([moves.ABANDONED, moves.ABANDONED], self.states())
+        self.assertEqual([], self.nova.requests)
+
     def test_a_drain_goes_before_what_was_planned_to_balance(self):
         self.plan(('vm2', 'a', 'b'))
         drains.Drains(self.journal.database).request([Drain(

@@ -75,6 +75,7 @@ def create_journal():
         sa.Column('ordinal', sa.Integer, nullable=False),
         sa.Column('depends_on', TEXT, nullable=False),
         sa.Column('group_number', sa.Integer),
+        sa.Column('only_makes_room', sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column('phase', sa.String(16), nullable=False),
         sa.Column('instance_uuid', sa.String(36), nullable=False),
         sa.Column('source', sa.String(255), nullable=False),
