@@ -39,6 +39,7 @@ from kronos_nova.metrics.allocated import AllocatedSource
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import NO_DATA
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.snapshot import COLD
 from kronos_nova.objects.snapshot import IMMOVABLE
@@ -127,7 +128,8 @@ class DrainPlan:
     report : result of the planners, with the moves; ``policies`` is empty
     kinds : {uuid of a server that is migrated cold: kind of its move}. The kind is COLD for a
         stopped server, and RESTART for a running server, which Nova stops and starts again
-    left : {host: number of its servers}, without servers that the drain has stopped
+    left : {host: number of its servers}, without servers that the drain has stopped. A host that
+        could not be read is missing, because the number of its servers is not known
     blocked : {host: {uuid of a server that stays: reason}}
     to_stop : {host: {uuid of a server that is stopped once no other servers are left: reason}}
     interrupted : {host: {uuid of a running server that is migrated cold: reason}}
@@ -170,6 +172,11 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     case = _Case(snapshot, aggregate, drains, failures or {}, history,
                  measurements or planner_ports.measurements(snapshot, options),
                  _Ruled.made(Selections(policies.rules, snapshot), aggregate, planner_ports.now))
+    if not case.hosts:
+        return DrainPlan(
+            report=AggregateReport(name=aggregate, outcome=NO_DATA, mode=policies.mode,
+                                   planner=EVACUATE),
+            kinds={}, left={}, blocked={}, to_stop={}, interrupted={})
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, planner_ports, avoided)
     if avoided and found.blocked and not found.report.moves:
@@ -188,8 +195,8 @@ class _Case:
         self.measurements, self.history, self.ruled = measurements, history, ruled
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
-        self.hosts = {*self.drains}
         self.services = {host.name: host.service for host in snapshot.hosts}
+        self.hosts = self.drains.keys() & self.services.keys()
         self.failures = {uuid: errors[-1] for uuid, errors in failures.items()
                          if len(errors) >= FAILURES}
         here = [each for each in snapshot.instances if each.host in self.hosts]

@@ -86,7 +86,7 @@ class HostDrains:
 
         The plan is not started if an earlier plan of the aggregate is in progress, if moves are
         paused, or if a drained host is not disabled yet. The next evaluation then plans the drains
-        again.
+        again. The progress of a host that could not be read stays as it was recorded before.
         """
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
@@ -101,6 +101,9 @@ class HostDrains:
         left = collections.Counter(outcome.left) + collections.Counter(
             move.source for move in unconfirmed)
         for each in wanted:
+            if each.host not in outcome.left:
+                self.drains.note(each, (each.state,), waits_for=_unread(snapshot, each))
+                continue
             self._note(each, left[each.host], outcome.blocked.get(each.host, {}),
                        outcome.to_stop.get(each.host, {}), waits_for(each, Waiting(
                            hold=hold or '', running=running, own=own, unconfirmed=unconfirmed,
@@ -157,6 +160,8 @@ class HostDrains:
              outcome: planning.DrainPlan, aggregate: str, now: datetime.datetime) -> None:
         said = tuple(f'{each.host} is being drained: {left[each.host]} servers left, '
                      f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
+                     if each.host in outcome.left else
+                     f'{each.host} is being drained, which waits for {_unread(snapshot, each)}'
                      for each in wanted)
         hosts = {*snapshot.hosts_of(aggregate)}
         report = plans.AggregateReport(
@@ -209,6 +214,16 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
         yield f'moves in progress: {", ".join(move.uuid for move in leaving)}'
     elif waiting.running and not late:
         yield f'the end of plan {waiting.running[0]}'
+
+
+def _unread(snapshot: Snapshot, drain: Drain) -> str:
+    """Return a text about the evaluation for which a drain waits, because the host of the drain is
+    not in the snapshot."""
+    why = snapshot.unread.get(drain.aggregate)
+    if why is not None:
+        return f'an evaluation that can read {drain.host} (aggregate {drain.aggregate}: {why})'
+    return (f'an evaluation that finds {drain.host}: it is not in aggregate {drain.aggregate} any '
+            'more, or placement does not know it')
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:

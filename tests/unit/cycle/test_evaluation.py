@@ -606,6 +606,7 @@ class CycleTest(CycleTestCase):
                          list(persist.describe_scores(report)))
 
 
+@ddt.ddt
 class DrainingTest(CycleTestCase):
     """The same cloud with two servers on each host and one of them to be emptied."""
 
@@ -636,6 +637,46 @@ class DrainingTest(CycleTestCase):
         self.cloud.placed = dict.fromkeys(self.cloud.placed, 'b')
         self.run_cycle()
         self.assertEqual(('empty', 0, 0), self.state())
+
+    def lose_sight_of(self, *hosts, **unread):
+        """The next readings of the cloud have neither these hosts nor their servers."""
+        real = type(self.cloud).read
+
+        def read(scopes=None, moves=()):
+            found = real(self.cloud, scopes, moves)
+            return dataclasses.replace(
+                found, hosts=tuple(host for host in found.hosts if host.name not in hosts),
+                instances=tuple(each for each in found.instances if each.host not in hosts),
+                unread=unread)
+        self.cloud.read = read
+
+    @ddt.data(('a',), ('a', 'b'))
+    def test_a_host_that_cannot_be_read_is_not_empty(self, hosts):
+        self.drain()
+        self.run_cycle()
+        before = self.board.get('d')
+        self.lose_sight_of(*hosts, gpu='1 of its hosts could not be read and are left out: cell '
+                                       'one does not answer')
+        self.run_cycle()
+        found = self.board.get('d')
+        self.assertEqual(('draining', before.left, before.looked_at),
+                         (found.state, found.left, found.looked_at))
+        self.assertIn('cell one does not answer', found.waits_for)
+        self.assertIsNone(found.finished_at)
+        self.assertEqual([], [each for each in self.journal.plans() if each.purpose != 'drain'])
+        del self.cloud.read
+        self.run_cycle()
+        self.assertNotIn('cell one', self.board.get('d').waits_for)
+
+    def test_a_host_that_is_no_longer_read_is_not_empty(self):
+        self.drain()
+        self.drain(uuid='e', host='b')
+        self.lose_sight_of('a')
+        self.run_cycle()
+        found = self.board.get('d')
+        self.assertEqual(('draining', None), (found.state, found.left))
+        self.assertIn('placement does not know it', found.waits_for)
+        self.assertEqual(1, self.board.get('e').left)
 
     def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
         self.drain()
