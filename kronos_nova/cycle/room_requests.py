@@ -129,13 +129,18 @@ class RoomRequests:
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
                 outcome: RoomPlan) -> None:
         """Record the result of planning a request. The result is the plan that makes the room, the
-        fact that the room exists already, or the reason why the room cannot be made."""
+        fact that the room exists already, or the reason why the room cannot be made. If a part of
+        the aggregate does not answer, a request whose room cannot be made is not ended: the next
+        evaluation plans it again."""
         hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
         # Servers that arrived while moves were in progress use a part of the room.
         places = dict(sorted((collections.Counter(outcome.hosts)
                               + collections.Counter(hold.used.values())).items()))
-        if outcome.missing:
-            why = '; '.join(outcome.missing)
+        why = '; '.join(outcome.missing)
+        if outage := why and _outage(snapshot, aggregate):
+            if hold.problem != f'{outage}: {why}':
+                holds.note(hold, problem=f'{outage}: {why}')
+        elif outcome.missing:
             if holds.enter(hold, states.FAILED, problem=why, finished_at=now):
                 LOG.warning('Room %s for %d servers of flavor %s cannot be made in aggregate %s: '
                             '%s', hold.uuid, hold.count, hold.shape.name, aggregate, why)
@@ -252,6 +257,21 @@ class RoomRequests:
         LOG.info('Plan %s starts, to free the room of request %s (room for %s). It has %d moves, '
                  'which copy %.1f GiB of memory', uuid, hold.uuid, what, len(moves),
                  outcome.memory_mb / 1024)
+
+
+def _outage(snapshot: Snapshot, aggregate: str) -> str:
+    """Return the reason why hosts of an aggregate are missing in its plans only for a while: they
+    could not be read, or their nova-computes do not report. Return '' if there are no such
+    hosts."""
+    try:
+        inside = {*snapshot.hosts_of(aggregate)}
+    except KeyError:
+        return ''
+    silent = sorted(host.name for host in snapshot.hosts
+                    if host.name in inside and host.service.is_silent)
+    return '; '.join(filter(None, (
+        snapshot.unread.get(aggregate),
+        f'nova-compute on {", ".join(silent)} does not report' if silent else '')))
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:

@@ -263,6 +263,44 @@ class HoldTest(RoomTestCase):
         self.evaluate()
         self.assertEqual('there is no aggregate gpu any more', self.holds.get('r1').problem)
 
+    def lose_sight_of_b(self):
+        """The cell of host b does not answer: the host and its servers are not read."""
+        real = type(self.cloud).read
+
+        def read(scopes=None, moves=()):
+            found = real(self.cloud, scopes, moves)
+            return dataclasses.replace(
+                found, hosts=found.hosts[:1], unread={'gpu': 'cell one does not answer'},
+                instances=tuple(each for each in found.instances if each.host == 'a'))
+        self.cloud.read = read
+
+    def test_a_cell_that_does_not_answer_ends_no_request(self):
+        self.ask(WHOLE)
+        self.lose_sight_of_b()
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.REQUESTED, None), (found.state, found.finished_at))
+        self.assertIn('cell one does not answer', found.problem)
+        del self.cloud.read
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.MAKING, ''), (found.state, found.problem))
+
+    def test_a_nova_compute_that_does_not_report_ends_no_room_that_is_made(self):
+        self.ask(WHOLE)
+        self.evaluate()
+        self.end_the_move(moves.FAILED)
+        self.clock.go(10)
+        self.cloud.silent = {'b'}
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.MAKING, 1), (found.state, found.plans))
+        self.assertIn('nova-compute on b does not report', found.problem)
+        self.cloud.silent = set()
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.MAKING, 2, ''), (found.state, found.plans, found.problem))
+
     def permits(self):
         """Plans that may continue: (uuids of plans, {uuid of a plan: why it may not})."""
         return permits.Permits(
