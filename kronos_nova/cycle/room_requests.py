@@ -22,6 +22,7 @@ from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
+from kronos_nova.db import drains
 from kronos_nova.objects import automation
 from kronos_nova.objects import hold as states
 from kronos_nova.objects import plan as plans
@@ -64,19 +65,30 @@ class RoomRequests:
         keep their room."""
         found = collections.defaultdict(list)
         holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
-                 if each.aggregate in aggregates and not each.consumers]  # no allocations to settle
+                 if not each.consumers]     # no allocations to settle
+        drained = self._drained() if holds else {}
+        # Aggregates with drains are not in ``aggregates``.
+        holds = [each for each in holds if each.aggregate in {*aggregates, *drained}]
         if holds:
             switches = self.cycle_ports.switches.read()
             busy = {plan.aggregate: f'waits for the end of plan {plan.uuid}'
                     for plan in self.cycle_ports.journal.running_plans()}
             for each in holds:
-                why = (switches.hold(each.aggregate) or busy.get(each.aggregate)
+                why = (switches.hold(each.aggregate) or drained.get(each.aggregate)
+                       or busy.get(each.aggregate)
                        or self._keeper_of(each)[1] or None)
                 if why is None:
                     found[each.aggregate].append(each)
                 elif each.state == states.REQUESTED and each.problem != why:
                     self.cycle_ports.holds.note(each, problem=why)
         return dict(found)
+
+    def _drained(self) -> dict[str, str]:
+        """Return {aggregate with a host that is being drained: text about the drain for which
+        requests for room in the aggregate wait}."""
+        with self.cycle_ports.journal.database.reader() as session:
+            return {each.aggregate: f'waits for the drain of {each.host}'
+                    for each in drains.read(session)}
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: Sequence[Hold]) -> RoomPlan:

@@ -16,10 +16,12 @@ from kronos_nova.cycle import evaluation
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.room_requests import RoomRequests
+from kronos_nova.db import drains
 from kronos_nova.db import holds
 from kronos_nova.db import schedulers
 from kronos_nova.db.journal import Journal
 from kronos_nova.drain.progress import HostDrains
+from kronos_nova.drain.states import Drain
 from kronos_nova.executor import permits
 from kronos_nova.objects import automation
 from kronos_nova.objects import hold
@@ -34,7 +36,7 @@ from kronos_nova.objects.shape import Shape
 from kronos_nova.policies import loader
 from kronos_nova.policies import windows
 from tests.unit.cycle import test_evaluation
-from tests.unit.db import fixtures as fixtures_of_plans
+from tests.unit.db import fixtures as db_fixtures
 from tests.unit.db import test_holds
 from tests.unit.room import clouds as room_clouds
 
@@ -263,6 +265,23 @@ class HoldTest(RoomTestCase):
         self.evaluate()
         self.assertEqual('there is no aggregate gpu any more', self.holds.get('r1').problem)
 
+    def test_a_drain_for_which_it_waits_is_named(self):
+        self.ask(WHOLE)
+        board = drains.Drains(self.database)
+        board.request([Drain(uuid='d', host='a', aggregate='gpu', state='draining',
+                             requested_by='jane', requested_at=self.clock())])
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.REQUESTED, 'waits for the drain of a'),
+                         (found.state, found.problem))
+        db_fixtures.bring(board, board.get('d'), 'released')
+        self.journal.give_up({move.uuid: 'released' for move in self.journal.moves()},
+                             self.clock())
+        self.journal.close_plans(self.clock())
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.MAKING, ''), (found.state, found.problem))
+
     def lose_sight_of_b(self):
         """The cell of host b does not answer: the host and its servers are not read."""
         real = type(self.cloud).read
@@ -455,7 +474,7 @@ class LostBufferTest(RoomTestCase):
 
     def test_a_server_that_was_moved_as_often_as_may_be_does_not_give_way(self):
         self.journal.record_plan(
-            fixtures_of_plans.report([('vm4', 'a', 'b')], name='gpu'), plans.EXECUTING,
+            db_fixtures.report([('vm4', 'a', 'b')], name='gpu'), plans.EXECUTING,
             self.clock(), self.clock() + datetime.timedelta(hours=1))
         self.end_the_move(moves.CLAIMING, moves.MIGRATING, moves.VERIFYING, moves.COMPLETED)
         self.clock.go(10_000)
