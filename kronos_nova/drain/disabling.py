@@ -254,19 +254,32 @@ class DrainService:
                         'again', drain.host, left)
 
     def _give_up(self, drain: drains.Drain) -> None:
-        now = self.utcnow()
-        is_begun = drain.state != drains.REQUESTED
-        if not self.drains.end(
-                drain, (drains.DRAINING, drains.BLOCKED) if is_begun else (drains.REQUESTED,),
-                drains.OVERDUE if is_begun else drains.RELEASED, now, WHO, finished_at=now):
-            return
-        if not is_begun:
-            LOG.warning('The drain of host %s is given up: its deadline passed before the '
-                        'drain began. The host was not disabled.', drain.host)
-        else:
+        """End a drain whose deadline has passed.
+
+        * If the drain has disabled the host, the host stays disabled, and the drain is overdue. The
+          drain may still have the state REQUESTED, because a worker died, or Nova's answer was
+          lost, before the drain was recorded as begun.
+        * Otherwise the drain is released. Servers that an earlier drain of the host has stopped are
+          started again.
+        """
+        now, is_requested = self.utcnow(), drain.state == drains.REQUESTED
+        if is_requested and not self._is_disabled_by_us(drain):
+            self._watch_again(drain)
+            new = drains.RELEASING if drain.stopped else drains.RELEASED
+            if self.drains.end(drain, (drains.REQUESTED,), new, now, WHO, finished_at=now):
+                LOG.warning('The drain of host %s is given up: its deadline passed before the '
+                            'drain began. The host was not disabled.', drain.host)
+        elif self.drains.end(
+                drain, (drains.REQUESTED,) if is_requested else (drains.DRAINING, drains.BLOCKED),
+                drains.OVERDUE, now, WHO, finished_at=now, is_ours=is_requested or drain.is_ours):
             LOG.warning('The drain of host %s is given up: its deadline has passed%s. The '
                         'host stays disabled.', drain.host,
                         '' if drain.left is None else f' with {drain.left} servers left')
+
+    def _is_disabled_by_us(self, drain: drains.Drain) -> bool:
+        service = self.hosts.service(drain.host)
+        return (service is not None and service.status == 'disabled'
+                and _is_ours(service.disabled_reason))
 
     def _release(self, drain: drains.Drain) -> None:
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]

@@ -30,7 +30,8 @@ OVER = (EMPTY, OVERDUE)
 released."""
 
 DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
-    REQUESTED: frozenset((DRAINING, BLOCKED, RELEASING, RELEASED)),
+    # Overdue: a worker has disabled the host and died, and the deadline has passed since.
+    REQUESTED: frozenset((DRAINING, BLOCKED, OVERDUE, RELEASING, RELEASED)),
     DRAINING: frozenset((BLOCKED, EMPTY, OVERDUE, RELEASING, RELEASED)),
     BLOCKED: frozenset((DRAINING, EMPTY, OVERDUE, RELEASING, RELEASED)),
     EMPTY: frozenset((DRAINING, RELEASING, RELEASED)),

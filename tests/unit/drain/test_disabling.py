@@ -266,6 +266,49 @@ class DrainingTest(DrainTestCase):
         self.assertEqual((drains.RELEASED, 'enabled'),
                          (self.state(), self.nova.services['a'].status))
 
+    def disable_without_an_answer(self, host, reason):
+        """Nova disables the host, and its answer is lost."""
+        RecordedHosts.disable(self.nova, host, reason)
+        raise exception.NovaClientError(instance=host, reason='timed out')
+
+    def test_a_deadline_that_passes_before_nova_answers_leaves_the_drain_overdue(self):
+        self.nova.disable = self.disable_without_an_answer
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.service.tick()
+        self.assertEqual((drains.REQUESTED, 'disabled'),
+                         (self.state(), self.nova.services['a'].status))
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.OVERDUE, 'disabled', {'b'}), (
+            self.state(), self.nova.services['a'].status, self.service.ha.watched))
+        self.release()
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled', {'a', 'b'}), (
+            self.state(), self.nova.services['a'].status, self.service.ha.watched))
+
+    def test_a_deadline_that_passes_while_nova_is_away_lets_ha_watch_the_host_again(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+
+        def refuse(host, reason):
+            raise exception.NovaClientError(instance=host, reason='timed out')
+        self.nova.disable = refuse
+        self.service.tick()
+        self.assertEqual((drains.REQUESTED, {'b'}), (self.state(), self.service.ha.watched))
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, {'a', 'b'}), (self.state(), self.service.ha.watched))
+
+    def test_a_deadline_that_passes_starts_again_what_the_drain_before_has_stopped(self):
+        self.request()
+        self.board.note(self.board.get('d'), drains.ACTIVE, stopped={'s': drains.STOPPED})
+        self.nova.put(s='SHUTOFF')
+        fixtures.bring(self.board, self.board.get('d'), drains.OVERDUE)
+        self.request(uuid='again', deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.clock.go(301)
+        self.service.tick()
+        self.service.tick()
+        self.assertEqual([('start', 's')], self.nova.asked)
+
     def test_the_moves_of_a_host_that_is_opened_again_are_not_begun(self):
         journal = self.service_journal
         for uuid, host in (('d', 'a'), ('e', 'b')):
