@@ -36,7 +36,9 @@ class Drains:
 
         An earlier drain of a host may have ended, because the host is empty or the deadline has
         passed, while the host was not released. The state of this earlier drain then becomes
-        released. The new drain takes over the list of servers that the earlier drain has stopped.
+        released. The new drain takes over the list of servers that the earlier drain has stopped,
+        and the records that Kronos disabled the host and that the service for high availability
+        does not act on it.
 
         :param refuse: function that raises an error if the request has to be refused. Its argument
             has the names of the hosts that are being drained, and of the hosts whose drain has
@@ -57,17 +59,14 @@ class Drains:
             refuse({drain.host for drain in read(session, (*drains.ACTIVE, *drains.OVER))})
             earlier = sa.and_(models.DrainRow.host.in_(hosts),
                               models.DrainRow.state.in_(drains.OVER))
-            unwatched = {*session.scalars(sa.select(models.DrainRow.host).where(
-                earlier, models.DrainRow.is_unwatched))}
-            stopped = {host: json.loads(text) for host, text in session.execute(
-                sa.select(models.DrainRow.host, models.DrainRow.stopped).where(earlier))}
+            taken_over = {row.host: {
+                'stopped': row.stopped, 'is_ours': row.is_ours, 'is_unwatched': row.is_unwatched,
+            } for row in session.scalars(sa.select(models.DrainRow).where(earlier))}
             for uuid in session.scalars(sa.select(models.DrainRow.uuid).where(earlier)).all():
                 _enter(session, uuid, drains.OVER, drains.RELEASED)
             for drain in wanted:
-                columns = _columns(dataclasses.asdict(dataclasses.replace(
-                    drain, stopped=stopped.get(drain.host, {}))))
-                session.add(models.DrainRow(**columns | {
-                    'is_unwatched': drain.host in unwatched}))
+                columns = _columns(dataclasses.asdict(dataclasses.replace(drain, stopped={})))
+                session.add(models.DrainRow(**columns | taken_over.get(drain.host, {})))
                 notifications.drain(session, drain.uuid, None, drain.requested_at)
 
     @retried

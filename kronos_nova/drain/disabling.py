@@ -131,7 +131,8 @@ class DrainService:
                               problem='Nova has no nova-compute of that name any more')
             return
         self._leave_alone(drain)
-        is_ours = service.status != 'disabled' or _is_ours(service.disabled_reason)
+        is_ours = (drain.is_ours or service.status != 'disabled'
+                   or _is_ours(service.disabled_reason))
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
         if self.drains.enter(drain, (drains.REQUESTED,), drains.DRAINING, is_ours=is_ours):

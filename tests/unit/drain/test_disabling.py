@@ -120,6 +120,17 @@ class DrainingTest(DrainTestCase):
         self.assertEqual('enabled', self.nova.services['a'].status)
         self.assertEqual(drains.RELEASED, self.state())
 
+    def test_a_host_that_ha_took_for_failed_between_two_drains_is_enabled_in_the_end(self):
+        self.request()
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('d'), drains.EMPTY)
+        self.nova.disable('a', 'Masakari detected host failed.')
+        self.request(uuid='again')
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('again'), drains.RELEASING)
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+
     def test_ha_leaves_a_host_alone_while_it_is_drained(self):
         self.request()
         self.service.tick()
