@@ -104,13 +104,19 @@ class Moves:
         kept = session.execute(sa.update(models.MoveRow).where(
             models.MoveRow.uuid == move.uuid, models.MoveRow.owner == self.worker,
             models.MoveRow.state == move.state).values(state=new, **values))
+        changed = dataclasses.replace(move, state=new, **values)
         if not kept.rowcount:
             row = session.get(models.MoveRow, move.uuid)
-            raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
+            # An earlier try may have written the row, and its answer was lost. The values, most of
+            # which have a time, show that the row is from this call.
+            if not values or any(getattr(row, name) != value for name, value in
+                                 {'owner': self.worker, 'state': new, **values}.items()):
+                raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
+            return changed
         if new != move.state:
             rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail,
                       has_failed='error_type' in values)
-        return dataclasses.replace(move, state=new, **values)
+        return changed
 
     @retried
     def begin(self, move, now, refusal, **values):

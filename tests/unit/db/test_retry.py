@@ -4,10 +4,12 @@ import sqlalchemy as sa
 import testtools
 from oslo_db import exception as db_exc
 
+from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
+from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
 
@@ -67,3 +69,30 @@ class LostAnswerTest(testtools.TestCase):
             uuid='d', host='a', aggregate='gpu', state=drains.REQUESTED, requested_by='me',
             requested_at=self.now)])
         self.assertEqual(2, self.commits)
+
+    def accepted(self):
+        """Return the journal of a worker, and a move that it has accepted."""
+        self.commits = 1    # none of these is lost
+        found = journal.Journal(self.database, 'one')
+        found.record_plan(fixtures.report([('vm1', 'a', 'b')]), plans.EXECUTING, self.now,
+                          self.now)
+        [move] = found.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
+                                lambda: self.now)
+        return found, found.claim(move.uuid, self.now)
+
+    def test_a_move_that_begins_is_not_that_of_another_worker(self):
+        found, move = self.accepted()
+        self.commits = 0
+        begun = found.begin(move, self.now, lambda _session, _plan: None, requested_at=self.now)
+        self.assertEqual((moves.MIGRATING, self.now), (begun.state, begun.requested_at))
+        self.assertEqual(begun, found.move(move.uuid))
+        self.assertEqual(1, len([each for each in found.events(move.uuid)
+                                 if each[2] == moves.MIGRATING]))
+
+    def test_a_move_that_another_worker_has_taken_is_lost(self):
+        found, move = self.accepted()
+        other = journal.Journal(self.database, 'two')
+        other.adopt(self.now, {'one': self.now})
+        other.begin(other.move(move.uuid), self.now, lambda _session, _plan: None)
+        self.assertRaises(exception.MoveLost, found.begin, move, self.now,
+                          lambda _session, _plan: None)
