@@ -82,6 +82,7 @@ class Inputs:
     pace : estimates the durations of moves
     scopes : index of the hosts and instances of each aggregate
     rules : facts, in addition to the snapshot, from which constraints are made
+    request : the request for which the aggregates are planned
     """
 
     snapshot: Snapshot
@@ -93,6 +94,7 @@ class Inputs:
     pace: 'Pace'
     scopes: ScopeIndex
     rules: ConstraintRules
+    request: PlanRequest = BALANCING
 
     @classmethod
     def gather(cls, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -104,6 +106,7 @@ class Inputs:
             snapshot=snapshot, policies=policies, options=options, planner_ports=planner_ports,
             history=dataclasses.replace(history, endless=pace.endless()),
             measurements=measurements, pace=pace, scopes=ScopeIndex(snapshot, request),
+            request=request,
             rules=ConstraintRules(
                 restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
                 soft_group_cost=options.soft_group_cost,
@@ -116,8 +119,9 @@ class Inputs:
 
     @property
     def planner(self) -> str:
-        """The name of the planner that balances load."""
-        return self.options.planner(self.policies.mode)
+        """The name of the planner that reports name: the only planner that the request permits, or
+        else the planner that balances load."""
+        return self.request.planner or self.options.planner(self.policies.mode)
 
     @property
     def is_restrained(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import ClassVar
 from typing import Protocol
 
 from kronos_nova.objects.eligibility import LIVE_STATUSES
@@ -20,8 +21,14 @@ SHUTOFF = 'SHUTOFF'
 
 
 class PlanRequest(Protocol):
-    """The protocol of requests for a plan. A request also has the purpose of the plan as an
-    attribute."""
+    """The protocol of requests for a plan.
+
+    planner : name of the only planner that makes the plan; '' if the phases that are due decide,
+        and the options name the planner that balances load
+    """
+
+    @property
+    def planner(self) -> str: ...
 
     def takes(self, host: Host) -> bool:
         """Return True if the host may be a destination and counts in imbalances; False
@@ -41,6 +48,8 @@ class PlanRequest(Protocol):
 class BalanceRequest:
     """The request of regular evaluations: balance or pack an aggregate as its policies and the
     options say."""
+
+    planner: ClassVar[str] = ''
 
     def takes(self, host: Host) -> bool:
         return host.service.is_available

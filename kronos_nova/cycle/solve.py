@@ -194,7 +194,8 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
         lower_risk=given.is_restrained and _is_full(before),
         copy_prices=copy_prices(model.problem, given.pace, options.restraint.amount,
                                 case.load_stats) if given.is_restrained else None,
-        may_balance=mode == 'pack' or mode == 'spread' and not too_early(given, name),
+        may_balance=not given.request.planner and (
+            mode == 'pack' or mode == 'spread' and not too_early(given, name)),
         is_own_heat=mode == 'spread' and hot_hosts.is_even_but_for(
             before, hot_hosts.own_heat(before, hot_hosts.uneven_excess(before))))
     is_known = load.policies and not (mode == 'pack' and load.no_data)

@@ -18,6 +18,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import ClassVar
 
 from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
@@ -98,6 +99,8 @@ class DrainRequest:
     restart : uuids of running servers that are migrated cold, which stops and restarts the servers
     """
 
+    planner: ClassVar[str] = EVACUATE
+
     sources: frozenset[str]
     include_stopped: frozenset[str] = frozenset()
     avoid: frozenset[str] = frozenset()
@@ -175,7 +178,7 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     if not case.hosts:
         return DrainPlan(
             report=AggregateReport(name=aggregate, outcome=NO_DATA, mode=policies.mode,
-                                   planner=EVACUATE),
+                                   planner=DrainRequest.planner),
             kinds={}, left={}, blocked={}, to_stop={}, interrupted={})
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, planner_ports, avoided)
@@ -336,7 +339,7 @@ class _Case:
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
             enforce_soft_affinity=False, repair_rules='off', soft_groups_yield=True,
             budget=WITHOUT_END, min_coverage=1.0, windows=Windows(), stabilization_cycles=1,
-            spread_planner='greedy', restraint=Restraint(), min_gain=MinGain(),
+            restraint=Restraint(), min_gain=MinGain(),
             soft_group_cost=soft_group_cost,
             pace=self._pace(options.pace, planner_ports.now),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
@@ -349,7 +352,7 @@ class _Case:
             self.snapshot, _policies(policies), wanted, planner_ports, self.history,
             Measurements(reader),
             self._request(avoided, self._unmovable(options, planner_ports.now))).aggregates
-        return dataclasses.replace(report, planner=EVACUATE)
+        return report
 
     def _request(self, avoided: Collection[str], unmovable: Mapping[str, str]) -> DrainRequest:
         return DrainRequest(

@@ -165,7 +165,8 @@ class HostDrains:
                      for each in wanted)
         hosts = {*snapshot.hosts_of(aggregate)}
         report = plans.AggregateReport(
-            name=aggregate, outcome=plans.DRAINING, mode=outcome.report.mode, planner='evacuate',
+            name=aggregate, outcome=plans.DRAINING, mode=outcome.report.mode,
+            planner=outcome.report.planner,
             warnings=(*said, *explain.stranded(
                 (host for host in snapshot.hosts if host.name in hosts), snapshot.instances)),
             intended=len(said))

@@ -62,6 +62,8 @@ class RequestTest(testtools.TestCase):
 class RestRequest:
     """A toy request: one host rests, which means that it is empty and takes nothing."""
 
+    planner = ''
+
     host: str
 
     def takes(self, each):

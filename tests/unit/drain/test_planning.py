@@ -106,8 +106,10 @@ class DrainTest(testtools.TestCase):
         found = self.plan(with_stopped=True, avoid=('d',))
         self.assertEqual(({'on': 'b', 'off': 'b'}, {'off': 'cold'}),
                          (self.moved(found), found.kinds))
-        [(cloud, *_others, request)] = given
+        [(cloud, _policies, options, *_others, request)] = given
         self.assertEqual(self.cloud(), cloud)
+        self.assertEqual((EngineOptions().spread_planner, 'evacuate'),
+                         (options.spread_planner, found.report.planner))
         self.assertEqual(planning.DrainRequest(
             sources=frozenset('a'), include_stopped=frozenset('a'), avoid=frozenset('d')),
             request)
