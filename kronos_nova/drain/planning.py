@@ -40,6 +40,7 @@ from kronos_nova.metrics.allocated import AllocatedSource
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import FAILED
 from kronos_nova.objects.plan import NO_DATA
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.snapshot import COLD
@@ -220,6 +221,7 @@ class _Case:
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
         unplaced = {each.instance_uuid: each.why for each in report.unplaced}
+        failure = report.warnings[0] if report.outcome == FAILED else ''
         # Servers that are migrating to a drained host have to leave it again.
         left.update(move.destination for move in self.snapshot.moves_under_way
                     if move.destination in self.hosts and not self._is_on(move))
@@ -235,7 +237,7 @@ class _Case:
                     server, options.opt_out, eligibility.TO_EVACUATE,
                     self._request(avoided, unmovable).statuses(server), uuid in unmovable,
                 ) or 'capacity'
-                blocked[server.host][uuid] = details.get(uuid) or self._why(
+                blocked[server.host][uuid] = failure or details.get(uuid) or self._why(
                     server, reason, unplaced.get(uuid, ''))
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),

@@ -114,6 +114,15 @@ class DrainTest(testtools.TestCase):
             sources=frozenset('a'), include_stopped=frozenset('a'), avoid=frozenset('d')),
             request)
 
+    def test_a_plan_that_fails_is_not_said_to_find_no_room(self):
+        def fail(*_args):
+            raise RuntimeError('something is wrong')
+        self.server('vm')
+        self.patch(steps.Line, 'plan', fail)
+        found = self.plan()
+        self.assertEqual({'a': {'vm': 'could not be planned: RuntimeError: something is wrong'}},
+                         found.blocked)
+
     def test_what_is_allocated_tells_where_to_if_nothing_else_does(self):
         self.server('vm')
         for number in range(3):
