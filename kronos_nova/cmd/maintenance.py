@@ -304,11 +304,14 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     :raises ConfigurationError: the command line does not name exactly one of hosts, an aggregate
         and a failure domain; or there is no such aggregate
     :raises RequestRefused: there is no such failure domain
+    :raises InventoryError: hosts that may be in the aggregate or failure domain could not be read
     """
     if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:
         raise exception.ConfigurationError(
             what='the command line', problem='must name either hosts, or an aggregate, or a '
             'failure domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
+    if not parsed_args.hosts:
+        snapshot.refuse_unread(parsed_args.aggregate)
     if parsed_args.domain:
         return domains.needed_hosts_in(snapshot.hosts, parsed_args.domain)
     if not parsed_args.aggregate:

@@ -468,8 +468,10 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
     the host.
 
     :raises NotInScope: the host does not exist, or is in no aggregate of ``scopes``
+    :raises InventoryError: the host is missing in the snapshot, and hosts could not be read
     """
     if host not in {each.name for each in snapshot.hosts}:
+        snapshot.refuse_unread()
         raise exception.NotInScope(
             what=f'Host {host}', problem='Nova has no nova-compute of that name with QEMU or KVM',
             remedy='"openstack compute service list" shows the names.')

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from kronos_nova import exception
 from kronos_nova.objects.numa import Device
 from kronos_nova.objects.numa import InstanceCell
 from kronos_nova.objects.numa import NumaCell
@@ -326,6 +327,17 @@ class Snapshot:
                         for providers in (self.hosts, self.shared_providers))
         return dataclasses.replace(self, hosts=hosts, shared_providers=pools,
                                    moves_under_way=tuple(added.values()))
+
+    def refuse_unread(self, aggregate: str | None = None) -> None:
+        """Raise an error if hosts could not be read, so that an answer about them would be wrong.
+
+        :param aggregate: name of the aggregate whose hosts matter; None if all hosts matter
+        :raises InventoryError: a host of the aggregate, or any host, could not be read
+        """
+        missing = {name: why for name, why in self.unread.items() if aggregate in (None, name)}
+        if missing:
+            raise exception.InventoryError(problem='; '.join(
+                f'aggregate {name}: {why}' for name, why in sorted(missing.items())))
 
     def zones(self) -> dict[str, str]:
         """Return {host name: availability zone of the host} for each host whose aggregates set a

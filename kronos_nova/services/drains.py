@@ -37,6 +37,8 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
         host or of a failure domain
     :raises RequestRefused: the deadline has passed, no host is named, or the policies file cannot
         be read
+    :raises InventoryError: one of the hosts, or of the hosts in the cloud that may be in the
+        failure domain, could not be read
     """
     # Imported late: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.drain import orders
@@ -50,6 +52,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     snapshot, hosts = None, list(request.hosts)
     if request.domain is not None:
         snapshot = context.read_cloud()
+        snapshot.refuse_unread()
         hosts += domains.needed_hosts_in(snapshot.hosts, request.domain)
     if not hosts:
         raise exception.RequestRefused(what='the request', problem='names no host',

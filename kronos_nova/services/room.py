@@ -281,6 +281,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
     :raises RequestRefused: a change or the policies file cannot be read
+    :raises InventoryError: hosts of the aggregate, or of the cloud, could not be read
     """
     from kronos_nova import policies  # as above
     from kronos_nova.cycle import options as engine_options
@@ -290,6 +291,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
     snapshot = holding.with_held(
         context.read_cloud(), holds.Holds(context.database).in_force(),
         engine_options.packs_numa_cells(context.conf))
+    snapshot.refuse_unread(request.aggregate)
     flavors = functools.cache(context.read_flavors)
     if request.aggregate is not None:
         snapshot = making.within(snapshot, request.aggregate)

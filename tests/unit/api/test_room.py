@@ -56,6 +56,14 @@ class RoomTest(RoomTestCase):
         small = found['slots'][1]
         self.assertEqual(({'a': 6, 'b': 1}, 'VCPU'), (small['hosts'], small['short']))
 
+    def test_hosts_that_cannot_be_read_are_not_left_out(self):
+        self.found = dataclasses.replace(self.found, unread={
+            'web': '2 of its hosts could not be read and are left out: cell one does not answer',
+        }, aggregates=(snapshot.Aggregate(name='gpu', uuid='gpu', hosts=('a', 'b')),))
+        for path in ('/v1/capacity', '/v1/failover', '/v1/what-if'):
+            self.refuse(path, 503)
+        self.ask('/v1/capacity?aggregate=gpu')
+
     def test_slots_of_an_aggregate_say_in_how_many_days_it_is_full(self):
         self.found = dataclasses.replace(self.found, aggregates=(
             snapshot.Aggregate(name='gpu', uuid='gpu', hosts=('a', 'b')),))

@@ -151,6 +151,25 @@ class CheckTest(HostTestCase):
             'host', 'drain', '--domain', 'rack=r9', '--check', expected=1))
         self.assertIn('names no host', self.manage('host', 'drain', '--check', expected=1))
 
+    def lose_sight_of(self, host):
+        """The cell of a host does not answer: neither the host nor its servers are read."""
+        read = self.cloud.read
+        self.cloud.read = lambda: (found := read()) and dataclasses.replace(
+            found, hosts=tuple(each for each in found.hosts if each.name != host),
+            instances=tuple(each for each in found.instances if each.host != host),
+            unread={'gpu': 'cell one does not answer'})
+
+    def test_a_host_that_cannot_be_read_is_not_said_to_be_unknown(self):
+        self.lose_sight_of('a')
+        self.assertIn('Nova could not be read: aggregate gpu: cell one does not answer',
+                      self.manage('host', 'drain', 'a', '--check', expected=1))
+        self.assertIn('b: 1 server,', self.manage('host', 'drain', 'b', '--check'))
+
+    def test_hosts_of_a_failure_domain_that_cannot_be_read_are_not_left_out(self):
+        self.lose_sight_of('a')
+        self.assertIn('cell one does not answer', self.manage(
+            'host', 'drain', '--domain', 'rack=r1', '--check', expected=1))
+
     def test_nothing_is_drained_by_policies_that_cannot_be_read(self):
         """They have the rules of operators: what must not move is not known without them."""
         self.configure('aggregates = gpu')

@@ -54,6 +54,15 @@ class MaintenanceTest(test_host.HostTestCase):
         self.known.set_host('m', 'a', m.FINISHED)
         return self.known.get('m')
 
+    def test_hosts_of_an_aggregate_that_cannot_be_read_are_not_left_out(self):
+        read = self.cloud.read
+        self.cloud.read = lambda: dataclasses.replace(
+            read(), unread={'gpu': 'cell one does not answer'})
+        for which in (('--aggregate', 'gpu'), ('--domain', 'rack=r1')):
+            self.assertIn('aggregate gpu: cell one does not answer',
+                          self.manage('maintenance', 'run', *which, expected=1))
+        self.assertIsNone(self.known.current())
+
     def test_policies_that_cannot_be_read_end_neither_the_run_nor_its_hooks(self):
         self.begin()
         self.script(exception.PoliciesUnreadable(problem='is not YAML'), self.finished)
