@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
+from kronos_nova.db.retry import retried_as_update
 
 CLOCKS_APART = datetime.timedelta(seconds=60)
 """Maximum difference (60 seconds) between the clocks of the nodes of a database cluster. A cooldown
@@ -28,7 +29,7 @@ class Cooldowns:
     def __init__(self, database):
         self.database = database
 
-    @retried
+    @retried_as_update
     def cool(self, scope, names, until, now=None):
         """Put aggregates or instances in cooldown until a time. Add 1 to the number of cooldowns of
         each aggregate or instance.
@@ -75,7 +76,7 @@ class Cooldowns:
         with self.database.writer() as session:
             session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 
-    @retried
+    @retried_as_update
     def quarantine(self, instance_uuid, seconds, reason, now):
         """Put an instance in quarantine for ``seconds``. If ``seconds`` is -1, the quarantine lasts
         until an operator releases the instance."""

@@ -1,10 +1,13 @@
 """Transactions that are run again."""
 
+import datetime
+
 import sqlalchemy as sa
 import testtools
 from oslo_db import exception as db_exc
 
 from kronos_nova import exception
+from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
 from kronos_nova.db.retry import retried
@@ -96,3 +99,28 @@ class LostAnswerTest(testtools.TestCase):
         other.begin(other.move(move.uuid), self.now, lambda _session, _plan: None)
         self.assertRaises(exception.MoveLost, found.begin, move, self.now,
                           lambda _session, _plan: None)
+
+
+class SameRowTest(testtools.TestCase):
+    """Another worker inserts the row first: the transaction is run again, and finds it."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.cooldowns = cooldowns.Cooldowns(self.database)
+        self.now = fixtures.Clock()()
+        self.flushes = 0
+        sa.event.listen(self.database._write, 'before_flush', self.refuse_the_first)
+
+    def refuse_the_first(self, *_args):
+        self.flushes += 1
+        if self.flushes == 1:
+            raise db_exc.DBDuplicateEntry
+
+    def test_a_quarantine(self):
+        self.cooldowns.quarantine('vm1', -1, 'it failed', self.now)
+        self.assertEqual({'vm1': -1}, self.cooldowns.quarantined(self.now))
+
+    def test_a_cooldown(self):
+        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1'], self.now + datetime.timedelta(seconds=9))
+        self.assertEqual({'vm1': 9.0}, self.cooldowns.cooling(cooldowns.INSTANCE, self.now))
