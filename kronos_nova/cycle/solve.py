@@ -39,6 +39,7 @@ from kronos_nova.planners import base as planners
 from kronos_nova.planners import hot_hosts
 from kronos_nova.planners import rule_repair
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
@@ -240,21 +241,123 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
     state, steps = State(model), list[tuple[str, Step]]()
     if so_far is not None:
         state, steps = so_far.state.under(model), list(so_far.steps)
-    first, begin = state.copy(), len(steps)
-    for runner in _planners(state.problem, due, planner, options):
-        left = dataclasses.replace(limits, budget=limits.budget - len(steps))
-        before = state.under(_as_from_now(model, state))
-        before.settle()
-        state, more = _planned(runner, before, left, options)
-        if _moved_twice(steps, more):
-            together = _without_detours(first.under(model), steps[begin:], more, limits)
-            if together is None:
-                once = before.under(_that_moves_once(before.model, before))
-                state, more = _planned(runner, once, left, options)
-            else:
-                steps, more = steps[:begin], together
-        steps += more
+    line = _PhaseLine(model=model, options=options, limits=limits, first=state.copy(),
+                      begin=len(steps))
+    planners = [*_planners(state.problem, due, planner, options)]
+    state, steps = _corrected(line, planners, state, steps)
+    state, steps = line.run([each for each in planners if each.phase not in CORRECTIVE], state,
+                            steps)
     return _in_order(state.under(model), steps, limits)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _PhaseLine:
+    """The planners of one plan, which run one after the other.
+
+    first : the state before the steps of these planners
+    begin : number of steps before the steps of these planners
+    """
+
+    model: Model
+    options: EngineOptions
+    limits: Limits
+    first: State
+    begin: int
+
+    def run(self, planners: Sequence[Planner], state: State,
+            steps: Sequence[tuple[str, Step]]) -> tuple[State, list[tuple[str, Step]]]:
+        """Run some planners, and return two results: the state after their steps, and all steps.
+
+        :param state: the state after ``steps``
+        :param steps: (phase, step) of the planners before
+        """
+        model, begin, steps = self.model, self.begin, list(steps)
+        for runner in planners:
+            left = dataclasses.replace(self.limits, budget=self.limits.budget - len(steps))
+            before = state.under(_as_from_now(model, state))
+            before.settle()
+            state, more = _planned(runner, before, left, self.options)
+            if _moved_twice(steps, more):
+                together = _without_detours(self.first.under(model), steps[begin:], more,
+                                            self.limits)
+                if together is None:
+                    once = before.under(_that_moves_once(before.model, before))
+                    state, more = _planned(runner, once, left, self.options)
+                else:
+                    steps, more = steps[:begin], together
+            steps += more
+        return state, steps
+
+
+CORRECTIVE = (EVACUATE, AFFINITY)
+"""Phases that correct what must not stay: servers on disabled hosts, and violations of server
+groups and rules."""
+
+
+def _corrected(line: _PhaseLine, planners: Sequence[Planner], state: State,
+               steps: list[tuple[str, Step]]) -> tuple[State, list[tuple[str, Step]]]:
+    """Run the planners of the corrective phases. Hosts are emptied first. If violations remain, the
+    servers that left the hosts may have taken the only room by which these can be repaired. Hosts
+    are then emptied once more, into other room than that. This result is used if it leaves fewer
+    violations, and no more servers on the hosts that are emptied.
+
+    :returns: as :meth:`_PhaseLine.run`
+    """
+    emptying, repairs = ([each for each in planners if each.phase == phase]
+                         for phase in CORRECTIVE)
+    limits, begin = line.limits, len(steps)
+    found = line.run([*emptying, *repairs], state, steps)
+    has_emptied = any(phase == EVACUATE for phase, _step in found[1][begin:])
+    if not (repairs and has_emptied and any(_violations(found[0]))) or (
+            len(found[1]) >= limits.budget or limits.is_over):
+        return found
+    repaired, _steps = line.run(repairs, state, steps)
+    kept = [(vm, int(repaired.vm_host[vm]))
+            for vm in np.flatnonzero(repaired.vm_host != state.vm_host).tolist()]
+    if not kept:
+        return found
+    unplaced = dict[int, NoPlace]()
+    other = dataclasses.replace(line, limits=dataclasses.replace(limits, unplaced=unplaced)).run(
+        [*(_EmptyingBeside(each, kept) for each in emptying), *repairs], state, steps)
+    if _left_undone(other[0]) >= _left_undone(found[0]):
+        return found
+    limits.unplaced.clear()
+    limits.unplaced.update(unplaced)
+    return other
+
+
+class _EmptyingBeside:
+    """A planner that empties hosts, and keeps room for later moves.
+
+    :param planner: the planner that empties hosts
+    :param kept: (instance, destination) of the later moves. Each of these instances counts on its
+        host and on its destination
+    """
+
+    phase = EVACUATE
+
+    def __init__(self, planner: Planner, kept: Sequence[tuple[int, int]]):
+        self._planner, self._kept = planner, kept
+
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        """Choose the moves and make them on ``state``. If a rule forbids one of the moves while the
+        other instances are still on their hosts, make no moves and return none."""
+        crowded, trial = state.copy(), state.copy()
+        for vm, host in self._kept:
+            crowded.arrive(vm, host)
+        steps = self._planner.plan(crowded, limits)
+        for step in steps:
+            if not trial.delta((step.vm, step.destination),
+                               model=trial.model.for_emptying).feasible:
+                return []
+            trial.move(step.vm, step.destination)
+        recorder = StepRecorder(state)
+        return [recorder.record(step.vm, step.destination, step.why) for step in steps]
+
+
+def _left_undone(state: State) -> tuple[int, ...]:
+    """Return the number of servers that stay on hosts that are emptied, and the violations."""
+    return len(waiting(state)), *_violations(state)
 
 
 def _planned(runner: Planner, before: State, limits: Limits,

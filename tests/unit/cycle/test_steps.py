@@ -12,6 +12,7 @@ from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.steps import still_valid
 from kronos_nova.load.belief import BeliefRules
@@ -121,6 +122,40 @@ class PipelineTest(PipelineTestCase):
         self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
         self.assertIn('1024 MiB', report.moves[0].reason)
         self.assertEqual({'no_gain': ('c', 'd')}, self.stayed(report))
+
+    def test_what_leaves_a_disabled_host_leaves_the_room_that_a_rule_needs(self):
+        """Server x may go to h2, which is the least loaded host, or to h3. Server v has to leave
+        h1, and may go to h2 only. Each host has room for one of them."""
+        room = {'VCPU': objects.ResourceInventory(total=4)}
+        self.hosts = {name: dataclasses.replace(host(name, status=status), inventory=room)
+                      for name, status in (('h0', 'disabled'), ('h1', 'enabled'),
+                                           ('h2', 'enabled'), ('h3', 'enabled'))}
+        self.instances = {uuid: instance(uuid, on, resources={'VCPU': 4})
+                          for uuid, on in (('x', 'h0'), ('v', 'h1'))}
+        self.source = Recorded(imbalance={'h0': 0.4, 'h1': 0.4, 'h2': 0.0, 'h3': 0.05},
+                               vm_profile={'x': 0.4, 'v': 0.4})
+        self.rules = (OperatorRule(name='r', servers={'uuid': ['v']},
+                                   must_not_run_on={'hosts': ['h1', 'h3']}),)
+        for amount in (0.0, 1.0):
+            moves = self.plan(evacuate_disabled_hosts=True, restraint=Restraint(amount)).moves
+            self.assertEqual([('x', 'h3', 'evacuate'), ('v', 'h2', 'affinity')], [
+                (move.instance_uuid, move.destination, move.phase) for move in moves])
+
+    def test_a_rule_takes_no_room_that_is_needed_to_empty_a_disabled_host(self):
+        """Server x may go to h2 only, and so may server v, which has to leave h1."""
+        room = {'VCPU': objects.ResourceInventory(total=4)}
+        self.hosts = {name: dataclasses.replace(host(name, status=status), inventory=room)
+                      for name, status in (('h0', 'disabled'), ('h1', 'enabled'),
+                                           ('h2', 'enabled'))}
+        self.instances = {uuid: instance(uuid, on, resources={'VCPU': 4})
+                          for uuid, on in (('x', 'h0'), ('v', 'h1'))}
+        self.rules = (OperatorRule(name='r', servers={'uuid': ['v']},
+                                   must_not_run_on={'hosts': ['h1']}),
+                      OperatorRule(name='s', servers={'uuid': ['x']},
+                                   must_not_run_on={'hosts': ['h1']}))
+        moves = self.plan(evacuate_disabled_hosts=True).moves
+        self.assertEqual([('x', 'h2')], [(move.instance_uuid, move.destination)
+                                         for move in moves])
 
     def test_each_query_is_asked_once(self):
         self.plan()
