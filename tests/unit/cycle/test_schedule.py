@@ -393,7 +393,7 @@ class TimelyTest(testtools.TestCase):
         def choose(limits):
             budgets.append(limits.budget)
             moves = max(each for each in (0, 11, 24, 46, 99) if each <= limits.budget)
-            return FakeChosen(moves, phase='pack', emptied='abcd'[:(0, 11, 24, 46, 99).index(moves)])
+            return FakeChosen(moves, phase='pack', emptied=range(moves // 11))
 
         class Slow(FakePace):
             def late(self, moves):

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0030'
+revision = '0031'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
