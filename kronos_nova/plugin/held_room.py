@@ -63,16 +63,15 @@ def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
     disk = 0 if spec.is_bfv else flavor.root_gb
     asked = collections.Counter(
         MEMORY_MB=flavor.memory_mb, DISK_GB=disk + flavor.ephemeral_gb + flavor.swap // 1024,
-        VCPU=0 if _pins(spec.numa_topology) else flavor.vcpus)
+        VCPU=flavor.vcpus - _pinned(spec.numa_topology))
     for shape in shapes:
         asked.update({name: shape.resources.get(name, 0) for name in asked})
     free = {'MEMORY_MB': (host.total_usable_ram_mb * host.ram_allocation_ratio
                           - (host.total_usable_ram_mb - host.free_ram_mb)),
             'DISK_GB': (host.total_usable_disk_gb * host.disk_allocation_ratio
                         - (host.total_usable_disk_gb - host.free_disk_mb / 1024)),
-            'VCPU': host.vcpus_total * host.cpu_allocation_ratio - host.vcpus_used}
-    if topology is not None:    # some VCPUs may be pinned ones, which the cells below count
-        del free['VCPU']
+            'VCPU': (host.vcpus_total * host.cpu_allocation_ratio
+                     - (host.vcpus_used - _on_dedicated(topology)))}
     if any(asked[name] > amount for name, amount in free.items() if asked[name]):
         return False
     needs = [spec.numa_topology, *map(_topology, shapes)]
@@ -89,8 +88,17 @@ def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
     return True
 
 
-def _pins(topology: 'objects.InstanceNUMATopology | None') -> bool:
-    return topology is not None and any(cell.pcpuset for cell in topology.cells)
+def _on_dedicated(topology: 'objects.NUMATopology | None') -> int:
+    """Return the number of a host's processors that are used by pinned servers and are reserved for
+    pinned servers. Nova counts the VCPUs of these servers as used, but does not count these
+    processors among the VCPUs of the host."""
+    cells = () if topology is None else topology.cells
+    return sum(len(cell.pinned_cpus - cell.cpuset) for cell in cells)
+
+
+def _pinned(topology: 'objects.InstanceNUMATopology | None') -> int:
+    """Return the number of the VCPUs of a server that are pinned to processors."""
+    return sum(len(cell.pcpuset) for cell in topology.cells) if topology else 0
 
 
 def _topology(shape: Shape) -> 'objects.InstanceNUMATopology | None':

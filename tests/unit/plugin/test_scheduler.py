@@ -34,6 +34,16 @@ def host(name='a', free_mb=4096):
         instances={})
 
 
+def libvirt_host(shared=8, pinned=(), used=2):
+    """Return a host as libvirt reports it, with NUMA cells and CPUs 8 to 11 for pinned servers."""
+    found = host()
+    found.numa_topology = objects.NUMATopology(cells=[objects.NUMACell(
+        id=0, cpuset=set(range(shared)), pcpuset={8, 9, 10, 11}, pinned_cpus=set(pinned),
+        cpu_usage=0, memory=8192, memory_usage=0, siblings=[], mempages=[])])
+    found.vcpus_total, found.vcpus_used = shared, used
+    return found
+
+
 def hold(count=1, memory_mb=2048, project_id='', used=()):
     return Hold(uuid='h', aggregate='agg', count=count, state='held', requested_by='jane',
                 requested_at=NOW, expires_at=NOW, hold_seconds=60, project_id=project_id,
@@ -93,6 +103,25 @@ class HeldRoomTest(SchedulerTestCase):
     def test_room_on_another_host_does_not_matter(self):
         self.assertTrue(held_room.HeldRoom([hold(project_id='other')]).leaves_room(
             host('b', free_mb=0), spec()))
+
+
+    def test_vcpus_are_kept_on_hosts_with_numa_cells_too(self):
+        """libvirt reports NUMA cells on every host."""
+        kept = held_room.HeldRoom([hold(project_id='other')])
+        self.assertTrue(kept.leaves_room(libvirt_host(used=6), spec()))
+        self.assertFalse(kept.leaves_room(libvirt_host(used=7), spec()))
+
+    def test_pinned_servers_use_none_of_the_shared_processors(self):
+        """Nova counts all VCPUs of servers, but of a host only the shared processors."""
+        kept = held_room.HeldRoom([hold(project_id='other')])
+        self.assertTrue(kept.leaves_room(libvirt_host(pinned={8, 9}, used=8), spec()))
+        self.assertFalse(kept.leaves_room(libvirt_host(pinned={8, 9}, used=9), spec()))
+
+    def test_pinned_servers_use_shared_processors_where_none_are_dedicated(self):
+        kept = held_room.HeldRoom([hold(project_id='other')])
+        found = libvirt_host(pinned={0, 1}, used=7)
+        found.numa_topology.cells[0].pcpuset = found.numa_topology.cells[0].cpuset
+        self.assertFalse(kept.leaves_room(found, spec()))
 
 
 class FilterTest(SchedulerTestCase):
