@@ -30,6 +30,11 @@ CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 
+UNANSWERED = (ks_exceptions.ConnectionError, ks_exceptions.HttpServerError,
+              ks_exceptions.DiscoveryFailure)
+"""Errors of keystoneauth if placement does not answer, or if keystone, which issues the token for
+the request, does not answer or answers with an error 5xx."""
+
 #: A function from the present allocations of consumers to the wanted ones; None for no change.
 Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
@@ -250,7 +255,7 @@ class PlacementClient:
         try:
             response = self._adapter.request(path, method, headers=headers, raise_exc=False,
                                              **kwargs)
-        except ks_exceptions.ConnectionError as error:
+        except UNANSWERED as error:
             raise errors.PlacementUnavailable(problem=f'{method} {path}: {error}') from error
         except ks_exceptions.ClientException as error:
             raise errors.PlacementRefused(problem=f'{method} {path}: {error}') from error

@@ -1,7 +1,8 @@
 """Errors of requests to placement::
 
     PlacementError  (kronos_nova.exception)
-    ├── PlacementUnavailable     no response or a 5xx: a write may or may not have taken effect
+    ├── PlacementUnavailable     no response or a 5xx, of placement or keystone: it is unknown
+    │                            whether a write has taken effect
     ├── PlacementTooOld          placement does not offer a microversion that is needed
     ├── PlacementRefused         placement refuses the request: credentials, policy, catalogue
     │   └── NotFound             404: the requested object does not exist, or no longer exists

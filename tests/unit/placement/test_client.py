@@ -1,0 +1,60 @@
+"""Errors of requests to placement, by whether placement may answer later."""
+
+import ddt
+import testtools
+from keystoneauth1 import exceptions as ks_exceptions
+
+from kronos_nova import exception
+from kronos_nova.inventory import providers
+from kronos_nova.placement import client
+from kronos_nova.placement import errors
+
+
+class Failing:
+    """A keystoneauth adapter that cannot send a request, because it gets no token."""
+
+    def __init__(self, error):
+        self.error, self.requests = error, 0
+
+    def request(self, path, method, **_kwargs):
+        self.requests += 1
+        raise self.error
+
+
+def attempts():
+    return client.retrying(attempts=3, longest_pause=0)
+
+
+SILENCE = (ks_exceptions.ServiceUnavailable(), ks_exceptions.InternalServerError(),
+           ks_exceptions.BadGateway(), ks_exceptions.DiscoveryFailure('no versions found'),
+           ks_exceptions.ConnectFailure('refused'))
+"""Errors of keystoneauth while keystone is down, or answers with 5xx."""
+REFUSALS = ks_exceptions.Unauthorized(), ks_exceptions.EndpointNotFound()
+"""Errors of keystoneauth that only an operator can remove."""
+
+
+@ddt.ddt
+class KeystoneTest(testtools.TestCase):
+    def client(self, error):
+        self.adapter = Failing(error)
+        found = client.PlacementClient(self.adapter, attempts)
+        found._version = client.PLACEMENT_ALLOCATIONS
+        return found
+
+    @ddt.data(*SILENCE)
+    def test_while_keystone_is_silent_the_request_is_repeated(self, error):
+        self.assertRaises(errors.PlacementUnavailable, self.client(error).replace, ['vm'],
+                          lambda held: None)
+        self.assertEqual(3, self.adapter.requests)
+
+    @ddt.data(*REFUSALS)
+    def test_what_keystone_refuses_is_not_repeated(self, error):
+        self.assertRaises(errors.PlacementRefused, self.client(error).replace, ['vm'],
+                          lambda held: None)
+        self.assertEqual(1, self.adapter.requests)
+
+    def test_the_role_of_the_user_is_not_blamed_for_the_silence_of_keystone(self):
+        said = str(self.assertRaises(
+            exception.InventoryError, providers.ProviderCache().read,
+            self.client(ks_exceptions.ServiceUnavailable()), {'host': ()}))
+        self.assertNotIn('admin role', said)
