@@ -167,9 +167,12 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     for migration in migrations.values():
         by_instance[migration.instance_uuid].append(migration)
     unknown = _on_hosts(holdings, records.hosts) - known - migrations.keys()
-    deleted = nova.deleted(unknown | (by_instance.keys() - known))
+    absent = by_instance.keys() - known
+    deleted = nova.deleted(unknown | absent)
+    if records.silent:  # the other instances may be in the cell that did not answer
+        absent &= deleted
     findings, in_flight = [*_rooms(kept or {}, holdings, is_room)], set()
-    judged = sorted(known | by_instance.keys() | (unknown & deleted))
+    judged = sorted(known | absent | (unknown & deleted))
     for uuid in track(judged, total=len(judged), description='Instances'):
         case = AuditCase(uuid=uuid, instance=records.instances.get(uuid),
                     held=holdings.consumers.get(uuid, {}),

@@ -11,6 +11,7 @@ from kronos_nova.placement import audit
 from kronos_nova.placement.holdings import Holdings
 from kronos_nova.placement.records import InstanceRecord
 from kronos_nova.placement.records import Migration
+from kronos_nova.placement.records import Records
 
 BANDWIDTH = 'NET_BW_EGR_KILOBIT_PER_SEC'
 HOLDINGS = Holdings(roots={each: 'host' for each in ('host', 'bridge', 'other', 'gpu')},
@@ -76,3 +77,48 @@ class MigrationTest(testtools.TestCase):
         self.assertIsNone(self.found(COLD, 'finished', vm_state='resized'))
         for kind in (LIVE, COLD, RESIZE, 'evacuation'):
             self.assertIsNone(self.found(kind, 'running'))
+
+
+class Nova:
+    """Records of Nova in which server ``vm`` is resized from cell1 to cell2, and waits for the
+    confirmation. The copy of ``vm`` in cell1 is hidden.
+
+    :param silent: names of cells that do not answer
+    :param deleted: uuids of instances that a cell which answers has as deleted
+    """
+
+    def __init__(self, silent=(), deleted=()):
+        self._silent, self._deleted = silent, frozenset(deleted)
+
+    def read(self):
+        migration = Migration(uuid='m', instance_uuid='vm', kind=RESIZE, status='finished',
+                              source='host1', destination='host2', settled_for=1000.0,
+                              is_source_up=True)
+        return Records(hosts={'host': 'host1'}, instances={}, migrations={'m': migration},
+                       silent=self._silent)
+
+    def migrations(self, _uuids):
+        return {}
+
+    def deleted(self, uuids):
+        return self._deleted & frozenset(uuids)
+
+    def building(self, _uuids):
+        return frozenset()
+
+
+class SilentCellTest(testtools.TestCase):
+    def found(self, **nova):
+        held = dataclasses.replace(TWO_HOSTS, consumers={
+            'vm': {'far': {'VCPU': 1}}, 'm': {'host': {'VCPU': 1}}})
+        return [(each.kind, each.instance, each.wanted) for each in audit.audit(
+            held, Nova(**nova), audit.AuditLimits()).findings]
+
+    def test_a_server_whose_cell_does_not_answer_is_not_deleted(self):
+        """Another cell may have the migration of a server that was resized across cells."""
+        self.assertEqual([], self.found(silent=('cell2',)))
+
+    def test_a_server_that_is_certainly_deleted_is_found_although_a_cell_is_silent(self):
+        leaked = [(audit.LEAKED, 'vm', {'vm': {}, 'm': {}})]
+        self.assertEqual(leaked, self.found(silent=('cell2',), deleted=['vm']))
+        self.assertEqual(leaked, self.found(), 'no cell that is silent can have it')
