@@ -8,6 +8,7 @@ from urllib import parse
 
 from kronos_nova.objects.shape import Shape
 from kronos_nova.placement import errors
+from kronos_nova.placement import sharing
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
@@ -51,12 +52,12 @@ class RoomAllocations:
     def _taken(self, shape: Shape, consumers: Mapping[str, str],
                held: Mapping[str, Consumer]) -> AllocationSet:
         rooms: dict[str, _HostRoom] = {}
-        wanted = []
+        wanted, left = [], {}
         for uuid, root in sorted(consumers.items()):
             if held[uuid].allocations:  # by a request whose answer was lost
                 continue
             if root not in rooms:
-                rooms[root] = _HostRoom(self._client, shape, root)
+                rooms[root] = _HostRoom(self._client, shape, root, left)
             wanted.append(Consumer(
                 uuid=uuid, allocations=rooms[root].next(), generation=held[uuid].generation,
                 project_id=OWNER, user_id=OWNER, consumer_type=ROOM))
@@ -82,17 +83,21 @@ class RoomAllocations:
 
 
 class _HostRoom:
-    """The allocation candidates of one host for servers of a shape. The object keeps the free
-    amounts of each resource class on the host's providers, so that several servers get different
-    room."""
+    """The allocation candidates of one host for servers of a shape.
 
-    def __init__(self, client: PlacementClient, shape: Shape, root: str):
-        self._shape, self._root = shape, root
+    :param left: {uuid of a provider: its free amounts of each resource class}, from which the
+        allocations of all servers are deducted, so that several servers get different room. The
+        object adds the providers that are missing
+    """
+
+    def __init__(self, client: PlacementClient, shape: Shape, root: str,
+                 left: dict[str, dict[str, float]]):
+        self._shape, self._root, self._left = shape, root, left
         self._ways: list[Allocations] = [
             {uuid: each['resources'] for uuid, each in found['allocations'].items()}
-            for found in client.candidates(query(shape, root))]
-        self._left = {uuid: _left_on(client, uuid)
-                      for uuid in sorted({uuid for way in self._ways for uuid in way})}
+            for found in _candidates(client, shape, root)]
+        for uuid in sorted({uuid for way in self._ways for uuid in way} - left.keys()):
+            left[uuid] = _left_on(client, uuid)
 
     def next(self) -> Allocations:
         """Return the allocations for one more server, and deduct them from the free amounts.
@@ -110,6 +115,18 @@ class _HostRoom:
                                   f'{self._shape.name} on resource provider {self._root}')
 
 
+def _candidates(client: PlacementClient, shape: Shape, root: str) -> list[dict]:
+    """Return the allocation requests of placement for a server of a shape on one host. Sharing
+    providers are used only if the host's own providers have no candidate."""
+    found = client.candidates(query(shape, root))
+    if not found:
+        for own, from_pools in sharing.ways_to_share(client, shape.resources, root):
+            if own:
+                found += client.candidates(
+                    query(shape, root, own, len(from_pools)) + sharing.query(from_pools))
+    return found
+
+
 def _left_on(client: PlacementClient, provider: str) -> dict[str, float]:
     left = {name: (each['total'] - each['reserved']) * each['allocation_ratio']
             for name, each in client.inventories(provider).items()}
@@ -119,14 +136,17 @@ def _left_on(client: PlacementClient, provider: str) -> dict[str, float]:
     return left
 
 
-def query(shape: Shape, root: str) -> str:
+def query(shape: Shape, root: str, own: Mapping[str, int] | None = None, pools: int = 0) -> str:
     """Return the query for allocation candidates for a server of a shape on one host. The query
     equals the query of ``nova.scheduler.utils.ResourceRequest`` for the flavor.
 
     :param root: root provider of the host
+    :param own: {resource class: amount} that the host's own providers supply without a request
+        group of their own; None for all of the shape's resources
+    :param pools: number of request groups for sharing providers that the caller adds to the query
     """
-    parts = {'resources': ','.join(f'{name}:{amount}' for name, amount in
-                                   sorted(shape.resources.items()))}
+    parts = {'resources': ','.join(f'{name}:{amount}' for name, amount in sorted(
+        (shape.resources if own is None else own).items()))}
     asked: dict[str, list[str]] = {}
     for key, value in sorted(shape.extra_specs.items()):
         kind, _colon, name = key.partition(':')
@@ -139,6 +159,6 @@ def query(shape: Shape, root: str) -> str:
     parts |= {'in_tree' + kind.removeprefix('resources'): root
               for kind in parts if kind.startswith('resources')}
     groups = [kind for kind in asked if kind.startswith('resources')]
-    if len(groups) > 1:
+    if len(groups) + pools > 1:
         parts['group_policy'] = shape.extra_specs.get('group_policy', 'none')
     return parse.urlencode({**parts, 'limit': CANDIDATES}, safe=':,!')

@@ -1,9 +1,7 @@
 """Allocation candidates of an instance on one host, and the requests to placement for them."""
 
 import dataclasses
-import itertools
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 
 from nova import objects
@@ -15,12 +13,9 @@ from oslo_serialization import jsonutils
 
 from kronos_nova.objects.dry_run import Before
 from kronos_nova.placement import ownership
+from kronos_nova.placement import sharing
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.client import PlacementClient
-
-# Suffix of the request groups for a sharing provider. Nova's own suffixes are numbers, or ids of
-# the ports and devices that need a group.
-_SHARED_GROUP = '_KRONOS_SHARED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,36 +140,17 @@ def with_flavor_of(instance, spec):
 
 
 def _find(client, request, root):
-    """Return the candidates for a request in the provider tree of ``root``. Placement leaves
-    sharing providers out of the answer to a request that names a tree. If the tree alone has no
-    candidate, sharing providers are therefore requested by their uuids, in every possible
-    combination."""
+    """Return the candidates for a request in the provider tree of ``root``. If the tree alone has
+    no candidate, sharing providers are requested as well."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})
     if found or not group.resources:
         return found
-    wanted = dict(group.resources)
-    for sources in _ways_to_share(client, wanted, root):
-        group.resources = {name: amount for name, amount in wanted.items() if name not in sources}
-        found += _ask(client, request, {
-            pool: {name: wanted[name] for name in sources if sources[name] == pool}
-            for pool in sources.values()})
+    for own, from_pools in sharing.ways_to_share(client, dict(group.resources), root):
+        group.resources = own
+        found += _ask(client, request, from_pools)
     return found
-
-
-def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
-    """Yield every combination of sharing providers that can supply the wanted resources. Each
-    combination is {resource class: uuid of the sharing provider}. The empty combination is left
-    out."""
-    pools = {uuid: client.inventories(uuid)
-             for uuid in ownership.reached(client, client.sharing(), root)}
-    choices = [[(name, None), *((name, uuid) for uuid in sorted(pools) if name in pools[uuid])]
-               for name in sorted(wanted) if any(name in offered for offered in pools.values())]
-    for way in itertools.product(*choices):
-        sources = {name: uuid for name, uuid in way if uuid is not None}
-        if sources:
-            yield sources
 
 
 def _ask(client, request, from_pools):
@@ -185,15 +161,7 @@ def _ask(client, request, from_pools):
     """
     if request.get_num_of_suffixed_groups() + len(from_pools) >= 2 and not request.group_policy:
         request.group_policy = 'none'
-    groups = ''.join(
-        f'&resources{_SHARED_GROUP}{number}={_listed(amounts)}'
-        f'&in_tree{_SHARED_GROUP}{number}={pool}'
-        for number, (pool, amounts) in enumerate(sorted(from_pools.items())))
     return [Candidate(
         allocations={uuid: each['resources'] for uuid, each in found['allocations'].items()},
         mappings=found['mappings'], shared_classes=ownership.classes(from_pools))
-        for found in client.candidates(request.to_querystring() + groups)]
-
-
-def _listed(amounts):
-    return ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()))
+        for found in client.candidates(request.to_querystring() + sharing.query(from_pools))]
