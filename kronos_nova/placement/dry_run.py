@@ -21,6 +21,7 @@ from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import ROOM
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.placement import sharing
 from kronos_nova.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +32,8 @@ TRAIT = 'trait:'
 class PlacementDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` that asks placement for allocation candidates.
 
-    The query asks for the amounts that were allocated to the instance when the instance was read.
+    The query asks for the amounts that were allocated to the instance when the instance was read,
+    on its host's own providers.
     """
 
     def __init__(self, client: PlacementClient):
@@ -46,16 +48,25 @@ class PlacementDryRun:
             return Verdict(unasked=f'placement could not be asked: {error}')
 
     def _ask(self, instance, destination, before):
-        query = _query(instance, destination, before)
-        if query is None or self._client.candidates(query):
+        amounts = before.wanted(collections.Counter(instance.resources))
+        wanted = {name: amount for name, amount in amounts.items() if amount}
+        if not wanted or self._has_candidate(instance, destination, wanted):
             return Verdict(without=ROOM) if before.leaving else AGREED
         if before.leaving:
             return Verdict(unasked=NO_ROOM_YET)
-        wanted = ', '.join(f'{amount} {name}' for name, amount in instance.resources.items())
+        listed = ', '.join(f'{amount} {name}' for name, amount in instance.resources.items())
         traits = _traits(instance)
-        return Verdict(refused=f'placement has no candidate for {wanted}'
+        return Verdict(refused=f'placement has no candidate for {listed}'
                                f'{" with " + ", ".join(traits) if traits else ""} on '
                                f'{destination.name}')
+
+    def _has_candidate(self, instance, destination, wanted):
+        """Return True if placement has an allocation candidate on the destination, else False.
+        Sharing providers are used only if the destination's own providers have no candidate."""
+        return bool(self._client.candidates(_query(instance, destination, wanted))) or any(
+            self._client.candidates(_query(instance, destination, own, from_pools))
+            for own, from_pools in sharing.ways_to_share(self._client, wanted, destination.uuid)
+            if own)
 
 
 def from_connection(connection) -> DryRun:
@@ -65,17 +76,19 @@ def from_connection(connection) -> DryRun:
     return lambda *asked: made()(*asked)
 
 
-def _query(instance, destination, before):
-    """Return the query for allocation candidates on the destination. Return None if the instance
-    has no allocations on its host. The destination then has to provide nothing."""
-    amounts = before.wanted(collections.Counter(instance.resources))
-    resources = ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()) if amount)
-    if not resources:
-        return None
-    query = {'resources': resources, 'in_tree': destination.uuid, 'limit': 1}
+def _query(instance, destination, wanted, from_pools=None):
+    """Return the query for allocation candidates on the destination.
+
+    :param wanted: {resource class: amount} that the destination's own providers supply
+    :param from_pools: {uuid of a sharing provider: {resource class: amount}}
+    """
+    query = {'resources': ','.join(f'{name}:{amount}' for name, amount in sorted(wanted.items())),
+             'in_tree': destination.uuid, 'limit': 1}
     if traits := _traits(instance):
         query['required'] = ','.join(traits)
-    return parse.urlencode(query, safe=':,!')
+    if len(from_pools or ()) > 1:
+        query['group_policy'] = 'none'
+    return parse.urlencode(query, safe=':,!') + sharing.query(from_pools or {})
 
 
 def _traits(instance):

@@ -34,6 +34,9 @@ class RecordedPlacement:
             raise self.answer
         return self.answer
 
+    def sharing(self):
+        return frozenset()
+
 
 def instance(**changes):
     return Instance(**{
