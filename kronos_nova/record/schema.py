@@ -65,7 +65,7 @@ class Service(_Strict):
 class ResourceInventory(_Strict):
     total: Count
     reserved: Count
-    allocation_ratio: float = pydantic.Field(gt=0, allow_inf_nan=False)
+    allocation_ratio: float = pydantic.Field(ge=0, allow_inf_nan=False)
     min_unit: Count | None = None
     max_unit: Unit | None = None
     step_size: Unit | None = None

@@ -66,8 +66,8 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
         return whole.with_used(host, amounts)
     return dataclasses.replace(host, inventory={
         name: dataclasses.replace(each, reserved=each.reserved + math.ceil(
-            amounts.get(name, 0) / each.allocation_ratio))
-        for name, each in host.inventory.items()})
+            amounts[name] / each.allocation_ratio)) if name in amounts and each.allocation_ratio
+        else each for name, each in host.inventory.items()})
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:

@@ -106,6 +106,18 @@ class RoundTripTest(testtools.TestCase):
         self.assertNotIn('acme', written)
         self.assertNotIn('custom_nic', written)
 
+    def test_a_cloud_with_a_resource_of_which_nothing_may_be_allocated(self):
+        """Placement accepts an allocation ratio of 0."""
+        Cloud(1).write(self.folder)
+        path = self.folder / 'inventory.json'
+        tree = json.loads(path.read_text())
+        tree['hosts'][0]['inventory']['CUSTOM_LICENSE'] = {
+            'total': 4, 'reserved': 0, 'allocation_ratio': 0.0}
+        path.write_text(json.dumps(tree))
+        [found] = [host.inventory['CUSTOM_LICENSE'] for host in taken_from(
+            self.folder)[0].snapshot.hosts if 'CUSTOM_LICENSE' in host.inventory]
+        self.assertEqual(0, found.capacity)
+
     def check(self, cloud):
         """:returns: the snapshot as it was read back"""
         taken, policy_set = taken_from(cloud.write(self.folder / 'original'))

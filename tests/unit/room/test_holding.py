@@ -45,6 +45,13 @@ class WithHeldTest(testtools.TestCase):
         self.assertEqual({'b': 2}, {name: count for name, count in slots.SlotCounter(
             kept, ConstraintRules(), [PLAIN]).slots(0).by_host.items() if count})
 
+    def test_a_resource_of_which_nothing_may_be_allocated_has_no_room(self):
+        closed = dataclasses.replace(clouds.host('a').inventory['VCPU'], allocation_ratio=0.0)
+        there = clouds.cloud([clouds.host(name, inventory={
+            **clouds.host(name).inventory, 'CUSTOM_LICENSE': closed}) for name in ('a', 'b')])
+        kept = holding.with_held(there, [held(PLAIN, hosts={'a': 2})])
+        self.assertEqual(2, fits(kept, PLAIN))
+
     def test_what_is_used_of_it_is_counted_as_its_server_alone(self):
         kept = holding.with_held(self.plain, [held(PLAIN, hosts={'a': 2}, used={'s': 'a'})])
         self.assertEqual(3, fits(kept, PLAIN))
