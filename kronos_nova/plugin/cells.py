@@ -7,6 +7,9 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_log import log as logging
 
+from kronos_nova.db.engine import first_line
+from kronos_nova.plugin import outages
+
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 5
@@ -60,22 +63,34 @@ def answering(context, wanted, patience=PATIENCE):
 
 
 def ask(context, wanted, read, patience=PATIENCE):
-    """Read several cells in parallel. Cells whose databases do not answer are left out and named in
-    the log.
+    """Read several cells in parallel. Cells that cannot be read are left out and named in the log,
+    with the reason.
 
     :param wanted: CellMappings
     :param read: called with a context that is targeted at the cell
     :param patience: seconds for all cells together
-    :returns: ({uuid of a cell that answered: result of ``read``}, the cells that did not answer)
+    :returns: ({uuid of a cell that answered: result of ``read``}, the cells that could not be read)
     """
     answers = nova_context.scatter_gather_cells(context, wanted, patience, read)
     silent = [cell for cell in wanted
               if nova_context.is_cell_failure_sentinel(answers[cell.uuid])]
-    if silent:
-        LOG.warning('The database of %s does not answer. Until the database answers, Kronos '
-                    'ignores the hosts and instances there.',
-                    ', '.join(f'cell {name(cell)}' for cell in silent))
+    for cell in silent:
+        _log_unread(cell, answers[cell.uuid])
     return {cell.uuid: answers[cell.uuid] for cell in wanted if cell not in silent}, silent
+
+
+def _log_unread(cell, failure):
+    """Log why a cell could not be read.
+
+    :param failure: an exception; or Nova's sentinel for a cell that did not answer in time
+    """
+    if isinstance(failure, Exception) and not outages.is_outage(failure):
+        LOG.warning('Cell %s could not be read: %s: %s. Until this is corrected, Kronos ignores '
+                    'the hosts and instances there.', name(cell), type(failure).__name__,
+                    first_line(failure))
+    else:
+        LOG.warning('The database of cell %s does not answer. Until the database answers, Kronos '
+                    'ignores the hosts and instances there.', name(cell))
 
 
 def _first_service(context):
