@@ -18,6 +18,7 @@ from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import models
+from kronos_nova.db import move_queries
 from kronos_nova.db import server_names
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -184,6 +185,25 @@ class PlansTest(testtools.TestCase):
         self.assertIn('planned -> dispatched by one', events)
         self.assertIn(f'dispatched -> dispatched by {database.operator()}: asked to end it', events)
         self.manage('move', 'abort', 'no-such-move', expected=1)
+
+    def test_a_move_that_ends_meanwhile_does_not_keep_the_others_in_progress(self):
+        plan = self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
+        self.manage('plan', 'approve', plan)
+        self.start(plan)
+        self.journal.dispatch(WIDE, clock.utcnow)
+        read = move_queries.moves
+
+        def ending(*arguments, **given):
+            found = read(*arguments, **given)
+            now = clock.utcnow()
+            self.journal.advance(self.journal.claim(found[0].uuid, now), moves.FAILED, now,
+                                 finished_at=now)
+            return found
+
+        self.patch(move_queries, 'moves', ending)
+        said = self.manage('move', 'abort', '--plan', plan)
+        self.assertIn('The end of 1 move is requested; 1 had ended before.', said)
+        self.assertEqual([False, True], [each.abort_requested for each in self.journal.moves(plan)])
 
     def test_moves_are_watched_until_they_have_ended(self):
         plan = self.propose(('vm1', 'a', 'b'))

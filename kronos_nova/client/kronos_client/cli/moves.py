@@ -7,6 +7,7 @@ from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.cli import watching
+from kronos_client.contract import errors
 from kronos_client.contract import moves as contract
 from kronos_client.contract import plans
 
@@ -15,6 +16,8 @@ COLUMNS = ('UUID', 'Plan', 'Order', 'Name', 'Instance', 'Source', 'Destination',
            'MiB', 'Planned at', 'Started at', 'Ended at', 'Seconds', 'Reason')
 SHORT = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Started at', 'Seconds', 'Progress',
          'Error')
+HAS_ENDED = 'kronos.move_ended'
+"""Code of the error for a request to end a move that has ended."""
 
 
 class List(command.Lister):
@@ -183,7 +186,15 @@ class Abort(command.Command):
                  f'{len(found) - len(asked)} had ended before.')
 
     def _aborted(self, found: Iterable[contract.Move]):
+        """Request the end of each move that has not ended, and yield these moves. A move may end
+        after the list was read; it is left out."""
         for move in found:
-            if move.state in contract.LIVE:
+            if move.state not in contract.LIVE:
+                continue
+            try:
                 self.call(contract.ABORT, contract.OneMove(move=move.uuid))
+            except errors.Refused as error:
+                if error.code != HAS_ENDED:
+                    raise
+            else:
                 yield move
