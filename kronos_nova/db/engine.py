@@ -30,6 +30,8 @@ memory file, and a few pages for its log."""
 _IMPATIENT = {
     'mysql+pymysql': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
     'mysql+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
+    'mariadb+pymysql': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
+    'mariadb+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
     'postgresql+psycopg2': 'connect_timeout={0}', 'postgresql': 'connect_timeout={0}'}
 
 NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,

@@ -35,13 +35,15 @@ class RowCounts:
     size: float
 
 
+_TABLES = ('SELECT SUM(data_length + index_length) FROM information_schema.tables '
+           'WHERE table_schema = DATABASE()')
+
 _SIZES = {
     'sqlite': 'SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()',
-    'postgresql': 'SELECT pg_database_size(current_database())',
-    'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
-             'WHERE table_schema = DATABASE()'}
-"""{SQL dialect: query for the size of the database in bytes}. The result of MySQL is some seconds
-old."""
+    'postgresql': 'SELECT pg_database_size(current_database())', 'mysql': _TABLES,
+    'mariadb': _TABLES}
+"""{SQL dialect: query for the size of the database in bytes}. The results of MySQL and MariaDB are
+some seconds old."""
 
 
 @retried

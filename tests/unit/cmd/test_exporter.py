@@ -5,8 +5,10 @@ import datetime
 import json
 import shutil
 import subprocess
+from unittest import mock
 
 import requests
+import sqlalchemy
 from oslo_config import cfg
 from prometheus_client import parser
 
@@ -18,6 +20,7 @@ from kronos_nova.db import claim_models
 from kronos_nova.db import counters
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
+from kronos_nova.db import metric_queries
 from kronos_nova.db import scores
 from kronos_nova.drain.states import BLOCKED
 from kronos_nova.drain.states import DRAINING
@@ -244,6 +247,22 @@ class ExporterTest(ExporterTestCase):
         size = (self.directory / 'kronos.sqlite').stat().st_size
         self.assertAlmostEqual(size, found['kronos_control_database_size_bytes', ()],
                                delta=size / 2)
+
+    def test_the_size_is_asked_of_a_database_whose_address_says_mariadb(self):
+        asked = []
+
+        def answer(statement):
+            asked.append(str(statement))
+            return 4096
+
+        dialect = sqlalchemy.make_url('mariadb+pymysql://db/kronos').get_dialect()()
+        session = mock.Mock(scalar=answer, execute=mock.MagicMock())
+        session.execute.return_value.all.return_value = []
+        session.get_bind.return_value.dialect = dialect
+        database = mock.MagicMock()
+        database.reader.return_value.__enter__.return_value = session
+        self.assertEqual(4096, metric_queries.count_rows(database, clock.utcnow()).size)
+        self.assertIn('information_schema', asked[-1])
 
     def test_what_is_as_it_should_be_has_no_series_of_its_own(self):
         said = ('kronos_paused', 'kronos_policy_without_data', 'kronos_failed_cycles_in_a_row',

@@ -33,6 +33,20 @@ class ImpatientTest(testtools.TestCase):
                 1000, connection.execute(sa.text('PRAGMA busy_timeout')).scalar())
 
 
+    def test_a_database_whose_address_says_mariadb_is_not_waited_for_either(self):
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf([], default_config_files=[])
+        found = {}
+        for name in ('mysql', 'mariadb'):
+            conf.set_override('connection', f'{name}+pymysql://kronos@db/kronos', 'kronos_database')
+            engine = db_engine.impatient_control_engine(conf)
+            self.addCleanup(engine.dispose)
+            found[name] = dict(engine.url.query)
+        self.assertEqual('1', found['mysql']['read_timeout'])
+        self.assertEqual(found['mysql'], found['mariadb'])
+
+
 class FullDiskTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
