@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import HistogramMetricFamily
 
 from kronos_nova import exception
+from kronos_nova.cycle import aggregates
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import metric_queries
@@ -65,7 +66,9 @@ class Collector:
         yield from found
 
     def _families(self):
-        last = self.observer.cycles.last()
+        in_scope = {*aggregates.aggregates_in_scope(self.conf)}
+        # The database keeps the last evaluations of aggregates that are not planned any more.
+        last = [row for row in self.observer.cycles.last() if row.aggregate in in_scope]
         seen = self.observer.read(last)
         rows = {row.aggregate: row for row in last}
         reports, hosts = overview.reports(last), overview.hosts_measured(last)

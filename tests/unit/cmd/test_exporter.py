@@ -118,6 +118,14 @@ class ExporterTest(ExporterTestCase):
         self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (gpu,)], delta=0.1)
         self.assertEqual(1, found['kronos_control_database_up', ()])
 
+    def test_an_aggregate_that_is_planned_no_more_has_no_series(self):
+        self.evaluate(policies=(self.policy(0.15),))
+        self.evaluate(name='former', policies=(self.policy(0.15),), losses=(
+            plans.LossReport(level='', fits=5, judged_at=7.0),), slots=(
+            plans.SlotReport(flavor='small', now=5, after_loss=0),))
+        self.assertEqual({'gpu', 'db'}, {dict(labels)['aggregate'] for _name, labels in
+                                         self.series() if 'aggregate' in dict(labels)})
+
     def test_losses_are_counted_by_verdict(self):
         self.evaluate(losses=(
             plans.LossReport(level='', fits=5, does_not_fit=1, not_judged=2, in_order=3,
