@@ -18,6 +18,7 @@ from kronos_nova import exception
 from kronos_nova.cycle import aggregates
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
+from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import metric_queries
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import move as moves
@@ -267,8 +268,8 @@ def _cycles(rows):
                   for row in rows.values()})
     yield _gauge('kronos_last_cycle_duration_seconds', 'Duration of the last evaluation, including '
                  'aggregates that were planned together with this one.', ('aggregate',),
-                 {(row.aggregate,): (row.finished_at - row.started_at).total_seconds()
-                  for row in ended if row.finished_at >= row.started_at})
+                 {(row.aggregate,): took.total_seconds() for row in ended
+                  if (took := db_cycles.duration(row)) is not None})
     yield _gauge('kronos_failed_cycles_in_a_row', 'Evaluations in a row that did not end; no '
                  'series for 0.', ('aggregate',),
                  {(row.aggregate,): row.failures for row in rows.values() if row.failures})

@@ -30,6 +30,13 @@ lowered, a small difference counts as a wrong clock. Chosen as the default of No
 ``service_down_time``: such a difference of clocks makes Nova regard a service as down."""
 
 
+EXPEDITED = datetime.timedelta(seconds=24 * LONGEST_PAUSE_SECONDS)
+"""Time by which the start of the last evaluation is set back if the next evaluation has to begin at
+once. Longer than every pause between evaluations, so that the next evaluation is due; and longer
+than every evaluation, so that :func:`duration` can tell it from the duration of an evaluation.
+Fixed."""
+
+
 class Cycles:
     """The times and results of the last evaluation of each aggregate.
 
@@ -100,7 +107,7 @@ class Cycles:
         with self.database.writer() as session:
             found = session.get(row, aggregate)
             if found is not None and found.finished_at and found.finished_at >= found.started_at:
-                found.started_at -= datetime.timedelta(seconds=LONGEST_PAUSE_SECONDS * 24)
+                found.started_at -= EXPEDITED
 
     @retried
     def end(self, aggregate, now, outcome, imbalanced, report, doubted=()):
@@ -182,6 +189,14 @@ class Cycles:
         with self.database.reader() as session:
             return session.scalars(
                 sa.select(models.CycleRow).order_by(models.CycleRow.aggregate)).all()
+
+
+def duration(row: models.CycleRow) -> datetime.timedelta | None:
+    """Return the duration of the last evaluation of an aggregate. Return None if the evaluation is
+    in progress, or if the clock was set back during the evaluation."""
+    if row.finished_at is None or row.finished_at < row.started_at:
+        return None
+    return (row.finished_at - row.started_at) % EXPEDITED
 
 
 def _is_after(column, time, now, seconds):

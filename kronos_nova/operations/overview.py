@@ -148,8 +148,9 @@ class Observer:
     def _next(self, last):
         if last is None:
             return None
+        # The start is set back if the next evaluation has to begin at once.
         due = last.started_at + _seconds(self.conf.kronos.evaluation_interval)
-        return max(due, last.not_before) if last.not_before else due
+        return max(filter(None, (due, last.finished_at, last.not_before)))
 
     def _opens_at(self, name, now):
         known = windows.parse(self.conf.kronos.maintenance_window)

@@ -118,6 +118,17 @@ class ExporterTest(ExporterTestCase):
         self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (gpu,)], delta=0.1)
         self.assertEqual(1, found['kronos_control_database_up', ()])
 
+    def test_an_evaluation_that_is_wanted_soon_leaves_the_duration_of_the_last_unchanged(self):
+        self.evaluate()
+        for _time in range(2):
+            self.cycles.expedite('gpu')
+        found = self.series()
+        self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (
+            ('aggregate', 'gpu'),)], delta=0.1)
+        shown = json.loads(self.manage('status', '-f', 'json', expected=4))
+        [gpu] = [each for each in shown['aggregates'] if each['name'] == 'gpu']
+        self.assertEqual(gpu['evaluated_at'], gpu['next_at'])
+
     def test_an_aggregate_that_is_planned_no_more_has_no_series(self):
         self.evaluate(policies=(self.policy(0.15),))
         self.evaluate(name='former', policies=(self.policy(0.15),), losses=(
