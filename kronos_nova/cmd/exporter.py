@@ -1,5 +1,6 @@
 """``kronos-exporter``: the service that gives Prometheus the metrics of Kronos."""
 
+import signal
 import sys
 
 import prometheus_client
@@ -56,6 +57,7 @@ def main(argv=None):
         print(f'{NAME}: {databases.does_not_answer(error)}', file=sys.stderr)
         return 1
     LOG.info('The metrics are served at http://%s:%d/metrics', *server.server_address[:2])
+    signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(0))
     try:
         thread.join()
     except KeyboardInterrupt:

@@ -4,7 +4,10 @@ import dataclasses
 import datetime
 import json
 import shutil
+import socket
 import subprocess
+import sys
+import time
 from unittest import mock
 
 import requests
@@ -385,6 +388,26 @@ class ExporterTest(ExporterTestCase):
         answer = requests.get(url, timeout=30)
         self.assertEqual(200, answer.status_code)
         self.assertIn('kronos_control_database_up 0.0', answer.text)
+
+    def test_ended_by_a_signal_it_exits_with_0(self):
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            port = free.getsockname()[1]
+        self.configure('aggregates = gpu', '[kronos_exporter]', f'port = {port}')
+        process = subprocess.Popen([
+            sys.executable, '-c', 'import sys; from kronos_nova.cmd import exporter; '
+            'sys.exit(exporter.main())', f'--config-file={self.config}'],
+            stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for _second in range(60):
+            try:
+                requests.get(f'http://127.0.0.1:{port}/metrics', timeout=30)
+                break
+            except requests.ConnectionError:
+                time.sleep(1)
+        process.terminate()
+        self.assertEqual(0, process.wait(30))
 
     def test_a_port_that_is_taken_is_named_with_its_remedy(self):
         port = int(self.start().rpartition(':')[2].partition('/')[0])
