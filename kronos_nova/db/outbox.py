@@ -36,6 +36,20 @@ def add(session, event_type, payload, now):
         body=json.dumps(n.primitive(payload))))
 
 
+def count_dropped(session, ids):
+    """Add the notifications that were not sent to the total of dropped notifications. The caller
+    deletes the notifications in the same transaction.
+
+    :returns: number of notifications that were not sent
+    """
+    row = models.NotificationRow
+    count = session.scalar(sa.select(sa.func.count()).select_from(row).where(
+        row.id.in_(ids), row.sent_at.is_(None)))
+    if count:
+        counters.add(session, counters.DROPPED_NOTIFICATIONS, count)
+    return count
+
+
 class Outbox:
     """The notifications in the control database."""
 

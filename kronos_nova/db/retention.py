@@ -18,6 +18,7 @@ from sqlalchemy import orm
 from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import models
+from kronos_nova.db import outbox
 from kronos_nova.db import sums
 from kronos_nova.db.holds import NO_CONSUMERS
 from kronos_nova.db.retry import retried
@@ -157,12 +158,19 @@ class Retention:
             keys = session.scalars(query.limit(batch)).all()
         if not keys:
             return 0
+        unsent = 0
         with self.database.writer() as session:
             if model is models.MoveRow:
                 sums.add_moves(session, keys)
+            elif model is models.NotificationRow:
+                unsent = outbox.count_dropped(session, keys)
             for dependent in DEPENDENTS.get(model, ()):
                 session.execute(sa.delete(dependent.class_).where(dependent.in_(keys)))
-            return session.execute(sa.delete(model).where(key.in_(keys))).rowcount
+            dropped = session.execute(sa.delete(model).where(key.in_(keys))).rowcount
+        if unsent:
+            LOG.error('%d notifications were dropped: no broker accepted them during their '
+                      'retention time ([kronos_database] notifications_retention_days).', unsent)
+        return dropped
 
 
 def _events(before):

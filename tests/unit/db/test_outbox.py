@@ -1,11 +1,14 @@
 """Notifications that wait: none is lost, none has another's number."""
 
+import dataclasses
 import threading
 
+import fixtures as test_fixtures
 import testtools
 
 from kronos_nova.db import counters
 from kronos_nova.db import outbox
+from kronos_nova.db import retention
 from kronos_nova.objects import notification as n
 from tests.unit.db import fixtures
 
@@ -65,6 +68,23 @@ class OutboxTest(testtools.TestCase):
         [dropped] = [each.value for each in counters.Counters(self.database).read()
                      if each.name == counters.DROPPED_NOTIFICATIONS]
         self.assertEqual(7, dropped)
+
+    def test_those_that_no_broker_accepted_in_time_are_dropped_and_counted(self):
+        log = self.useFixture(test_fixtures.FakeLogger())
+        self.write('sent', 'waiting')
+        self.outbox.number()
+        self.outbox.mark_sent([self.outbox.waiting()[0].uuid], self.clock())
+        self.write('without a number')
+        self.clock.go(8 * 86400)
+        self.write('new')
+        days = retention.Days(**{**dict.fromkeys(
+            [field.name for field in dataclasses.fields(retention.Days)], 0), 'notifications': 7})
+        self.assertEqual({'notifications': 3}, retention.Retention(self.database, days).step(
+            self.clock()))
+        self.assertIn('2 notifications were dropped: no broker accepted them', log.output)
+        [dropped] = [each.value for each in counters.Counters(self.database).read()
+                     if each.name == counters.DROPPED_NOTIFICATIONS]
+        self.assertEqual(2, dropped)
 
     def test_several_at_once_number_each_once(self):
         self.write(*map(str, range(40)))
