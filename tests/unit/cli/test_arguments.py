@@ -47,7 +47,7 @@ class TypoTest(test_automation.OperatorTestCase):
               ('host', 'drain', 'a', '--deadline', '99999999999999'),
               ('host', 'drain', 'a', '--parallel', '0'), ('db', 'purge', '--days', '0'),
               ('move', 'list', '--host', ''), ('move', 'list', '--server', ''),
-              ('plan', 'list', '--state', ''),
+              ('plan', 'list', '--state', ''), ('plan', 'list', '--state', 'complete'),
               ('move', 'list', '--state', 'complete'))
     def test_a_number_that_makes_no_sense_is_a_wrong_argument(self, words):
         self.assertEqual(2, self.assertRaises(SystemExit, self.manage, *words).code)

@@ -7,6 +7,7 @@ import msgspec
 import testtools
 
 from kronos_client.contract import moves as contract_moves
+from kronos_client.contract import plans as contract_plans
 from kronos_client.contract import reasons
 from kronos_client.contract import table
 from kronos_nova.objects import move as moves
@@ -45,6 +46,8 @@ class TableTest(testtools.TestCase):
 
     def test_states_and_reasons_are_those_of_the_engine(self):
         self.assertEqual({*transitions.MOVE_TRANSITIONS} - moves.TERMINAL, {*contract_moves.LIVE})
+        self.assertEqual({*transitions.PLAN_TRANSITIONS}.union(
+            *transitions.PLAN_TRANSITIONS.values()), {*contract_plans.STATES})
         self.assertEqual({*plans.SKIP_REASONS}, {*reasons.WHY_SERVERS_STAY})
 
     def test_requests_and_responses_are_types_of_the_contract(self):

@@ -35,7 +35,7 @@ class List(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
                             help='List only plans for this aggregate.')
-        parser.add_argument('--state', metavar='<state>', type=arguments.name,
+        parser.add_argument('--state', metavar='<state>', choices=contract.STATES,
                             help='List only plans in this state.')
         parser.add_argument('--limit', type=arguments.POSITIVE, default=50, metavar='<n>',
                             help='Maximum number of plans to list, the newest first; default: 50.')

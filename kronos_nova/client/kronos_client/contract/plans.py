@@ -17,6 +17,11 @@ Order = Annotated[int, msgspec.Meta(ge=1, le=2 ** 31 - 1)]
 Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
+STATES = ('observed', 'proposed', 'approved', 'executing', 'done', 'rejected', 'stopped', 'expired',
+          'superseded', 'void')
+"""States of plans."""
+
+
 class Plan(Response):
     """A plan of moves in an aggregate. The combined imbalance is the sum of the imbalances in all
     policies, each multiplied by the weight of its policy. ``combined_before`` is the combined
