@@ -522,7 +522,7 @@ Reluctance to move instances in order to spread load (no unit). With 0, a plan s
 load as evenly as the planner can. With a higher value, fewer moves are made. There are two kinds of
 moves:
 
-Required moves are made if a policy's imbalance is above its threshold, by more than random
+Needed moves are made if a policy's imbalance is above its threshold, by more than random
 variation explains. They are the moves that bring the imbalance below the threshold with the least
 memory to copy. The imbalance is computed from a predicted load. If ``restraint`` is 1, this is the
 load of the next half hour; if it is 2, the load of the next hour. The prediction is made from the
