@@ -9,6 +9,7 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.conflicts import conflicts
 from kronos_nova.policies.selection import Selections
+from kronos_nova.services import names as known_names
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator
     """
     found = Selections(policies.rules, snapshot)
     violated, wrong = found.violated(), conflicts(found, snapshot, levels)
-    names = {each.uuid: each.display_name for each in snapshot.instances}
+    names = known_names.of_cloud(snapshot)
     for each in found:
         name, servers = each.rule.name, violated.get(each.rule.name, frozenset())
         yield RuleRow(

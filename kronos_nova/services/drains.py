@@ -5,9 +5,11 @@ import datetime
 
 from kronos_client.contract import drains as contract
 from kronos_client.contract.base import OneHost
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.drain import states as drains
+from kronos_nova.services import names as known_names
 from kronos_nova.services.context import Context
 
 
@@ -59,7 +61,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
                                        remedy='Name hosts, or a failure domain.')
     snapshot, checked = checker.check([wish.to_drain(host) for host in dict.fromkeys(hosts)],
                                       snapshot)
-    names = {server.uuid: server.display_name for server in snapshot.instances}
+    names = known_names.of_cloud(snapshot)
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
     lowered = '' if request.force else checker.lowered_failover(snapshot, checked)
     begun = [] if request.check else orders.begin(
@@ -105,7 +107,8 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
         host=request.host, state=state, drain=drain and view(drain),
         is_over=state == contract.EMPTY or drain is None or drain.state not in drains.ACTIVE,
         service=contract.ComputeService.made_from(service),
-        servers=[contract.ServerOnHost.made_from(each) for each in servers])
+        servers=[contract.ServerOnHost.made_from(each, name=boundary.shown(each.name))
+                 for each in servers])
 
 
 def _occupancy(service, servers, drain):

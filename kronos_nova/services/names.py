@@ -2,12 +2,14 @@
 
 from typing import NamedTuple
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
 from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.services.context import Context
 
 
@@ -28,6 +30,12 @@ def uuid_of(context: Context, server: str) -> str:
     if move_queries.knows_server(context.database, uuid) or stay_of(context.database, uuid):
         return uuid
     raise exception.ServerNotFound(server=server)
+
+
+def of_cloud(snapshot: Snapshot) -> dict[str, str]:
+    """Return {uuid: name} of the servers of a cloud. A name is chosen by a tenant, and is made safe
+    for terminals."""
+    return {each.uuid: boundary.shown(each.display_name) for each in snapshot.instances}
 
 
 class Stay(NamedTuple):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from oslo_utils import uuidutils
 
 from kronos_client.contract import room as contract
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
@@ -24,6 +25,7 @@ from kronos_nova.objects.host_checks import MOVING_CHECKS
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.services import names as known_names
 from kronos_nova.services.context import Context
 
 if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
@@ -113,7 +115,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
     snapshot = asked.snapshot
     judge = failover.failover_of(snapshot, _rules(context, asked.operator_rules, snapshot))
     hosts = [judge.index(name) for name in request.hosts] or judge.hosts_with_servers()
-    names = {instance.uuid: instance.display_name for instance in snapshot.instances}
+    names = known_names.of_cloud(snapshot)
     return contract.Failover(outcome=asked.outcome, hosts=[
         contract.HostLoss(
             host=verdict.lost[0], verdict=verdict.verdict, servers=judge.servers(host),
@@ -191,8 +193,9 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
     return contract.ChangedLoad(
         loads=[contract.SupposedLoad.made_from(each) for each in found.loads],
         restarts=[contract.RoomMove(
-            instance_uuid=each.uuid, instance_name=each.display_name, source=each.host,
-            destination=asked.changed.restarted[each.uuid], memory_mb=each.memory_mb)
+            instance_uuid=each.uuid, instance_name=boundary.shown(each.display_name),
+            source=each.host, destination=asked.changed.restarted[each.uuid],
+            memory_mb=each.memory_mb)
             for each in asked.before.instances if each.uuid in asked.changed.restarted],
         moves=_named_moves([move for report in found.report.aggregates for move in report.moves],
                            asked.snapshot),
@@ -249,7 +252,7 @@ def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> l
 
 def _named_moves(moves: Sequence['RoomMove | PlannedMove'],
                  snapshot: Snapshot) -> list[contract.RoomMove]:
-    names = {instance.uuid: instance.display_name for instance in snapshot.instances}
+    names = known_names.of_cloud(snapshot)
     return [contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
             for move in moves]
 
@@ -300,7 +303,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
         snapshot, _rules(context, operator_rules, snapshot), whatif.Changes(
             ratio=request.ratio, add=request.add, lose=request.lose, boot=request.boot),
         flavors, getattr(request, 'project', None) or '')
-    names = {each.uuid: each.display_name for each in snapshot.instances}
+    names = known_names.of_cloud(snapshot)
     return _Asked(
         snapshot=found.snapshot, before=snapshot, changed=found, operator_rules=operator_rules,
         flavors=flavors,

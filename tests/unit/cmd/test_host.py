@@ -402,6 +402,26 @@ class StatusTest(HostTestCase):
         self.assertEqual('a', found['host'])
         self.assertIn('a: 2 servers', err.getvalue())
 
+    def test_what_a_tenant_wrote_into_a_name_does_not_reach_the_terminal(self):
+        read, servers_on = self.cloud.read, self.cloud.servers_on
+
+        def renamed(found):
+            return dataclasses.replace(found, display_name=f'{found.uuid} \x1b[2J\u202e')
+
+        self.cloud.read = lambda: dataclasses.replace(
+            read(), instances=tuple(map(renamed, read().instances)))
+        self.cloud.servers_on = lambda name: [
+            dataclasses.replace(each, name=f'{each.name} \x1b[2J\u202e')
+            for each in servers_on(name)]
+        self.cloud.live = {'web1': snapshot.Movability(
+            can=snapshot.IMMOVABLE, why='it has a device')}
+        for words, code in ((('host', 'status', 'a'), host.NOT_YET),
+                            (('host', 'drain', 'a', '--check'), host.BLOCKED),
+                            (('failover', '--lose', 'b', '--lose', 'c'), 4)):
+            said = self.manage(*words, expected=code)
+            self.assertIn('\N{REPLACEMENT CHARACTER}[2J', said)
+            self.assertEqual(set(), {*'\x1b\u202e'} & {*said}, words)
+
     def test_a_host_that_keeps_what_a_tenant_has_not_confirmed_is_not_empty(self):
         unsettled = ServerOnHost(uuid='web1', name='web', status='VERIFY_RESIZE', is_unsettled=True)
         self.cloud.servers_on = lambda _name: [unsettled]
