@@ -77,15 +77,19 @@ class ClientManager:
 
     def __init__(self, app):
         self._app = app
+        self._client = None
 
-    @functools.cached_property
+    @property
     def rebalancing(self):
         """Return a client that uses the control database. If the database does not answer, return a
         client with two abilities only: it can stop moves (``kronos-manage stop``), and it can end
-        stops that are not in the database yet (``kronos-manage resume``).
+        stops that are not in the database yet (``kronos-manage resume``). The next access then
+        tries the database again.
 
         :raises DatabaseVersionError: the database is not at the revision of this code
         """
+        if self._client is not None:
+            return self._client
         # Imported late: importing is most of the time that a command takes.
         from kronos_nova.cmd import database
         from kronos_nova.services.context import Context
@@ -96,12 +100,13 @@ class ClientManager:
         except db_exc.DBError as error:
             from kronos_nova.services.without_database import WithoutDatabase
             return WithoutDatabase(conf, database.operator(), error)
-        return InProcessClient(Context(
+        self._client = InProcessClient(Context(
             conf=conf, database=found, who=database.operator(),
             read_cloud=lambda: self._cloud.read(),
             read_flavors=lambda: self._cloud.read_flavors(), host_api=lambda: self._cloud.hosts,
             planner_ports=lambda: self._module.planner_ports(conf, self._cloud.dry_run),
             room_allocations=lambda: self._cloud.room_allocations()))
+        return self._client
 
     @functools.cached_property
     def _cloud(self):

@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+import types
+from unittest import mock
 
 import oslo_messaging as messaging
 
 from kronos_client.cli import automation
+from kronos_client.cli import watching
+from kronos_nova.cmd import database as database_of_commands
 from kronos_nova.db import switches
 from kronos_nova.executor import broker
 from kronos_nova.executor import pending_stops
@@ -46,6 +50,25 @@ class StopWithoutDatabaseTest(test_automation.OperatorTestCase):
         said = self.manage('status', expected=4)
         self.assertIn('Stop of aggregate gpu: stop by jane', said)
         self.assertIn(self.stops.path, said)
+
+    def test_what_is_watched_is_shown_once_the_database_is_back(self):
+        find, database = database_of_commands.control_database, self.database
+
+        def come_back(_seconds):
+            if come_back.pauses:
+                raise KeyboardInterrupt
+            come_back.pauses += 1
+            self.patch(database_of_commands, 'control_database', lambda _conf: database)
+
+        for words, shown, code in ((('status',), 'CRITICAL: No process', 4),
+                                   (('move', 'list', '--all'), 'No recorded move', 0)):
+            self.patch(database_of_commands, 'control_database', find)
+            come_back.pauses = 0
+            with mock.patch.object(watching, 'time', types.SimpleNamespace(sleep=come_back)):
+                said = self.manage(*words, '--watch', expected=code)
+            self.assertIn('does not answer', said)
+            self.assertIn('The command asks again.', said)
+            self.assertIn(shown, said)
 
     def test_a_worker_writes_it_into_the_database(self):
         self.run_plan(('vm1', 'a', 'b'))

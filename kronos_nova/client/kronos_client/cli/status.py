@@ -10,9 +10,13 @@ from kronos_client.cli import arguments
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.cli import watching
+from kronos_client.contract import errors
 from kronos_client.contract import moves
 from kronos_client.contract import status as contract
 
+UNREAD = 1
+"""Exit code of the status command if the state could not be read (no unit). The code is documented
+in operating.rst. Fixed: scripts depend on the code."""
 EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
 """Exit codes of the status command, by the severity of the worst problem. The codes are documented
 in operating.rst. Fixed: scripts depend on the codes."""
@@ -44,7 +48,12 @@ class Status(command.Command):
 
     def take_action(self, parsed_args):
         text = _as_json if parsed_args.format == 'json' else _as_text
-        found = self._read()
+        try:
+            found = self._read()
+        except errors.Unreachable:
+            if not parsed_args.watch:
+                raise
+            found = None
 
         def read_page():
             nonlocal found
@@ -56,7 +65,7 @@ class Status(command.Command):
                            self.app.stderr if parsed_args.format == 'json' else None)
         else:
             self.say(text(found))
-        return EXIT[found.severity]
+        return UNREAD if found is None else EXIT[found.severity]
 
     def _read(self):
         return self.call(contract.SHOW, contract.ShowStatus(aggregates=True))
