@@ -10,6 +10,7 @@ import threading
 
 from keystonemiddleware import auth_token
 from oslo_config import cfg
+from oslo_context import context
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
@@ -168,13 +169,15 @@ class AdmissionLimit:
 
 
 def _refuse(start_response):
+    # The request does not reach the middleware that makes the ids of other requests.
+    request_id = context.generate_request_id()
     body = json.dumps({'errors': [{
         'status': 503, 'title': 'Service Unavailable', 'code': 'kronos.busy', 'detail':
         'Too many requests wait, for keystone or for the control database; ask again in a few '
-        'seconds.'}]}).encode()
+        'seconds.', 'request_id': request_id}]}).encode()
     start_response('503 Service Unavailable', [
         ('Content-Type', 'application/json'), ('Content-Length', str(len(body))),
-        ('Retry-After', str(AGAIN_SECONDS))])
+        ('Retry-After', str(AGAIN_SECONDS)), ('X-Openstack-Request-Id', request_id)])
     return [body]
 
 

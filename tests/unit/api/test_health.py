@@ -7,8 +7,12 @@ import http
 import socket
 import time
 
+import msgspec
 import requests
+import testtools
+import webob
 
+from kronos_client.contract import errors
 from kronos_nova.cmd import api
 from tests.unit.api import base
 
@@ -61,3 +65,13 @@ class FrozenKeystoneTest(base.ApiTestCase):
         most = api.WAITING * self.conf.kronos_api.threads
         self.assertLessEqual(found[WAITS], most)
         self.assertEqual(ASKED - found[WAITS], found[http.HTTPStatus.SERVICE_UNAVAILABLE])
+
+
+class BusyTest(testtools.TestCase):
+    def test_a_request_too_many_is_refused_in_the_form_of_all_errors(self):
+        limit = api.AdmissionLimit(None, 0)
+        answer = webob.Request.blank('/v1/plans').get_response(limit)
+        [error] = msgspec.json.decode(answer.body, type=errors.Errors).errors
+        self.assertEqual((503, 'kronos.busy', answer.headers['X-Openstack-Request-Id']),
+                         (error.status, error.code, error.request_id))
+        self.assertIn('ask again in a few seconds', str(errors.from_answer(error)))
