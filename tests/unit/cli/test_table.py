@@ -1,7 +1,9 @@
 """The table of operations, and what is made of it."""
 
+import ast
 import configparser
 import pathlib
+import re
 
 import msgspec
 import testtools
@@ -18,6 +20,8 @@ from kronos_nova.services import dispatch
 ROOT = pathlib.Path(__file__).parents[3]
 SERVICE, CLIENT = ROOT / 'setup.cfg', ROOT / 'kronos_nova/client/setup.cfg'
 API = ROOT / 'kronos_nova' / 'api'
+QUOTED = r'"(?:kronos-manage )?([a-z]+ [a-z][a-z -]*)'
+"""The words of a command in a text, such as those of "plan approve"."""
 
 
 class TableTest(testtools.TestCase):
@@ -39,6 +43,18 @@ class TableTest(testtools.TestCase):
         for command in commands:
             self.assertEqual(ours[command], theirs[command])
             self.assertTrue(ours[command].startswith('kronos_client.cli.'), ours[command])
+
+    def test_commands_that_texts_quote_exist(self):
+        commands = self.entry_points(SERVICE, 'kronos_nova.manage')
+        nouns = {name.split()[0] for name in commands}
+        for path in sorted((ROOT / 'kronos_nova').rglob('*.py')):
+            texts = (' '.join(each.value.split()) for each in ast.walk(ast.parse(path.read_text()))
+                     if isinstance(each, ast.Constant) and isinstance(each.value, str))
+            for quoted in re.findall(QUOTED, ' '.join(texts)):
+                words = quoted.split()
+                if words[0] in nouns:
+                    self.assertTrue({' '.join(words[:count]) for count in (1, 2, 3)}
+                                    & commands.keys(), f'{path}: {quoted}')
 
     def test_each_operation_has_one_function(self):
         functions = {dispatch.function_of(each) for each in table.OPERATIONS}

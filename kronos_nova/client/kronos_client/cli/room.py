@@ -72,7 +72,7 @@ class Capacity(_AboutRoom):
     With --loss, the column "After loss" has the number that still fits after the failure of one
     host, when the servers of this host have restarted on other hosts. The host is the one whose
     failure leaves the smallest number. The column is empty if there is a host whose servers cannot
-    all restart; "room failover" shows why.
+    all restart; "failover" shows why.
 
     With --moves, the column "After moves" has the number that fits after moving servers that exist.
     "room fragments" shows these moves.
