@@ -113,13 +113,14 @@ class SnapshotFolder:
         found = []
         for meta in self._folder.glob(f'*/{META}'):
             try:
-                raw = json.loads(meta.read_bytes()[:LARGEST_META])
+                with meta.open('rb') as file:
+                    raw = json.loads(file.read(LARGEST_META))
                 found.append(RecordedSnapshot(
                     name=meta.parent.name, cloud=boundary.shown(raw['cloud']),
                     taken_at=clock.parsed(raw['taken_at']),
                     kronos_version=boundary.shown(raw['kronos_version']),
                     bytes=sum(path.stat().st_size for path in meta.parent.rglob('*'))))
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue
         return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
 
@@ -177,9 +178,10 @@ class SnapshotFolder:
 
     def _find(self, name):
         folder = self._folder and self._folder / name
-        # A name with a slash could be a path outside the folder.
+        # A name with a slash could be a path outside the folder. The method is_file of a path would
+        # raise an error for a name that is too long for a folder.
         if folder is None or '/' in name or name in ('', '.', '..') \
-                or not (folder / META).is_file():
+                or not os.path.isfile(folder / META):
             raise exception.SnapshotNotFound(snapshot=boundary.shown(name))
         return folder
 

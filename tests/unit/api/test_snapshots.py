@@ -54,6 +54,18 @@ class ListTest(SnapshotsTestCase):
         self.assertEqual('2026-11-20T12:00:00Z', found[1]['taken_at'])
         self.assertGreater(found[1]['bytes'], 1000)
 
+    def test_one_that_is_damaged_hides_no_other(self):
+        for name, content in (('deep', '[' * 60_000), ('list', '[]'), ('late', json.dumps(
+                {'taken_at': '9999-99-99', 'cloud': 'made', 'kronos_version': '0'}))):
+            (self.kept / name).mkdir()
+            (self.kept / name / 'meta.json').write_text(content)
+        self.assertEqual(['noon'], [each['name'] for each in self.ask(
+            '/v1/snapshots')['snapshots']])
+
+    def test_a_name_that_no_folder_can_have_is_not_found(self):
+        for name in ('x' * 300, 'é' * 200):
+            self.assertEqual(404, self.get(urllib.parse.quote(name))[0])
+
     def test_one_is_downloaded_and_replayed_elsewhere(self):
         status, content = self.get('noon')
         self.assertEqual(200, status)
