@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.cycle import aggregates
 from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
 from kronos_nova.db import server_names
@@ -27,7 +28,9 @@ def uuid_of(context: Context, server: str) -> str:
     if found:
         return found[0]
     uuid = server.lower()
-    if move_queries.knows_server(context.database, uuid) or stay_of(context.database, uuid):
+    if move_queries.knows_server(context.database, uuid) or any(
+            uuid in skip.instances for _aggregate, report in _reports_that_name(
+                context.database, uuid) for skip in report.not_moved):
         return uuid
     raise exception.ServerNotFound(server=server)
 
@@ -47,12 +50,13 @@ class Stay(NamedTuple):
     detail: str
 
 
-def stay_of(database: Database, uuid: str) -> Stay | None:
-    """Return the reason why the last evaluation did not move a server; None if no evaluation gives
-    a reason."""
-    for aggregate, report in _reports_that_name(database, uuid):
+def stay_of(context: Context, uuid: str) -> Stay | None:
+    """Return the reason why the last evaluation did not move a server; None if no evaluation of an
+    aggregate that Kronos plans gives a reason."""
+    in_scope = {*aggregates.aggregates_in_scope(context.conf)}
+    for aggregate, report in _reports_that_name(context.database, uuid):
         for skip in report.not_moved:
-            if uuid in skip.instances:
+            if aggregate in in_scope and uuid in skip.instances:
                 return Stay(skip.reason, aggregate, dict(skip.details).get(uuid, ''))
     return None
 

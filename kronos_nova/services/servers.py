@@ -2,6 +2,7 @@
 
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
+from kronos_nova.cycle import aggregates
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
@@ -41,7 +42,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
     :raises ServerAmbiguous: several servers have this name
     """
     uuid, now = known_names.uuid_of(context, request.server), context.utcnow()
-    stay = known_names.stay_of(context.database, uuid) or _stay_of_all(context, uuid)
+    stay = known_names.stay_of(context, uuid) or _stay_of_all(context, uuid)
     immovable = known_names.immovable(context.database, uuid)
     planned, planned_in = _planned(context, uuid)
     cooldowns = db_cooldowns.Cooldowns(context.database)
@@ -67,10 +68,11 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
     """Return the reason why the last evaluation of a server's aggregate made no plan. The reason
-    applies to all servers of the aggregate. Return None if the evaluation made a plan, or if there
-    was no evaluation."""
+    applies to all servers of the aggregate. Return None if the evaluation made a plan, if there was
+    no evaluation, or if Kronos does not plan the aggregate any more."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
-    last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
+    is_planned = aggregate in aggregates.aggregates_in_scope(context.conf)
+    last = cycles.Cycles(context.database).of_aggregate(aggregate) if is_planned else None
     if last is None or last.outcome in (None, plans.PLANNED):
         return None
     return known_names.Stay(last.outcome, aggregate, overview.reason(overview.report_of(last)))

@@ -280,6 +280,15 @@ class ExplanationTest(base.ApiTestCase):
         self.evaluate(outcome=plans.PLANNED)
         self.assertIsNone(self.explain('vm7')['stays_because'])
 
+    def test_an_aggregate_that_is_planned_no_more_explains_nothing(self):
+        server_names.ServerNames(self.database).save(
+            {'vm7': 'web'}, clock.utcnow(), {'vm7': 'former'})
+        self.evaluate(name='former', outcome=plans.NO_MOVE, not_moved=(
+            plans.Skip(reason='capacity', instances=('vm1',)),))
+        for server in ('vm1', 'vm7'):
+            found = self.explain(server)
+            self.assertEqual((None, None), (found['stays_because'], found['stays_in']), server)
+
     def test_one_that_is_to_be_moved_tells_where_to_and_why(self):
         plan = self.plan(('vm1', 'a', 'b'))
         found = self.explain()
