@@ -6,7 +6,8 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_exporter', title='Exporter', help="""
 ``kronos-exporter`` reads the control database and serves metrics of Kronos to Prometheus. One
-exporter is enough. Where several exporters run, let Prometheus scrape only one of them.
+exporter is enough. Where several exporters run, for instance on several controllers, Prometheus may
+scrape all of them: they report the same values, and alerts fire once for each exporter.
 """)
 
 OPTS = [
