@@ -7,6 +7,7 @@ policy without data, and evaluations that fail.
 """
 
 import collections
+import datetime
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -34,6 +35,12 @@ LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
 """Names of the fields of a LossReport that count losses by verdict. The verdict says whether all
 servers of a lost host or failure domain could restart elsewhere. Each field has the number of hosts
 or failure domains with one verdict. Their sum is the number of all hosts or failure domains."""
+
+FORMER = datetime.timedelta(days=1)
+"""Time (1 day) before the last evaluation with data of every aggregate. Hosts that were not
+measured since then have no score. Raised, hosts that were removed from the cloud are reported for
+longer; lowered, scores are missing after an evaluation that measured only some hosts. Not
+measured."""
 
 BUCKETS = (30, 120, 600, float('inf'))
 """Upper bounds, in seconds, of the histogram of durations of moves. Small guests move within the
@@ -81,13 +88,13 @@ class Collector:
         yield from _plans(seen, reports)
         yield from _workers_and_drains(seen)
         yield from _totals(counters.Counters(self.database).read())
-        yield from self._now(seen)
+        yield from self._now(seen, _measured_since(last, in_scope))
         yield _gauge('kronos_evaluation_interval_seconds', 'Seconds between two evaluations of an '
                      'aggregate.', (), {(): self.conf.kronos.evaluation_interval})
 
-    def _now(self, seen):
+    def _now(self, seen, measured_since):
         now, cooldowns = self.utcnow(), db_cooldowns.Cooldowns(self.database)
-        found = metric_queries.count_rows(self.database, now)
+        found = metric_queries.count_rows(self.database, now, measured_since)
         under_way = sum(found.moves.get(state, 0) for state in moves.IN_FLIGHT)
         yield _gauge('kronos_moves_waiting', 'Moves of running plans that have not begun.', (),
                      {(): found.moves.get(moves.PLANNED, 0)})
@@ -115,6 +122,16 @@ class Collector:
         yield _gauge('kronos_host_score_ratio', 'Score of a host in a policy at the last '
                      'evaluation.',
                      ('host', 'policy'), found.scores)
+
+
+def _measured_since(last, in_scope):
+    """Return the time of the oldest scores that are reported; None if no time is known. The
+    database keeps the scores of hosts that are not evaluated any more.
+
+    :param last: rows of the last evaluation of each aggregate in scope
+    """
+    good = [row.good_at for row in last if row.good_at]
+    return min(good) - FORMER if good and len(good) == len(in_scope) else None
 
 
 def _problems(seen):

@@ -47,7 +47,11 @@ some seconds old."""
 
 
 @retried
-def count_rows(database, now) -> RowCounts:
+def count_rows(database, now, measured_since=None) -> RowCounts:
+    """Return the RowCounts of the control database.
+
+    :param measured_since: time of the oldest scores that are returned; None for all scores
+    """
     move, repair = models.MoveRow, models.RepairRow
     refusal, score = models.RefusalRow, models.ScoreRow
     claim, count = claim_models.CentralClaim, sa.func.count()
@@ -60,7 +64,8 @@ def count_rows(database, now) -> RowCounts:
             resting=session.scalar(sa.select(count).select_from(refusal).where(
                 refusal.until > now)),
             scores={(host, policy): value for host, policy, value in session.execute(
-                sa.select(score.host, score.policy, score.value))},
+                sa.select(score.host, score.policy, score.value).where(
+                    sa.true() if measured_since is None else score.at >= measured_since))},
             notifications=session.scalar(sa.select(count).select_from(
                 models.NotificationRow).where(models.NotificationRow.sent_at.is_(None))),
             claims=dict(session.execute(sa.select(claim.state, count).group_by(claim.state)).all()),

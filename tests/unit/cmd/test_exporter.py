@@ -140,6 +140,17 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual({'gpu', 'db'}, {dict(labels)['aggregate'] for _name, labels in
                                          self.series() if 'aggregate' in dict(labels)})
 
+    def test_a_host_that_is_measured_no_more_has_no_score(self):
+        known = scores.Scores(self.database)
+        for host, days in (('former', 3), ('a', 0)):
+            known.replace('spread', {'cpu': 1.0}, {host: {'cpu': 0.95}},
+                          clock.utcnow() - datetime.timedelta(days=days))
+        for expected in ({'former', 'a'}, {'a'}):
+            self.assertEqual(expected, {dict(labels)['host'] for name, labels in self.series()
+                                        if name == 'kronos_host_score_ratio'})
+            self.evaluate(policies=(self.policy(0.15),))
+            self.evaluate(name='db', policies=(self.policy(0.15),))
+
     def test_losses_are_counted_by_verdict(self):
         self.evaluate(losses=(
             plans.LossReport(level='', fits=5, does_not_fit=1, not_judged=2, in_order=3,
