@@ -455,6 +455,15 @@ class ReleaseTest(HostTestCase):
         self.assertIn('a: released; nova-compute stays disabled: fan',
                       self.manage('host', 'release', 'a'))
 
+    def test_a_refusal_names_the_hosts_whose_release_was_requested_before(self):
+        self.drain()
+        self.drain('b')
+        said = self.manage('host', 'release', 'a', 'typo', 'b', expected=1)
+        self.assertIn('a: the release is requested', said)
+        self.assertIn('typo', said)
+        self.assertEqual([drains.RELEASING, drains.DRAINING],
+                         [self.drains.latest(name).state for name in 'ab'])
+
     def test_no_worker_releases_the_hosts(self):
         self.drain()
         self.drain('b')

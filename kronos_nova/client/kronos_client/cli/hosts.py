@@ -311,8 +311,16 @@ class Release(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        asked = [self.call(contract.RELEASE, OneHost(host=host))
-                 for host in dict.fromkeys(parsed_args.hosts)]
+        asked: list[contract.Drain] = []
+        for host in dict.fromkeys(parsed_args.hosts):
+            try:
+                asked.append(self.call(contract.RELEASE, OneHost(host=host)))
+            except (errors.Refused, errors.Unreachable):
+                # The error is about this host alone, and the command ends with it.
+                for drain in asked:
+                    self.say(f'{drain.host}: the release is requested; "host status {drain.host}" '
+                             'shows the result.')
+                raise
         deadline_at = time.monotonic() + RELEASE_SECONDS
         return max(self._wait(drain, deadline_at) for drain in asked)
 
