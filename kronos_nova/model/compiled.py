@@ -99,6 +99,25 @@ class Model:
         rows = np.asarray(self.problem.row(hosts, classes))
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
+    def hinders(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """Return bool (n, n), for n moves of different instances: true where the move of the row
+        may make the move of the column impossible. This is so if both moves go to one host, or to
+        hosts that share a provider; if both instances are members of a group that does not look at
+        each host alone; and for all moves if a rule looks at all hosts together.
+
+        :param vms, hosts: intp (n,), the instances and their destinations
+        """
+        if any(rule.is_overall for rule in self.rules):
+            return np.ones((len(vms), len(vms)), dtype=bool)
+        each, number = np.unique(hosts, return_inverse=True)
+        near = np.array([np.isin(hosts, self.sharing_with(int(host))) for host in each])
+        found = near.reshape(len(each), len(vms))[number]
+        members = self.memberships
+        for group in np.flatnonzero(members.is_wide).tolist():
+            inside = members.has(np.full(len(vms), group), vms)
+            found |= inside[:, None] & inside
+        return found
+
     def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
         """Return bool (...): true for chains in which two instances are members of the same wanted
         group. A chain is several moves that are made together.

@@ -23,6 +23,8 @@ class Memberships:
         apart
     most_places : intp (G,), maximum number of places that the members may use, for all other groups
     size : intp (G,), number of members; a member that is migrating counts at both hosts
+    is_wide : bool (G,), true for groups in which a member on one host can affect whether another
+        host is allowed: groups whose members are kept together, or apart by failure domains
     """
 
     def __init__(self, problem: Problem):
@@ -38,6 +40,8 @@ class Memberships:
         self.arriving, self.arriving_of = _rows([group.arriving for group in groups])
         self.size = (np.bincount(self.member_of, minlength=len(groups))
                      + np.bincount(self.arriving_of, minlength=len(groups)))
+        self.is_wide = ~self.anti | np.array([group.places is not None for group in groups],
+                                             dtype=bool)
         by_vm = np.argsort(self.members, kind='stable')
         self._group_of = self.member_of[by_vm]
         self._count = np.bincount(self.members, minlength=len(problem.vms))

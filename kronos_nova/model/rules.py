@@ -45,6 +45,7 @@ class Rule:
 
     is_additive : whether the rule depends only on sums over the moves that are made together, such
         as the sum of their memory
+    is_overall : whether a move between any hosts may change what the rule allows on another host
     reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
         of the rule
     yields : whether the rule may be relaxed if a host cannot be emptied otherwise
@@ -54,6 +55,7 @@ class Rule:
     """
 
     is_additive: ClassVar[bool] = True
+    is_overall: ClassVar[bool] = False
     reason: str
     yields: bool = False
     is_provisional: bool = False
@@ -423,6 +425,7 @@ class ReservedRoom(Rule):
     """
 
     is_additive: ClassVar[bool] = False
+    is_overall: ClassVar[bool] = True
     reason: str = 'reserve'
     why: Why
     needed: np.ndarray
@@ -503,6 +506,7 @@ class CallbackRule(Rule):
     after all other rules."""
 
     is_additive: ClassVar[bool] = False
+    is_overall: ClassVar[bool] = True
     why: Why
     allows_one: Callable[['State', int, int], bool]
 

@@ -196,9 +196,9 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for an order in which every move is possible.
 
     The order of the moves already made does not affect which moves are possible next. So each set
-    of moves already made is examined only once. If a move is the only remaining move to its
-    destination, the move cannot make another move impossible. Such a move is made as soon as it is
-    possible, and no other move is tried in its place.
+    of moves already made is examined only once. A move that cannot make another remaining move
+    impossible is made as soon as it is possible, and no other move is tried in its place. If there
+    is no such move, moves that are the only remaining ones to their destinations are tried first.
 
     :param state: the state before the moves; if an order is found, the function changes the state
         to the state after the moves
@@ -207,6 +207,7 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """
     vms, hosts = moves.T
     home, waits = state.vm_host[vms], np.ones(len(moves), dtype=bool)
+    hinders = state.model.hinders(vms, hosts)
     seen: set[bytes] = set()
     made: list[int] = []
     others: list[list[int]] = []
@@ -218,8 +219,9 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
             seen.add(waits.tobytes())
             possible = left[state.delta((vms[left], hosts[left])).feasible]
             arrivals = np.bincount(hosts[left], minlength=len(state.guests))[hosts[possible]]
-            harmless = possible[arrivals == 1]
-            choice = harmless[:1].tolist() or possible.tolist()
+            harmless = possible[hinders[np.ix_(possible, left)].sum(axis=1) == 1]
+            choice = harmless[:1].tolist() or possible[
+                np.argsort(arrivals > 1, kind='stable')].tolist()
         if not choice:
             dead_ends += 1
         while not choice and made:

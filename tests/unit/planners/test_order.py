@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import testtools
 
+from kronos_nova.model import Group
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.level import possible
@@ -57,6 +58,34 @@ class OtherOrderTest(testtools.TestCase):
         self.assertFalse(ordering.do_all([self.THIRD, self.FIRST]))
         self.assertEqual([self.THIRD], ordering.done)
         self.assertEqual([1, 1, 2], ordering.state.vm_host.tolist())
+
+
+class HinderedOrderTest(testtools.TestCase):
+    """Each of three moves goes to another host. Only with the first of them made last is there an
+    order: it takes what the second one needs."""
+
+    FIRST, SECOND, THIRD = (0, 1), (1, 2), (2, 0)
+    PROBLEM = dataclasses.replace(
+        clouds.idle([4, 0, 3], hosts=5), used=np.array([[1.0], [0.0], [0.0], [1.0], [1.0]]),
+        limits=np.array([[1.0], [1.0], [1.0], [1.0], [1.0]]))
+
+    def assert_ordered(self, problem):
+        ordering = Ordering(clouds.start(problem), Limits(budget=3))
+        self.assertTrue(ordering.do_all([self.FIRST, self.SECOND, self.THIRD]))
+        self.assertEqual([self.SECOND, self.THIRD, self.FIRST], ordering.done)
+
+    def test_a_move_takes_the_last_room_of_a_provider_that_hosts_share(self):
+        provider = np.stack([np.arange(5), [0, 5, 5, 5, 4]], axis=1)
+        used = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+        limits = np.array([[1.0, 9.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 9.0], [0.0, 2.0]])
+        self.assert_ordered(dataclasses.replace(
+            self.PROBLEM, resource_classes=('VCPU', 'DISK_GB'), demands=np.ones((3, 2)),
+            provider=provider, shared=('pool',), used=used, limits=limits))
+
+    def test_a_move_takes_the_last_place_of_its_group_in_a_failure_domain(self):
+        group = Group(uuid='g', name='g', members=np.arange(3), anti=True, hard=True,
+                      max_per_host=2, places=np.array([0, 1, 1, 1, 2]))
+        self.assert_ordered(dataclasses.replace(self.PROBLEM, groups=(group,)))
 
 
 class PossibleTest(testtools.TestCase):
