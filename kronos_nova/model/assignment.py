@@ -360,7 +360,7 @@ def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
     """Return float64, one value for each of ``vms``: the fraction of the free room of all available
     hosts that the instance needs. The fraction is computed for each resource class, and the largest
     one is returned."""
-    free = _free(state)[state.problem.available].sum(axis=0)
+    free = _free_together(state, np.flatnonzero(state.problem.available))
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
 
@@ -368,6 +368,10 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
     """Return bool (H,): true for the hosts that an integer program considers. If there are too many
     hosts for ``pairs``, only the hosts with most free room are considered. Hosts that are to be
     emptied are never considered.
+
+    The free room of a host is its share of the free room of all hosts, in the resource class in
+    which the share is smallest. A class counts if at least half of the instances that have to leave
+    need the class, and the host has no shared provider of the class.
 
     :param pairs: maximum of the number of considered hosts times the number of different sizes of
         instances that may move. The product limits the size of the program. At least one host is
@@ -382,7 +386,12 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
                 for vm in free_to_move.tolist()}
         kinds = max(kinds, len(lies)) * problem.cells.exists.shape[1]
     free = _free(state)
-    part = (free / np.maximum(free[problem.available].sum(axis=0), 1.0)).min(axis=1, initial=1.0)
+    part = free / np.maximum(free[problem.available].sum(axis=0), 1.0)
+    leaving = free_to_move[problem.draining[state.vm_host[free_to_move]]]
+    needed = (problem.demands[leaving] > 0).mean(axis=0) >= 0.5 if len(leaving) else True
+    every, classes = np.arange(len(free))[:, None], np.arange(free.shape[1])
+    part = np.where(needed & (problem.row(every, classes) == every), part, 1.0).min(
+        axis=1, initial=1.0)
     part[problem.draining] = -1.0
     hosts = ~problem.draining
     hosts[np.argsort(-part, kind='stable')[max(pairs // max(kinds, 1), 1):]] = False
@@ -395,12 +404,8 @@ def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]
 
     :param hosts: bool (H,), true for hosts whose free room counts
     """
-    problem = state.problem
-    needed, free = np.cumsum(problem.demands[vms], axis=0), problem.limits - state.used
-    for c in range(free.shape[1]):
-        rows = np.unique(problem.row(np.flatnonzero(hosts), c))
-        needed[:, c] -= np.maximum(free[rows, c], 0.0).sum()
-    fit = (needed <= 0.0).all(axis=1)
+    needed = np.cumsum(state.problem.demands[vms], axis=0)
+    fit = (needed <= _free_together(state, np.flatnonzero(hosts))).all(axis=1)
     return vms[:max(int(fit.sum()), 1)]
 
 
@@ -408,3 +413,11 @@ def _free(state: State) -> np.ndarray:
     """Return float64 (H, C): the free amount of each of C resource classes on each host. Free
     amounts of shared providers are not included."""
     return np.maximum(state.problem.limits - state.used, 0.0)[:len(state.guests)]
+
+
+def _free_together(state: State, hosts: np.ndarray) -> np.ndarray:
+    """Return float64 (C,): the free amount of each of C resource classes that ``hosts`` have
+    together. A shared provider counts once."""
+    problem, free = state.problem, np.maximum(state.problem.limits - state.used, 0.0)
+    return np.array([free[np.unique(problem.row(hosts, c)), c].sum()
+                     for c in range(free.shape[1])])

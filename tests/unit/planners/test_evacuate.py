@@ -48,8 +48,9 @@ def in_turn(problem, state):
     """Host after host, the one with the least memory to copy first; on each the instance that needs
     the largest part of what is free, then the one with most memory."""
     vms = waiting(state).tolist()
-    free = np.maximum(problem.limits - problem.used, 0)[:len(problem.hosts)]
-    free = np.maximum(free[problem.available].sum(axis=0), 1)
+    free, hosts = np.maximum(problem.limits - problem.used, 0), np.flatnonzero(problem.available)
+    free = np.array([max(1, sum(free[row, c] for row in {problem.row(host, c) for host in hosts}))
+                     for c in range(free.shape[1])])
 
     def turn(vm):
         host = problem.vm_host[vm]
