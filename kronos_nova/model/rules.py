@@ -79,6 +79,16 @@ class Rule:
         """
         return np.ones(len(vms), dtype=bool)
 
+    def needed_before(self, state: 'State',
+                      moves: Sequence[tuple[int, int]]) -> Sequence[tuple[int, ...]]:
+        """Return, for each of ``moves`` (instance, destination), the positions of earlier moves
+        that must end before the move, because the rule might forbid the move without them. Moves
+        off the destination need not be included.
+
+        :param state: the state before the moves, which are made one after the other
+        """
+        return [()] * len(moves)
+
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
         """Return bool (...): true for chains in which one move may change whether the rule allows
         another move. A chain is several moves that are made together. This method is only called
@@ -433,13 +443,12 @@ class ReservedRoom(Rule):
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
-        problem, count = state.problem, len(state.guests)
-        free = (problem.limits - state.used)[:count]
+        problem, free = state.problem, self._free(state)
         in_use = self.counted & (state.guests > 0)
         sources = state.vm_host[vms]
         counted, empties = self.counted[sources], state.guests[sources] == 1
         permitted = np.ones((), dtype=bool)
-        for c, now in enumerate(free[in_use].sum(axis=0)):
+        for c, now in enumerate(self._room(state)):
             # The part of an allocation on the hosts themselves, without sharing providers.
             taken, freed = (problem.demands[vms, c] * (problem.row(at, c) == at)
                             for at in (hosts, sources))
@@ -448,6 +457,49 @@ class ReservedRoom(Rule):
             permitted = permitted & ((then >= self.needed[c] - TOLERANCE)
                                      | (then >= now - TOLERANCE))
         return permitted
+
+    def needed_before(self, state: 'State',
+                      moves: Sequence[tuple[int, int]]) -> Sequence[tuple[int, ...]]:
+        after = state.copy()
+        vms, hosts = (np.array(column, dtype=np.intp)
+                      for column in zip(*moves, strict=True)) if moves else np.zeros((2, 0), int)
+        leave = np.bincount(state.vm_host[np.unique(vms)], minlength=len(state.guests))
+        may_be_empty = self.counted & (state.guests <= leave)
+        own = np.array([self._own(state, vm, host) for vm, host in enumerate(state.vm_host)])
+        counts = self.counted & ((state.guests > 0) | np.isin(np.arange(len(leave)), hosts))
+        free, empty = self._free(state)[counts], self._free(state)
+        np.add.at(empty, state.vm_host, own)
+        # The least room: that of all hosts in use, and none of those that may be empty.
+        least = free.sum(axis=0) - np.maximum(empty[may_be_empty & counts], 0.0).sum(axis=0)
+        chain = []
+        for number, (vm, host) in enumerate(moves):
+            source = after.move(vm, host)
+            change = (self._own(state, vm, source) * self.counted[source]
+                      - self._own(state, vm, host) * self.counted[host])
+            least = least + np.minimum(change, 0.0)
+            if may_be_empty[[source, host]].any() or change.any():
+                chain.append(number)
+        is_enough = (least >= np.minimum(self.needed, self._room(state)) - TOLERANCE).all()
+        before = {} if is_enough else dict(zip(chain[1:], chain, strict=False))
+        return [(before[n],) if n in before else () for n in range(len(moves))]
+
+    @staticmethod
+    def _own(state: 'State', vm: int, host: int) -> np.ndarray:
+        """Return float64 (C,): the amount of each of C resource classes that the instance needs of
+        the host itself, without providers that hosts share."""
+        demands = state.problem.demands[vm]
+        return np.asarray(demands * (state.problem.row(host, np.arange(len(demands))) == host))
+
+    @staticmethod
+    def _free(state: 'State') -> np.ndarray:
+        """Return float64 (H, C): the room in each of C resource classes that is free on each
+        host."""
+        return np.asarray((state.problem.limits - state.used)[:len(state.guests)])
+
+    def _room(self, state: 'State') -> np.ndarray:
+        """Return float64 (C,): the room in each of C resource classes that is free on the counted
+        hosts that have instances."""
+        return np.asarray(self._free(state)[self.counted & (state.guests > 0)].sum(axis=0))
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)

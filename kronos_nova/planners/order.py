@@ -6,6 +6,7 @@ first. The instance waits there until its destination has room. This method is k
 impact process move problem (Sirdey et al., RAIRO 2007).
 """
 
+import itertools
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -445,6 +446,8 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     * all earlier moves off the destination, and off hosts that share room with the destination;
       these moves are left out if the destination has room for the instance and all earlier arrivals
       even while no instance has left
+    * all earlier moves without which a rule about all hosts together, such as that about reserved
+      room, would forbid the move
 
     So each move has room at its start, in whatever order the other moves end.
 
@@ -454,8 +457,10 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     last: dict[object, int] = {}
     left: dict[int, list[int]] = {}
     needed = []
-    for n, move in enumerate(moves):
-        earlier: set[int] = set()
+    pairs = [(move.vm, move.destination) for move in moves]
+    overall = [rule.needed_before(before, pairs) for rule in before.model.rules if rule.is_overall]
+    for n, (move, *by_rules) in enumerate(zip(moves, *overall, strict=True)):
+        earlier = set(itertools.chain(*by_rules))
         if not crowded.delta((move.vm, move.destination)).feasible:
             for host in before.model.sharing_with(move.destination):
                 earlier.update(left.get(host, ()))

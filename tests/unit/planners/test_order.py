@@ -5,12 +5,14 @@ import dataclasses
 import numpy as np
 import testtools
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Group
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.level import possible
 from kronos_nova.planners.order import Ordering
 from kronos_nova.planners.order import Prefixes
+from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.order import without_detours
 from tests.unit.planners import clouds
 
@@ -86,6 +88,33 @@ class HinderedOrderTest(testtools.TestCase):
         group = Group(uuid='g', name='g', members=np.arange(3), anti=True, hard=True,
                       max_per_host=2, places=np.array([0, 1, 1, 1, 2]))
         self.assert_ordered(dataclasses.replace(self.PROBLEM, groups=(group,)))
+
+
+class ReservedRoomTest(testtools.TestCase):
+    """The hosts in use have 5 free, of which as much as the largest host has must stay free. The
+    room of h2 counts once v0 is there. Then h1 may become empty, and its room no longer counts."""
+
+    MOVES = ((0, 2), (2, 0))
+
+    def waits(self, *others, moves=MOVES):
+        hosts = 3 + len(others)
+        problem = clouds.idle([0, 0, 1, *others], hosts=hosts)
+        problem = dataclasses.replace(
+            problem, used=np.bincount(problem.vm_host, minlength=hosts)[:, None].astype(float),
+            limits=np.full((hosts, 1), 4.0))
+        before = clouds.start(problem, rules=ConstraintRules(reserve_hosts=1))
+        after = before.copy()
+        steps = [clouds.step(after, vm, host) for vm, host in moves]
+        return dependencies(steps, before)
+
+    def test_a_host_becomes_empty_after_the_move_that_brings_the_room_kept_free_instead(self):
+        self.assertEqual([(), (0,)], self.waits())
+
+    def test_the_last_instance_leaves_a_host_after_the_one_that_keeps_it_in_use(self):
+        self.assertEqual([(), (0,)], self.waits(moves=((0, 1), (2, 0))))
+
+    def test_it_waits_for_none_where_enough_is_free_without_that(self):
+        self.assertEqual([(), ()], self.waits(3))
 
 
 class PossibleTest(testtools.TestCase):
