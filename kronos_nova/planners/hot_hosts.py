@@ -8,6 +8,7 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
+from kronos_nova.model import spans
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
@@ -77,12 +78,16 @@ def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
 
 def uneven_excess(state: State) -> np.ndarray:
     """Return float64 (H, P): the load of each host above the permitted load. The permitted load in
-    a policy is the lowest load of all available hosts plus the threshold. The result is 0 for
-    policies within their thresholds, and for hosts that are not available."""
+    a policy is the threshold plus the lowest load of the available hosts that count in the
+    imbalance. The result is 0 for policies within their thresholds, and for hosts that are not
+    available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)
-    marks = state.scores[problem.available].min(axis=0) + problem.thresholds
+    scores = state.scores[problem.available]
+    lowest = (scores.min(axis=0) if problem.left_out is None
+              else spans.ends(scores.T, problem.left_out)[1])
+    marks = lowest + problem.thresholds
     above = state.imbalances() > problem.thresholds + TOLERANCE
     return np.where(problem.available[:, None] & above, state.scores - marks, 0.0).clip(min=0.0)
 
@@ -94,12 +99,17 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
     :param own: bool (H, P), result of :func:`own_heat`: in each policy, true for hosts whose excess
         is not caused by their servers
     """
-    rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
-    is_there = ~np.isnan(rest).all(axis=0)
-    if not is_there.any():
-        return True
-    spans = np.nanmax(rest[:, is_there], axis=0) - np.nanmin(rest[:, is_there], axis=0)
-    return bool((spans <= state.problem.thresholds[is_there] + TOLERANCE).all())
+    problem = state.problem
+    for policy, threshold in enumerate(problem.thresholds.tolist()):
+        is_own = own[:, policy] & problem.available
+        rest = np.sort(state.scores[problem.available & ~is_own, policy])
+        left_out = 0 if problem.left_out is None else int(problem.left_out[policy])
+        # The hosts in ``own`` are among the hottest, which the policy leaves out.
+        highest = len(rest) - max(left_out - int(is_own.sum()), 0)
+        rest = rest[left_out:highest]
+        if len(rest) and rest[-1] - rest[0] > threshold + TOLERANCE:
+            return False
+    return True
 
 
 def instances_to_keep(state: State) -> np.ndarray:
