@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model import assignment
@@ -259,7 +260,8 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
         found = _Way([], len(waiting(trial)), len(_emptied(state, trial)))
         if found.rating < way.rating:
             way = dataclasses.replace(
-                found, moves=[(vm, host, '') for vm, host in _needed(forced, done)])
+                found, moves=[(vm, host, '') for vm, host in _needed(
+                    forced, done, limits.overload_ceiling)])
         if not without_order or limits.is_over:
             break
         forbidden.append(without_order[0])
@@ -455,16 +457,28 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
     return best
 
 
-def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _needed(state: State, moves: list[tuple[int, int]],
+            ceiling: float) -> list[tuple[int, int]]:
     """Return the moves without needless moves. A move that makes room is needless if all other
-    moves are possible without it. Large plans (see :data:`CHECKED`) are returned unchanged."""
+    moves are possible without it, and hosts end no further above the overload ceiling. Large plans
+    (see :data:`CHECKED`) are returned unchanged.
+
+    :param ceiling: the overload ceiling, a score
+    """
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:
         return moves
+    limit = np.maximum(ceiling, state.scores)
+
+    def above(after: State) -> float:
+        return float(np.maximum(after.scores - limit, 0.0).sum())
+
+    most = above(state.after(moves)) + TOLERANCE
     for vm in reversed(others):
         rest = [move for move in moves if move[0] != vm]
-        if order.state_after(state, rest) is not None:
+        after = order.state_after(state, rest)
+        if after is not None and above(after) <= most:
             moves = rest
     return moves
 

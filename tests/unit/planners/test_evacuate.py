@@ -232,6 +232,16 @@ class EvacuatorTest(testtools.TestCase):
                                      Limits(budget=5, overload_ceiling=ceiling))
             self.assertEqual(destination, step.destination)
 
+    def test_others_give_way_so_that_no_host_passes_the_ceiling(self):
+        # v0 has room on h1 once v1 has left. The load of v2 would then be too much.
+        problem = dataclasses.replace(
+            cloud([0, 1, 1, 1], [4, 2, 1, 3], [9, 8, 3], disabled=1),
+            weights=np.array([[.5], [0], [.3], [.3]]), scores=np.array([[.5], [.6], [.1]]),
+            movable=np.arange(4) != 3)
+        state = clouds.start(problem)
+        Evacuator().plan(state, Limits(budget=9, overload_ceiling=.9))
+        self.assertEqual([1, 2, 2, 1], state.vm_host.tolist())
+
     def test_a_doubtful_instance_is_not_ordered_in_the_place_of_another(self):
         # Only if v3 leaves h2 is there room for v2.
         problem = dataclasses.replace(
