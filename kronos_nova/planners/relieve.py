@@ -240,7 +240,8 @@ class _Host:
     why : text with the reason for the moves
     sore : instances whose own load is above a policy's limit for a single instance
     is_by_server : True if the host is hot only because of the instances in ``sore``
-    useful : instances whose load in the policies ``hot`` is large enough that moving them helps
+    useful : instances whose load is large enough that moving them helps, in one of those policies
+        of ``hot`` in which the load of the host is above its target
     vms : instances of ``useful`` that have a possible destination
     """
 
@@ -256,8 +257,8 @@ class _Host:
                      if (self.share[vm] > marks.vm_high + TOLERANCE).any()]
         excess = state.scores[host, self.hot] - marks.target[self.hot]
         together = self.share[here][:, self.hot].sum(axis=0)
-        least = np.where(together < LEAST_TOGETHER * excess, np.inf,
-                         np.maximum(least_part * excess, TOLERANCE))
+        least = np.where((excess <= TOLERANCE) | (together < LEAST_TOGETHER * excess), np.inf,
+                         np.maximum(least_part * np.maximum(excess, 0.0), TOLERANCE))
         self.is_by_server = bool((excess <= TOLERANCE).all())
         self.useful = [vm for vm in here if (self.share[vm, self.hot] > least).any()]
         self.vms = [vm for vm in self.useful if self._place(vm) is not None]
@@ -314,11 +315,11 @@ class _Host:
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
         """Return the instances in ``vms``, sorted by the load that each removes per MiB of its
-        memory, the largest first.
+        memory, the largest first. Policies without load to remove do not count.
 
         :param excess: float64 (n,), load to remove in each of the n policies ``hot``
         """
-        memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
+        memory, wanted = self.state.problem.memory_mb, np.where(excess > TOLERANCE, excess, np.inf)
         return sorted(self.vms, key=lambda vm: (
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import warnings
 
 import numpy as np
 import testtools
@@ -163,6 +164,23 @@ class RelieveTest(testtools.TestCase):
         steps, _state = plan(problem, marks(.9, .7, vm_high=.15))
         self.assertEqual([0], [step.vm for step in steps])
         self.assertIn('relieves h0, where p is too high', steps[0].reason)
+
+    def test_a_server_that_hurts_in_another_policy_does_not_leave_in_place_of_one_that_helps(self):
+        # With one move h0 stays too hot in p. In q only the server v0 is too high. The cloud is too
+        # large for the integer program.
+        place = [0, 0, 0, *range(1, 80)]
+        scores, weights = np.zeros((80, 2)), np.zeros((len(place), 2))
+        scores[0], weights[:3] = [.95, .4], [[.05, .4], [.35, 0], [.55, 0]]
+        problem = dataclasses.replace(
+            clouds.idle(place, hosts=80), policies=('p', 'q'), policy_weights=np.full(2, .5),
+            thresholds=np.full(2, .1), weights=weights, scores=scores, host_scale=np.ones((80, 2)),
+            capacity_scores=np.full((80, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
+        for target in (.8, np.inf):
+            wanted = Marks(np.array([.4, np.inf]), np.array([.4, target]), np.array([np.inf, .3]))
+            with warnings.catch_warnings():
+                warnings.simplefilter('error')
+                steps, _state = plan(problem, wanted, budget=1)
+            self.assertEqual([1], [step.vm for step in steps])
 
     def test_the_hottest_host_has_the_budget_first(self):
         problem = cloud([0, 0, 1, 1], [.5, .45, .5, .49], hosts=4)
