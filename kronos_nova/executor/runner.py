@@ -195,8 +195,10 @@ class Runner:
             self._outdate(move, f'it is {instance.status}, not {" or ".join(STATUSES[move.kind])}')
         if instance.task_state:
             self._outdate(move, f'it is busy: {instance.task_state}')
-        # A tenant's lock does not prevent a drain, unless the move interrupts the server.
-        if instance.locked and (move.phase != plans.EVACUATE or move.kind == drains.RESTART):
+        # A tenant's lock does not keep a server on a host that is emptied, unless the move
+        # interrupts the server. A locked server of another host makes no room for it.
+        if instance.locked and (move.phase != plans.EVACUATE or move.only_makes_room
+                                or move.kind == drains.RESTART):
             self._outdate(move, 'it is locked')
 
     def _check_services(self, move):

@@ -1002,6 +1002,13 @@ class ExecutorTest(ExecutorTestCase):
         self.tick()
         self.assertEqual([moves.COMPLETED, moves.MIGRATING], self.states())
 
+    def test_no_server_that_its_owner_has_locked_makes_room_for_a_drain(self):
+        self.drain_with_room()
+        self.nova.instances['vm2'] = compute.InstanceState(host='b', status='ACTIVE', locked=True)
+        self.tick()
+        self.assertEqual(moves.ABANDONED, self.states()[0])
+        self.assertEqual([], self.nova.requests)
+
     def test_no_server_makes_room_for_a_move_that_an_operator_has_aborted(self):
         self.drain_with_room()
         [served] = [move for move in self.journal.moves() if move.instance_uuid == 'vm1']
