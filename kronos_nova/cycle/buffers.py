@@ -240,6 +240,7 @@ class _RoomMaker:
         """Return a text about the time when room can be made in an aggregate; '' if it can be made
         now. It cannot be made now in these cases:
 
+        * Hosts of the aggregate could not be read. They may have the room.
         * A plan is in progress, or a cooldown has not ended.
         * The report has a plan that must not be replaced.
         * This evaluation has planned moves for another aggregate with hosts in common.
@@ -247,6 +248,8 @@ class _RoomMaker:
 
         :param reports: reports of all aggregates
         """
+        if report.name in self.snapshot.unread:
+            return 'room is made once all hosts of the aggregate can be read'
         if not self.options.windows.is_open(report.name, self.planner_ports.now):
             return 'room is made in the next maintenance window'
         is_busy = (report.name in self.history.under_way or not gives_way(report)

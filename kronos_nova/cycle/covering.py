@@ -54,8 +54,9 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
         as well, because moves may use neither
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
-    wanted = [each for each in report.aggregates
-              if _is_open(each, options, history, planner_ports.now)]
+    # Hosts that could not be read may have the room.
+    wanted = [each for each in report.aggregates if each.name not in snapshot.unread
+              and _is_open(each, options, history, planner_ports.now)]
     open_losses = rule.uncovered() if rule is not None and wanted else []
     if rule is None or not open_losses:
         return report

@@ -82,6 +82,12 @@ class CoveringTest(test_evaluation.CycleTestCase):
         self.dry_run = lambda *_args: Verdict(refused='NUMATopologyFilter')
         self.assertEqual((), self.evaluate().moves)
 
+    def test_nothing_is_planned_while_hosts_that_may_have_the_room_are_not_read(self):
+        real = self.cloud.read
+        self.cloud.read = lambda *scope: dataclasses.replace(
+            real(*scope), unread={'gpu': 'cell one does not answer'})
+        self.assertEqual((), self.evaluate().moves)
+
     def test_nothing_is_planned_outside_of_maintenance_windows(self):
         """The clock of these tests is at noon."""
         self.assertEqual((), self.evaluate(options=dataclasses.replace(

@@ -439,6 +439,15 @@ class LostBufferTest(RoomTestCase):
             self.assertEqual(state, [move.phase for move in report.moves].count(plans.MAKE_ROOM),
                              rule)
 
+    def test_nothing_is_made_while_hosts_that_may_have_the_room_are_not_read(self):
+        real = self.cloud.read
+        self.cloud.read = lambda *scope: dataclasses.replace(
+            real(*scope), unread={'gpu': 'cell one does not answer'})
+        [report] = self.evaluate(self.level(gpu='observe'))
+        self.assertNotIn(plans.MAKE_ROOM, [move.phase for move in report.moves])
+        self.assertIn('buffer spare: 0 of 1 servers of whole fit; room is made once all hosts of '
+                      'the aggregate can be read', report.warnings)
+
     def test_nothing_is_made_outside_of_maintenance_windows(self):
         """The clock of these tests is at noon."""
         for window, said, planned in (
