@@ -130,6 +130,23 @@ class DrainTest(DrainTestCase):
         self.assertEqual('enabled', self.cloud.client.services()['compute1']['status'])
         self.audit()
 
+    def test_servers_of_other_hosts_make_room(self):
+        """Each of the other hosts has room for the large server once its own server has left."""
+        self.orders(default={'seconds': 2})
+        for name, ram in (('large', 40000), ('medium', 30000)):
+            self.cloud.client.create_flavor(name, vcpus=1, ram=ram)
+        large = self.server_like(flavor='large')
+        others = [self.server_like(host, flavor='medium') for host in self.hosts[1:]]
+        code, said = self.run_manage('host', 'drain', 'compute1', '--wait')
+        self.assertEqual(EMPTY, code, said)
+        self.assertEqual(set(), self.on('compute1'))
+        [host] = [host for host in self.hosts if large in self.on(host)]
+        self.assertEqual({large}, self.on(host))
+        self.assertEqual(1, sum(move.only_makes_room for move in self.journal.moves(limit=1000)
+                                if move.instance_uuid in others))
+        self.assertEqual(EMPTY, self.run_manage('host', 'release', 'compute1')[0])
+        self.audit()
+
     def test_the_check_asks_novas_scheduler(self):
         self.add_trait('compute1', 'CUSTOM_LICENCE')
         self.cloud.client.create_flavor('licensed', vcpus=1, ram=64, extra_specs={
