@@ -110,8 +110,11 @@ class Model:
         if any(rule.is_overall for rule in self.rules):
             return np.ones((len(vms), len(vms)), dtype=bool)
         each, number = np.unique(hosts, return_inverse=True)
-        near = np.array([np.isin(hosts, self.sharing_with(int(host))) for host in each])
-        found = near.reshape(len(each), len(vms))[number]
+        near = np.eye(len(each), dtype=bool)
+        for c in range(len(self.problem.resource_classes)):
+            rows = np.asarray(self.problem.row(each, c))
+            near |= rows[:, None] == rows
+        found = near[np.ix_(number, number)]
         members = self.memberships
         for group in np.flatnonzero(members.is_wide).tolist():
             inside = members.has(np.full(len(vms), group), vms)

@@ -209,6 +209,7 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     vms, hosts = moves.T
     home, waits = state.vm_host[vms], np.ones(len(moves), dtype=bool)
     hinders = state.model.hinders(vms, hosts)
+    hindered = hinders.sum(axis=1)    # number of remaining moves, for each move
     seen: set[bytes] = set()
     made: list[int] = []
     others: list[list[int]] = []
@@ -220,7 +221,7 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
             seen.add(waits.tobytes())
             possible = left[state.delta((vms[left], hosts[left])).feasible]
             arrivals = np.bincount(hosts[left], minlength=len(state.guests))[hosts[possible]]
-            harmless = possible[hinders[np.ix_(possible, left)].sum(axis=1) == 1]
+            harmless = possible[hindered[possible] == 1]    # the move itself
             choice = harmless[:1].tolist() or possible[
                 np.argsort(arrivals > 1, kind='stable')].tolist()
         if not choice:
@@ -229,6 +230,7 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
             last = made.pop()
             state.move(int(vms[last]), int(home[last]))
             waits[last] = True
+            hindered += hinders[:, last]
             choice = others.pop() if dead_ends <= DEAD_ENDS else []
         if not choice:
             return None
@@ -236,6 +238,7 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
         others.append(choice)
         state.move(int(vms[made[-1]]), int(hosts[made[-1]]))
         waits[made[-1]] = False
+        hindered -= hinders[:, made[-1]]
     return made
 
 
