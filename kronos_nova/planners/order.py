@@ -194,12 +194,9 @@ class Ordering:
 
 
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
-    """Search depth first for an order in which every move is possible.
-
-    The order of the moves already made does not affect which moves are possible next. So each set
-    of moves already made is examined only once. A move that cannot make another remaining move
-    impossible is made as soon as it is possible, and no other move is tried in its place. If there
-    is no such move, moves that are the only remaining ones to their destinations are tried first.
+    """Search an order in which every move is possible. The first search assumes that only moves to
+    the same host make each other impossible. If it finds no order, a second search takes into
+    account that moves to different hosts may need the same room; it has more orders to try.
 
     :param state: the state before the moves; if an order is found, the function changes the state
         to the state after the moves
@@ -207,8 +204,28 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     :returns: the positions of the moves in a possible order; None if no order is found
     """
     vms, hosts = moves.T
+    is_there, hinders = hosts[:, None] == hosts, state.model.hinders(vms, hosts)
+    found = _order_of(state, moves, is_there)
+    if found is None and (hinders != is_there).any():
+        found = _order_of(state, moves, hinders)
+    return found
+
+
+def _order_of(state: State, moves: np.ndarray, hinders: np.ndarray) -> list[int] | None:
+    """Search depth first for an order in which every move is possible.
+
+    The order of the moves already made does not affect which moves are possible next. So each set
+    of moves already made is examined only once. A move that cannot make another remaining move
+    impossible is made as soon as it is possible, and no other move is tried in its place. If there
+    is no such move, moves that are the only remaining ones to their destinations are tried first.
+
+    :param state, moves: as in :func:`find_order`
+    :param hinders: bool (n, n), true where the move of the row may make the move of the column
+        impossible
+    :returns: as :func:`find_order`
+    """
+    vms, hosts = moves.T
     home, waits = state.vm_host[vms], np.ones(len(moves), dtype=bool)
-    hinders = state.model.hinders(vms, hosts)
     hindered = hinders.sum(axis=1)    # number of remaining moves, for each move
     seen: set[bytes] = set()
     made: list[int] = []
