@@ -114,6 +114,30 @@ def other_moves(name: str, reports: Iterable[AggregateReport], snapshot: Snapsho
                and not hosts.isdisjoint(snapshot.hosts_of(report.name)) for report in reports)
 
 
+def waits_for(report: AggregateReport, reports: Iterable[AggregateReport], snapshot: Snapshot,
+              options: EngineOptions, history: PlanningHistory, now: float) -> str:
+    """Return a text about the time when room can be made in an aggregate without an order of an
+    operator; '' if it can be made now. It cannot be made now in these cases:
+
+    * Hosts of the aggregate could not be read. They may have the room.
+    * A plan is in progress, or a cooldown has not ended.
+    * The report has a plan that must not be replaced.
+    * This evaluation has planned moves for another aggregate with hosts in common.
+    * The aggregate is outside its maintenance windows.
+
+    :param reports: reports of all aggregates
+    :param now: Unix seconds
+    """
+    if report.name in snapshot.unread:
+        return 'room is made once all hosts of the aggregate can be read'
+    if not options.windows.is_open(report.name, now):
+        return 'room is made in the next maintenance window'
+    is_busy = (report.name in history.under_way or not gives_way(report)
+               or history.aggregates.get(report.name, 0.0) > 0
+               or other_moves(report.name, reports, snapshot))
+    return AT_REST if is_busy else ''
+
+
 def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
     """Return a copy of the report with ``moves`` in place of the moves of its plan. The purpose of
     ``moves`` is to make room for a buffer or for the servers of a lost host."""
@@ -237,25 +261,9 @@ class _RoomMaker:
     history: PlanningHistory
 
     def waits_for(self, report: AggregateReport, reports: Iterable[AggregateReport]) -> str:
-        """Return a text about the time when room can be made in an aggregate; '' if it can be made
-        now. It cannot be made now in these cases:
-
-        * Hosts of the aggregate could not be read. They may have the room.
-        * A plan is in progress, or a cooldown has not ended.
-        * The report has a plan that must not be replaced.
-        * This evaluation has planned moves for another aggregate with hosts in common.
-        * The aggregate is outside its maintenance windows.
-
-        :param reports: reports of all aggregates
-        """
-        if report.name in self.snapshot.unread:
-            return 'room is made once all hosts of the aggregate can be read'
-        if not self.options.windows.is_open(report.name, self.planner_ports.now):
-            return 'room is made in the next maintenance window'
-        is_busy = (report.name in self.history.under_way or not gives_way(report)
-                   or self.history.aggregates.get(report.name, 0.0) > 0
-                   or other_moves(report.name, reports, self.snapshot))
-        return AT_REST if is_busy else ''
+        """Return the result of the function :func:`waits_for`."""
+        return waits_for(report, reports, self.snapshot, self.options, self.history,
+                         self.planner_ports.now)
 
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:

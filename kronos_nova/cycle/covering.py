@@ -54,9 +54,9 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
         as well, because moves may use neither
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
-    # Hosts that could not be read may have the room.
-    wanted = [each for each in report.aggregates if each.name not in snapshot.unread
-              and _is_open(each, options, history, planner_ports.now)]
+    wanted = [each for each in report.aggregates if _may_repair(each, options)
+              and not buffers.waits_for(each, report.aggregates, snapshot, options, history,
+                                        planner_ports.now)]
     open_losses = rule.uncovered() if rule is not None and wanted else []
     if rule is None or not open_losses:
         return report
@@ -72,28 +72,11 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     return dataclasses.replace(report, aggregates=tuple(found.values()))
 
 
-def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory,
-             now: float) -> bool:
-    """Return True if a plan that covers a loss may be made for an aggregate now. A loss is covered
-    if all servers of the lost hosts could restart elsewhere. A plan that covers a loss counts as a
-    repair. The result is False in these cases:
-
-    * Repairs are off in the aggregate.
-    * Repairs are planned after all other moves, and the report has moves.
-    * A plan is in progress, or a cooldown runs.
-    * The aggregate is outside its maintenance windows.
-    * The report has a plan with moves that are not chosen by load. Such a plan must not be
-      replaced.
-
-    :param now: Unix seconds
-    """
-    name = report.name
-    order = options.repair_order.get(name, automation.TOGETHER)
-    if order == automation.NEVER or (order == automation.LAST and report.moves):
-        return False
-    is_busy = (name in history.under_way or history.aggregates.get(name, 0.0) > 0
-               or not options.windows.is_open(name, now))
-    return not is_busy and buffers.gives_way(report)
+def _may_repair(report: AggregateReport, options: EngineOptions) -> bool:
+    """Return True if repairs may be planned for an aggregate: they are not off, and they are not to
+    be planned after moves that the report has. A plan that covers a loss counts as a repair."""
+    order = options.repair_order.get(report.name, automation.TOGETHER)
+    return order != automation.NEVER and not (order == automation.LAST and report.moves)
 
 
 def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapshot,
