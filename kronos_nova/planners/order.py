@@ -204,11 +204,12 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     :returns: the positions of the moves in a possible order; None if no order is found
     """
     vms, hosts = moves.T
-    is_there, hinders = hosts[:, None] == hosts, state.model.hinders(vms, hosts)
+    is_there = hosts[:, None] == hosts
     found = _order_of(state, moves, is_there)
-    if found is None and (hinders != is_there).any():
-        found = _order_of(state, moves, hinders)
-    return found
+    if found is not None:
+        return found
+    hinders = state.model.hinders(vms, hosts)
+    return None if (hinders == is_there).all() else _order_of(state, moves, hinders)
 
 
 def _order_of(state: State, moves: np.ndarray, hinders: np.ndarray) -> list[int] | None:
