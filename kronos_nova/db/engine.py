@@ -28,10 +28,8 @@ memory file, and a few pages for its log."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {
-    'mysql+pymysql': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
-    'mysql+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
-    'mariadb+pymysql': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
-    'mariadb+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
+    **dict.fromkeys(('mysql+pymysql', 'mysql+mysqldb', 'mariadb+pymysql', 'mariadb+mysqldb'),
+                    'connect_timeout={0}&read_timeout={0}&write_timeout={0}'),
     'postgresql+psycopg2': 'connect_timeout={0}', 'postgresql': 'connect_timeout={0}'}
 
 NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
