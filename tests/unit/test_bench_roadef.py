@@ -51,7 +51,9 @@ class Files(fixtures.Fixture):
         self._texts = {'model_x_1.txt': model, 'assignment_x_1.txt': assignment}
 
     def _setUp(self):
-        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        # Below a directory of its own: the one of temporary files changes while it is read.
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'instance')
+        self.path.mkdir()
         self.model = self.path / 'model_x_1.txt'
         for name, text in self._texts.items():
             if text is not None:
