@@ -56,12 +56,14 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
     :param may: called with a position and {position: host} of the placed instances; returns bool,
         one value for each host: True if all rules except those about room permit the host
     """
-    alone = [int(np.count_nonzero(_fits(demands[vm], free) & may(vm, {}))) for vm in order]
-    ways = [_chosen(order, demands, free, classes, may, avoid) for avoid in (False, True)]
-    is_certain = all(count > before for before, count in enumerate(alone))
-    if is_certain and ways[0] is not None:
-        return ways[0]
-    return ways[0] if all(way is not None for way in ways) else None
+    way = _chosen(order, demands, free, classes, may, avoid=False)
+    if way is None:
+        return None
+    is_certain = all(np.count_nonzero(_fits(demands[vm], free) & may(vm, {})) > before
+                     for before, vm in enumerate(order))
+    if is_certain or _chosen(order, demands, free, classes, may, avoid=True) is not None:
+        return way
+    return None
 
 
 def _chosen(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes: Sequence[str],
