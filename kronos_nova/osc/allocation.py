@@ -55,7 +55,8 @@ class ShowMove(lister.Lister):
     def take_action(self, parsed_args):
         compute = self.app.client_manager.sdk_connection.compute
         client = self.app.client_manager.kronos
-        server = compute.find_server(parsed_args.server, ignore_missing=False)
+        server = compute.find_server(parsed_args.server, ignore_missing=False,
+                                     all_projects=True)
         answer = compute.get('/os-migrations', params={'instance_uuid': server.id},
                              microversion=COMPUTE_MIGRATIONS)
         if answer.status_code != 200:
