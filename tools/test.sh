@@ -120,6 +120,8 @@ suite functional .venv/bin/python ./tests/functional --concurrency "$workers" \
 # has the command for all.
 check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
     --results .nova-suite/gate --afresh --repeat 1
+# Its services wait for each other most of the time, so the next tests run beside it.
+begin demo env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
 # Nova 33's conductor and scheduler, and its test fixtures, are at home under eventlet. There a thread
 # cannot be made to die alone, as one of the tests does.
 export OS_NOVA_DISABLE_EVENTLET_PATCHING=false
@@ -130,7 +132,6 @@ suite nova-33 .venv-33/bin/python ./tests/functional --concurrency "$workers" --
     'inventory.*columns_say.*(objects_say|pinned_to|is_old)' \
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'
 unset OS_NOVA_DISABLE_EVENTLET_PATCHING HYPOTHESIS_NO_PLUGINS
-begin demo env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
 # The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
 suite packaging .venv/bin/python ./tests/packaging --worker-file tests/packaging/workers.yaml
 end demo
