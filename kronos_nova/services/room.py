@@ -263,6 +263,7 @@ class _Asked:
 
     snapshot : the cloud after the hypothetical changes of the request
     before : the cloud before these changes
+    whole : the cloud before these changes, also with the hosts outside the named aggregate
     changed : the result of :func:`kronos_nova.room.whatif.changed`
     outcome : the part of this result that the response shows, as a struct of the contract
     operator_rules : rules of operators in the policies file
@@ -271,6 +272,7 @@ class _Asked:
 
     snapshot: Snapshot
     before: Snapshot
+    whole: Snapshot
     changed: 'Changed'
     outcome: contract.Outcome
     operator_rules: Sequence['OperatorRule']
@@ -291,13 +293,13 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
     from kronos_nova.room import holding
     from kronos_nova.room import making
     from kronos_nova.room import whatif
-    snapshot = holding.with_held(
+    snapshot = whole = holding.with_held(
         context.read_cloud(), holds.Holds(context.database).in_force(),
         engine_options.packs_numa_cells(context.conf))
     snapshot.refuse_unread(request.aggregate)
     flavors = functools.cache(context.read_flavors)
     if request.aggregate is not None:
-        snapshot = making.within(snapshot, request.aggregate)
+        snapshot = making.within(whole, request.aggregate)
     operator_rules = policies.load_for_request(context.conf.kronos.policies_file).rules
     found = whatif.changed(
         snapshot, _rules(context, operator_rules, snapshot), whatif.Changes(
@@ -305,8 +307,8 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
         flavors, getattr(request, 'project', None) or '')
     names = known_names.of_cloud(snapshot)
     return _Asked(
-        snapshot=found.snapshot, before=snapshot, changed=found, operator_rules=operator_rules,
-        flavors=flavors,
+        snapshot=found.snapshot, before=snapshot, whole=whole, changed=found,
+        operator_rules=operator_rules, flavors=flavors,
         outcome=contract.Outcome(
             left=found.left, names={uuid: names[uuid] for uuid in found.left},
             not_booted=found.not_booted))
@@ -379,7 +381,7 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
     if room.missing:
         return contract.RoomMade(room=room, hold=None)
     if not request.force:
-        _refuse_lowering(context, room.moves, asked.before)
+        _refuse_lowering(context, room.moves, asked.whole)
     now = context.utcnow()
     wanted = hold.Hold(
         uuid=uuidutils.generate_uuid(), aggregate=aggregate, shape=shape, count=request.count,

@@ -247,6 +247,11 @@ class LossRuleTest(RoomTestCase):
         made = self.make(force=True)['hold']
         self.assertTrue(holds.Holds(self.database).get(made['uuid']).is_forced)
 
+    def test_servers_may_restart_on_hosts_of_other_aggregates(self):
+        self.found = dataclasses.replace(
+            self.found, hosts=(*self.found.hosts, clouds.host('outside', 12)))
+        self.assertEqual('proposed', self.make()['hold']['state'])
+
     def test_without_the_option_is_made(self):
         self.conf.set_override('failover_hosts', 0, 'kronos')
         self.assertEqual('proposed', self.make()['hold']['state'])
