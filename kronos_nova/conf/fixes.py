@@ -124,8 +124,8 @@ request to placement, neutron, glance or cinder for an hour. A nova-compute then
 an hour.
 """),
     cfg.BoolOpt('log_filters', default=True, help="""
-Whether nova-conductor drops the deprecation warning of neutronclient that Nova causes in every step
-of every migration.
+Whether nova-conductor and commands drop the deprecation warning of neutronclient that Nova causes
+in every step of every migration.
 
 By default, it is on. If disabled, the warning is logged each time.
 """),

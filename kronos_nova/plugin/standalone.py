@@ -49,9 +49,14 @@ def load_nova(config_files, config_dirs):
     use_threads()
     from nova import config
     from nova import objects
+
+    from kronos_nova import conf as kronos_conf
+    from kronos_nova.plugin.fixes import log_filters
     args = [f'--config-file={path}' for path in config_files or ()]
     args += [f'--config-dir={path}' for path in config_dirs or ()]
     config.parse_args(['kronos-manage', *args])
+    kronos_conf.register_opts(config.CONF)
+    log_filters.install()
     _be_impatient()
     objects.register_all()
 

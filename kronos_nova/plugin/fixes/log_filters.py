@@ -1,6 +1,6 @@
 """Filters for log messages that libraries repeat with every call and that need no action.
 
-There is one filter, on the logger of neutronclient in nova-conductor.
+There is one filter, on the logger of neutronclient in nova-conductor and in commands.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] log_filters``.
 """

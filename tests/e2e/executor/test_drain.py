@@ -147,7 +147,7 @@ class DrainTest(DrainTestCase):
         self.assertEqual(EMPTY, self.run_manage('host', 'release', 'compute1')[0])
         self.audit()
 
-    def test_the_check_asks_novas_scheduler(self):
+    def test_the_check_names_what_every_other_host_lacks(self):
         self.add_trait('compute1', 'CUSTOM_LICENCE')
         self.cloud.client.create_flavor('licensed', vcpus=1, ram=64, extra_specs={
             'trait:CUSTOM_LICENCE': 'required'})
@@ -156,9 +156,10 @@ class DrainTest(DrainTestCase):
         code, said = self.run_manage('host', 'drain', 'compute1', '--check')
         self.assertEqual(BLOCKED, code, said)
         self.assertIn('2 servers, 1 can leave', said)
-        self.assertRegex(said, rf"blocked: .*{licensed}.*: Nova's scheduler refuses every other "
-                               'host')
+        self.assertRegex(said, rf'blocked: .*{licensed}.*: no other host can hold it: compute2 '
+                               'lacks the trait CUSTOM_LICENCE')
         self.assertNotIn(other, said)
+        self.assertNotIn('deprecated', said)
 
     def add_trait(self, host, trait):
         client = self.cloud.client
