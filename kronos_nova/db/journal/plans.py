@@ -133,6 +133,8 @@ class Plans:
         :raises PlanPending: the plan is observed, and its aggregate has an open plan
         """
         with rows.serialized(self.database, PLANNING) as session:
+            if _was_written(session, uuid, approved_at=now, approved_by=approved_by):
+                return
             plan = _still(session, uuid, plans.APPROVABLE, now)
             if plan.state == plans.OBSERVED:
                 _refuse_second_plan(session, plan.aggregate)
@@ -154,6 +156,9 @@ class Plans:
         :raises PlanNotWaiting: the plan is not approved
         """
         with rows.serialized(self.database, PLANNING) as session:
+            if (_was_written(session, uuid, state=plans.VOID, finished_at=now)
+                    or _has_moves_of(session, uuid, now)):
+                return
             plan = _still(session, uuid, (plans.APPROVED,), now)
             why = '\n'.join(filter(None, (plan.ended_because, _left_out(left_out or {})))) or None
             if not chosen:
@@ -213,10 +218,14 @@ class Plans:
         :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan is not proposed any more
         """
+        why = f'rejected by {rejected_by}'
         with rows.serialized(self.database, PLANNING) as session:
+            if _was_written(session, uuid, state=plans.REJECTED, finished_at=now,
+                            ended_because=why):
+                return
             _still(session, uuid, (plans.PROPOSED,), now)
             _enter(session, uuid, (plans.PROPOSED,), plans.REJECTED, now, n.PLAN_VOID,
-                   ended_because=f'rejected by {rejected_by}')
+                   ended_because=why)
 
     @retried
     def aggregates_with_open_plans(self):
@@ -314,6 +323,22 @@ def _refuse_second_plan(session, aggregate):
         models.PlanRow.aggregate == aggregate, models.PlanRow.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
+
+
+def _was_written(session, uuid, **values):
+    """Return whether a plan already has the columns ``values``: an earlier try wrote them, and its
+    answer was lost. The values have to have a time, which shows that they are from this call."""
+    plan = session.get(models.PlanRow, uuid)
+    return plan is not None and all(
+        getattr(plan, name) == value for name, value in values.items())
+
+
+def _has_moves_of(session, uuid, now):
+    """Return whether an earlier try has already written the moves of a plan, and its answer was
+    lost. The time of the moves shows that they are from this call."""
+    query = sa.select(models.MoveRow.uuid).where(
+        models.MoveRow.plan_uuid == uuid, models.MoveRow.checked_at == now)
+    return session.scalars(query.limit(1)).first() is not None
 
 
 def _still(session, uuid, states, now):

@@ -67,6 +67,54 @@ class LostAnswerTest(testtools.TestCase):
         self.assertEqual(1, len(plan.moves()))
         self.assertEqual(2, self.commits)
 
+    def waiting(self):
+        """Return a journal, and the uuid of a plan in it that waits for approval."""
+        self.commits = 1    # this one is not lost
+        found = journal.Journal(self.database, 'one')
+        uuid = found.record_plan(
+            fixtures.report([('vm1', 'a', 'b'), ('vm2', 'a', 'b')]), plans.PROPOSED, self.now,
+            self.now + datetime.timedelta(hours=1))
+        return found, uuid
+
+    def chosen(self, found, uuid):
+        return plans.AggregateReport.from_json(found.plan(uuid).report).moves[:1]
+
+    def test_an_approval(self):
+        found, uuid = self.waiting()
+        self.commits = 0
+        found.approve_plan(uuid, self.chosen(found, uuid), 'ann', self.now)
+        approved = found.plan(uuid)
+        self.assertEqual((plans.APPROVED, 'ann', 'move 2: left out by ann'),
+                         (approved.state, approved.approved_by, approved.ended_because))
+        later = self.now + datetime.timedelta(seconds=1)
+        self.assertRaises(exception.PlanNotWaiting, found.approve_plan, uuid, [], 'ann', later)
+        self.assertRaises(exception.PlanNotWaiting, found.approve_plan, uuid, [], 'ben', self.now)
+
+    def test_a_rejection(self):
+        found, uuid = self.waiting()
+        self.commits = 0
+        found.reject_plan(uuid, 'ann', self.now)
+        self.assertEqual(plans.REJECTED, found.plan(uuid).state)
+        self.assertRaises(exception.PlanNotWaiting, found.reject_plan, uuid, 'ben', self.now)
+
+    def test_the_start_of_an_approved_plan(self):
+        found, uuid = self.waiting()
+        moving = self.chosen(found, uuid)
+        found.approve_plan(uuid, moving, 'ann', self.now)
+        self.commits = 0
+        found.start_plan(uuid, moving, self.now)
+        self.assertEqual(plans.EXECUTING, found.plan(uuid).state)
+        self.assertEqual(1, len(found.moves()))
+        later = self.now + datetime.timedelta(seconds=1)
+        self.assertRaises(exception.PlanNotWaiting, found.start_plan, uuid, moving, later)
+
+    def test_the_end_of_an_approved_plan_without_moves(self):
+        found, uuid = self.waiting()
+        found.approve_plan(uuid, self.chosen(found, uuid), 'ann', self.now)
+        self.commits = 0
+        found.start_plan(uuid, [], self.now, left_out={1: 'it is gone'})
+        self.assertEqual(plans.VOID, found.plan(uuid).state)
+
     def test_a_drain(self):
         db_drains.Drains(self.database).request([drains.Drain(
             uuid='d', host='a', aggregate='gpu', state=drains.REQUESTED, requested_by='me',
