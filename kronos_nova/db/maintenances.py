@@ -28,6 +28,8 @@ class Maintenances:
         :raises MaintenancePending: another maintenance is not done
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
+            if session.get(models.MaintenanceRow, wanted.uuid):
+                return  # An earlier try wrote the row, and its answer was lost.
             other = _open(session)
             if other is not None:
                 raise exception.MaintenancePending(maintenance=other.uuid, state=other.state)

@@ -327,7 +327,8 @@ class MaintenanceRunnerTest(testtools.TestCase):
 
     def test_two_maintenances_are_not_run_at_once_nor_one_by_two(self):
         self.begin()
-        self.assertRaises(exception.MaintenancePending, self.begin)
+        self.assertRaises(exception.MaintenancePending, self.known.begin,
+                          dataclasses.replace(self.known.get('m'), uuid='other'))
         now = self.clock()
         self.assertTrue(self.known.acquire('m', 'one', now, now))
         self.assertFalse(self.known.acquire('m', 'two', now, now))

@@ -1,5 +1,6 @@
 """Transactions that are run again."""
 
+import dataclasses
 import datetime
 
 import sqlalchemy as sa
@@ -10,8 +11,10 @@ from kronos_nova import exception
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
+from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
+from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
@@ -114,6 +117,16 @@ class LostAnswerTest(testtools.TestCase):
         self.commits = 0
         found.start_plan(uuid, [], self.now, left_out={1: 'it is gone'})
         self.assertEqual(plans.VOID, found.plan(uuid).state)
+
+    def test_a_maintenance(self):
+        maintenances = db_maintenances.Maintenances(self.database)
+        wanted = m.Maintenance(
+            uuid='m', state=m.RUNNING, requested_by='ann', requested_at=self.now,
+            options=m.MaintenanceOptions(), hosts={'a': m.WAITING})
+        maintenances.begin(wanted)
+        self.assertEqual('m', maintenances.open().uuid)
+        self.assertRaises(exception.MaintenancePending, maintenances.begin,
+                          dataclasses.replace(wanted, uuid='other'))
 
     def test_a_drain(self):
         db_drains.Drains(self.database).request([drains.Drain(
