@@ -96,10 +96,14 @@ class Holds:
         """
         if new not in states.HOLD_TRANSITIONS[hold.state]:
             raise exception.IllegalHoldTransition(hold=hold.uuid, old=hold.state, new=new)
+        columns = {'state': new, **_columns(values)}
         with self.database.writer() as session:
-            return session.execute(sa.update(models.HoldRow).where(
+            is_changed = session.execute(sa.update(models.HoldRow).where(
                 models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
-            ).values(state=new, **_columns(values))).rowcount == 1
+            ).values(**columns)).rowcount == 1
+            # An earlier try may have written the row, and its answer was lost. The values show that
+            # the row is from this call.
+            return is_changed or bool(values) and _has(session, hold.uuid, columns)
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
         """Return {uuid of a consumer: (Hold, host)} for the consumers in placement that keep room
@@ -115,6 +119,12 @@ class Holds:
         """
         return [each for each in self.in_states(states.OPEN) if each.expires_at <= now
                 and self.enter(each, states.EXPIRED, finished_at=now)]
+
+
+def _has(session: orm.Session, uuid: str, columns: dict[str, Any]) -> bool:
+    row = session.get(models.HoldRow, uuid)
+    return row is not None and all(
+        getattr(row, name) == value for name, value in columns.items())
 
 
 def read(session: orm.Session, wanted: Iterable[str]) -> list[Hold]:

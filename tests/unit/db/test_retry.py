@@ -10,14 +10,17 @@ from oslo_db import exception as db_exc
 from kronos_nova import exception
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
+from kronos_nova.objects import hold
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
+from tests.unit.db import test_holds
 
 
 class RetriedTest(testtools.TestCase):
@@ -127,6 +130,20 @@ class LostAnswerTest(testtools.TestCase):
         self.assertEqual('m', maintenances.open().uuid)
         self.assertRaises(exception.MaintenancePending, maintenances.begin,
                           dataclasses.replace(wanted, uuid='other'))
+
+    def test_a_state_of_room(self):
+        self.commits = 1    # this one is not lost
+        holds = db_holds.Holds(self.database)
+        wanted = test_holds.wish('r1', self.now)
+        holds.request(wanted)
+        self.commits = 0
+        self.assertTrue(holds.enter(wanted, hold.HELD, hosts={'a': 2}, consumers={'c': 'a'},
+                                    expires_at=self.now))
+        self.assertEqual({'c': 'a'}, holds.get('r1').consumers)
+        later = self.now + datetime.timedelta(seconds=1)
+        self.assertFalse(holds.enter(wanted, hold.HELD, hosts={'a': 2}, consumers={'c': 'a'},
+                                     expires_at=later))
+        self.assertFalse(holds.enter(wanted, hold.HELD))
 
     def test_a_drain(self):
         db_drains.Drains(self.database).request([drains.Drain(
