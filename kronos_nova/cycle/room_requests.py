@@ -244,8 +244,7 @@ class RoomRequests:
         # No move is then started for room that is released in the meantime.
         keeper, _problem = self._keeper_of(hold)
         if not holds.enter(hold, states.MAKING, hosts=dict(places), plan_uuid=uuid,
-                           keeper=keeper if keeper == states.FILTER else '',
-                           plans=hold.plans + 1, problem='',
+                           keeper=keeper if keeper == states.FILTER else '', problem='',
                            known=holding.known_in(hold, places, snapshot)):
             return
         journal.end_waiting(aggregate, plans.SUPERSEDED,
@@ -263,9 +262,10 @@ class RoomRequests:
                 purpose=automation.MAKE_ROOM, uuid=uuid)
         except exception.PlanPending as error:
             LOG.info('Room %s waits for the end of another plan: %s', hold.uuid, error)
-            holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid,
-                       plans=hold.plans)
+            holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid)
             return
+        # A plan counts once it is recorded, so that an outage in between is no failed try.
+        holds.note(dataclasses.replace(hold, state=states.MAKING), plans=hold.plans + 1)
         LOG.info('Plan %s starts, to free the room of request %s (room for %s). It has %d moves, '
                  'which copy %.1f GiB of memory', uuid, hold.uuid, what, len(moves),
                  outcome.memory_mb / 1024)

@@ -7,6 +7,7 @@ import types
 
 import fixtures
 import testtools
+from oslo_db import exception as db_exc
 
 from kronos_nova import clock
 from kronos_nova.cooldown import PastMove
@@ -172,6 +173,19 @@ class HoldTest(RoomTestCase):
         self.evaluate()
         self.assertEqual(hold.FAILED, self.state())
         self.assertIn('after 3 plans', self.holds.get('r1').problem)
+
+    def test_a_plan_that_is_not_recorded_is_no_try(self):
+        self.ask(WHOLE)
+
+        def fail(*_args, **_options):
+            raise db_exc.DBConnectionError
+        with fixtures.MonkeyPatch('kronos_nova.db.journal.Journal.record_plan', fail):
+            for _evaluation in range(hold.TRIES):
+                self.assertRaises(db_exc.DBConnectionError, self.evaluate)
+                self.clock.go(10)
+        self.evaluate()
+        self.assertEqual((hold.MAKING, 1), (self.state(), self.holds.get('r1').plans))
+        self.assertEqual(1, len(self.journal.moves()))
 
     def test_more_moves_than_were_approved_wait_for_approval_again(self):
         self.ask(WHOLE, moves=0, memory_mb=0)
