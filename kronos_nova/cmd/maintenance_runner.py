@@ -155,11 +155,11 @@ class MaintenanceRunner:
     def _watch_hook(self, host, process):
         if process.poll() is None:
             return
+        # The process is forgotten last: without the record of its end, the hook would run again.
+        self._to(host, m.RETURNING if process.poll() == 0 else m.FAILED)
         del self._hooks[host]
         if process.poll() == 0:
-            self._to(host, m.RETURNING)
             return
-        self._to(host, m.FAILED)
         self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
                          'nothing goes on. Correct the cause, then "kronos-manage maintenance '
                          'resume".')

@@ -3,6 +3,8 @@
 import dataclasses
 
 import testtools
+from fixtures import MonkeyPatch
+from oslo_db import exception as db_exc
 
 from kronos_nova import exception
 from kronos_nova.cmd import maintenance_runner
@@ -243,6 +245,17 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.known.set_host('m', 'a', m.HOOK)
         work.advance()
         self.assertIsNone(self.hooks['a'].status)
+
+    def test_a_hook_whose_end_cannot_be_recorded_is_not_run_again(self):
+        work = self.begin_to_service('a')
+        self.hooks.pop('a').status = 0
+
+        def fail(*_args):
+            raise db_exc.DBConnectionError
+        with MonkeyPatch('kronos_nova.db.maintenances.Maintenances.set_host', fail):
+            self.assertRaises(db_exc.DBConnectionError, work.advance)
+        work.advance()
+        self.assertEqual(([m.RETURNING], {}), (self.states(), self.hooks))
 
     def test_a_hook_is_not_run_again_for_a_host_that_was_opened_and_is_full(self):
         self.begin_to_service('a')
