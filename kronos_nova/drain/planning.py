@@ -43,6 +43,7 @@ from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import FAILED
 from kronos_nova.objects.plan import NO_DATA
 from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import Unplaced
 from kronos_nova.objects.snapshot import COLD
 from kronos_nova.objects.snapshot import IMMOVABLE
 from kronos_nova.objects.snapshot import Host
@@ -85,6 +86,7 @@ WORDS = {
     'isolation': 'no other host is open to its project or flavor',
     'reserve': 'the room that has to stay free would be used',
     'refused': "Nova's scheduler refuses every other host",
+    'no_gain': 'no move of it was found within the work of one plan; there may be one',
 }
 
 
@@ -220,7 +222,7 @@ class _Case:
         unmovable = self._unmovable(options, planner_ports.now)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
-        unplaced = {each.instance_uuid: each.why for each in report.unplaced}
+        unplaced = {each.instance_uuid: each for each in report.unplaced}
         failure = report.warnings[0] if report.outcome == FAILED else ''
         # Servers that are migrating to a drained host have to leave it again.
         left.update(move.destination for move in self.snapshot.moves_under_way
@@ -238,7 +240,7 @@ class _Case:
                     self._request(avoided, unmovable).statuses(server), uuid in unmovable,
                 ) or 'capacity'
                 blocked[server.host][uuid] = failure or details.get(uuid) or self._why(
-                    server, reason, unplaced.get(uuid, ''))
+                    server, reason, unplaced.get(uuid))
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
                                        warnings=(), combined_before=None, combined_after=None),
@@ -284,7 +286,7 @@ class _Case:
         server = self.servers.get(move.instance_uuid)
         return server is not None and server.host == move.destination
 
-    def _why(self, server: Instance, reason: str, unplaced: str) -> str:
+    def _why(self, server: Instance, reason: str, unplaced: Unplaced | None) -> str:
         if self.services[server.host].state != 'up':
             return 'its host is down, and nothing can be migrated off it'
         if server.uuid in self.failures:
@@ -300,9 +302,9 @@ class _Case:
             return ('every other host of the aggregate is being emptied, disabled or down'
                     if len(self._members()) > 1 else 'the aggregate has no other host')
         if reason == 'refused' and unplaced:
-            return f'no other host can hold it: {unplaced}'
+            return f'no other host can hold it: {unplaced.why}'
         if reason == 'capacity' and unplaced:
-            return f'{WORDS[reason]}: {unplaced}'
+            return f'{WORDS[reason]}: {unplaced.why}' if unplaced.is_proven else unplaced.why
         return WORDS.get(reason, reason).format(status=server.status,
                                                 task_state=server.task_state)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import itertools
 
 import testtools
 
@@ -14,6 +15,7 @@ from kronos_nova.drain.states import Drain
 from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.planners import evacuate
 from kronos_nova.policies import loader
 from kronos_nova.policies import windows
 
@@ -358,6 +360,27 @@ policies:
         [why] = self.plan().blocked['a'].values()
         self.assertEqual('no other host has room for it: the 3 servers that need a place need '
                          '6 VCPU together, and the 2 hosts that may take them have 5 free', why)
+
+    def test_a_place_that_was_not_found_may_be_there(self):
+        self.patch(evacuate, 'BUDGET', dataclasses.replace(evacuate.BUDGET, ends=0))
+        self.room = {'b': 4, 'c': 4}
+        self.server('large', vcpus=4)
+        for host in 'bc':
+            self.server(f'small-{host}', host=host)
+        self.assertEqual('no way was found to place it within the work of one plan; there may be '
+                         'one', self.plan().blocked['a']['large'])
+
+    def test_servers_that_are_not_planned_in_time_are_said_so(self):
+        for number in range(3):
+            self.server(f'vm{number}')
+        seconds = itertools.count(0.0, 5.0)
+        found = planning.plan(
+            self.cloud(), self.policies, self.options,
+            PlannerPorts(source=Silent(), clock=lambda: next(seconds), now=0.0), 'gpu',
+            [Drain(uuid='a', host='a', aggregate='gpu', state='draining', requested_by='jane',
+                   requested_at=NOON)])
+        self.assertEqual({'no move of it was found within the work of one plan; there may be one'},
+                         {*found.blocked['a'].values()})
 
     def test_hosts_to_be_emptied_later_are_used_only_if_nothing_else_is_possible(self):
         self.room['c'] = 2
