@@ -5,11 +5,13 @@ import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import field
+from types import MappingProxyType
 
 import numpy as np
 
 from kronos_nova.cycle.inputs import Inputs
 from kronos_nova.cycle.metrics import Load
+from kronos_nova.cycle.move_limits import RemainingMoveLimits
 from kronos_nova.cycle.prices import still_gains
 from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.cycle.problem import combined
@@ -28,6 +30,7 @@ from kronos_nova.planners.hot_hosts import Marks
 
 SERVES_NOTHING = 'the moves for which it makes room are left out'
 NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
+OVER_LIMIT = 'a limit on moves of its server, of its project or for one load is reached by now'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +57,28 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
     before = combined(present, load.policies)
-    replay(case, present, present.model.with_ceiling(present, ceiling), report)
-    found = check_again(case, start, start.model.with_ceiling(start, ceiling), report)
+    over = _over_limits(given, case, start.copy(), report)
+    replay(case, present, present.model.with_ceiling(present, ceiling), report, over)
+    found = check_again(case, start, start.model.with_ceiling(start, ceiling), report, over)
     if before is None or found.wrong.keys() >= {move.order for move in report.moves}:
         return found
     return dataclasses.replace(found, void=not_worth_starting(
         report, before, combined(present, load.policies)))
+
+
+def _over_limits(given: Inputs, case: PlanningCase, state: State,
+                 report: AggregateReport) -> dict[int, str]:
+    """Return the moves of a plan that exceed a limit on the number of moves, as {order: reason}.
+    Moves that are not permitted for another reason are not counted.
+
+    :param state: state before any move; the check changes it
+    """
+    wrong, _steps = replay(case, state, state.model.with_ceiling(
+        state, given.options.overload_ceiling), report)
+    limits = RemainingMoveLimits(given.options.move_limits, case.problem, case.around.instances,
+                                 given.history, given.rules.selections)
+    return dict.fromkeys(limits.passed(move for move in report.moves if move.order not in wrong),
+                         OVER_LIMIT)
 
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
@@ -79,12 +98,13 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
             np.array([policy.weight for policy in load.policies])))
 
 
-def check_again(case: PlanningCase, state: State, capped: Model,
-                report: AggregateReport) -> Checked:
+def check_again(case: PlanningCase, state: State, capped: Model, report: AggregateReport,
+                over: Mapping[int, str] = MappingProxyType({})) -> Checked:
     """Find the moves of a plan that may not be made any more, and return them with the reasons as
-    Checked. There are five reasons:
+    Checked. There are six reasons:
 
     * The move is no longer permitted.
+    * The move exceeds a limit on the number of moves.
     * The move was planned to empty its source host, and the host would not become empty.
     * The move spreads load, and no longer gains enough.
     * The move depends on another move that may not be made.
@@ -93,8 +113,9 @@ def check_again(case: PlanningCase, state: State, capped: Model,
     :param state: state before any move; the check changes it
     :param capped: model of ``state`` with the additional rule that no move may load a host above
         the overload ceiling (``limits.overload_ceiling``)
+    :param over: {order: reason} of the moves that exceed a limit on the number of moves
     """
-    wrong, steps = replay(case, state, capped, report)
+    wrong, steps = replay(case, state, capped, report, over)
     moves = sorted(report.moves, key=lambda move: move.order)
     hosts = {name: index for index, name in enumerate(case.problem.hosts)}
     of_phase = {move.order: move.phase for move in moves}
@@ -112,8 +133,9 @@ def check_again(case: PlanningCase, state: State, capped: Model,
     return Checked(wrong=wrong)
 
 
-def replay(case: PlanningCase, state: State, capped: Model,
-           report: AggregateReport) -> tuple[dict[int, str], dict[int, Step]]:
+def replay(case: PlanningCase, state: State, capped: Model, report: AggregateReport,
+           left_out: Mapping[int, str] = MappingProxyType({}),
+           ) -> tuple[dict[int, str], dict[int, Step]]:
     """Apply the moves of a plan to a state, in the order of the plan. Moves that are no longer
     permitted are left out.
 
@@ -129,7 +151,7 @@ def replay(case: PlanningCase, state: State, capped: Model,
     hosts = {name: index for index, name in enumerate(case.problem.hosts)}
     for move in sorted(report.moves, key=lambda move: move.order):
         vm, destination = vms.get(move.instance_uuid), hosts.get(move.destination)
-        why = _why_not(case, state, capped, move, vm, destination)
+        why = left_out.get(move.order) or _why_not(case, state, capped, move, vm, destination)
         missed = wrong.keys() & set(move.depends_on)
         if missed and not why:
             why = f'move {min(missed)}, on which it depends, is left out'

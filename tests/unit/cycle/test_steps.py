@@ -781,6 +781,28 @@ class PipelineTest(PipelineTestCase):
             PlannerPorts(source=self.source, clock=self.clock, now=NOW), PlanningHistory(), report)
         self.assertEqual({}, found.wrong)
 
+    def wrong(self, report, history, **limits):
+        """Return the moves of an approved plan that may not be made any more."""
+        return still_valid(
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+            dataclasses.replace(self.options, move_limits=MoveLimits(**limits)),
+            PlannerPorts(source=self.source, clock=self.clock, now=NOW), history, report).wrong
+
+    def test_an_approved_plan_is_held_to_the_limits_of_moves(self):
+        report, moved = self.plan(), PlanningHistory(projects_moved={'p1': 2})
+        self.assertEqual({}, self.wrong(report, moved, per_project_and_day=4))
+        found = self.wrong(report, moved, per_project_and_day=3)
+        self.assertEqual([2], [*found])
+        self.assertIn('limit', found[2])
+        first = report.moves[0].instance_uuid
+        self.assertEqual([1], [*self.wrong(
+            report, PlanningHistory(instances_moved_today={first: 1}), per_instance_and_day=1)])
+
+    def test_a_move_that_is_not_made_counts_towards_no_limit(self):
+        report = self.plan()
+        self.change(report.moves[0].instance_uuid, host='h1')
+        self.assertEqual([1], [*self.wrong(report, PlanningHistory(), per_project=1)])
+
     def test_what_is_left_of_a_packed_plan_is_too(self):
         self.fuller_than_the_ceiling()
         self.clock = SlowClock(tick=2.0)
