@@ -145,4 +145,8 @@ class Tasks:
             turned = session.execute(sa.update(models.TaskRow).where(
                 models.TaskRow.migration_uuid == uuid, models.TaskRow.state == old,
             ).values(state=new, **changed))
-            return turned.rowcount == 1
+            if turned.rowcount == 1:
+                return True
+            # An earlier try may have written the row, and its answer was lost.
+            row = session.get(models.TaskRow, changed.get('migration_uuid', uuid))
+            return row is not None and (row.state, row.worker) == (new, self.worker)

@@ -13,6 +13,7 @@ from kronos_nova.db import drains as db_drains
 from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
 from kronos_nova.db import maintenances as db_maintenances
+from kronos_nova.db import tasks as db_tasks
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import hold
@@ -144,6 +145,26 @@ class LostAnswerTest(testtools.TestCase):
         self.assertFalse(holds.enter(wanted, hold.HELD, hosts={'a': 2}, consumers={'c': 'a'},
                                      expires_at=later))
         self.assertFalse(holds.enter(wanted, hold.HELD))
+
+    def test_a_task(self):
+        self.commits = 1    # this one is not lost
+        known = db_tasks.Tasks(self.database, 'one', lambda: self.now)
+        known.announce('key', 'vm1')
+        self.commits = 0
+        self.assertTrue(known.begin('key', 'migration'))
+        self.commits = 0
+        self.assertTrue(known.hand_over('migration'))
+        self.assertEqual(frozenset({'migration'}), known.in_progress())
+
+    def test_a_task_that_was_taken_away_does_not_continue(self):
+        self.commits = 1    # none of these is lost
+        known = db_tasks.Tasks(self.database, 'one', lambda: self.now)
+        known.announce('key', 'vm1')
+        known.begin('key', 'migration')
+        later = self.now + datetime.timedelta(seconds=1)
+        [found] = known.dead(later, later)
+        db_tasks.Tasks(self.database, 'two', lambda: self.now).lose(found)
+        self.assertFalse(known.hand_over('migration'))
 
     def test_a_drain(self):
         db_drains.Drains(self.database).request([drains.Drain(
