@@ -84,6 +84,8 @@ class Cycles:
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
+            if row is not None and (row.worker, row.started_at) == (worker, now):
+                return True     # An earlier try wrote the row, and its answer was lost.
             if is_ordered and row is not None:
                 interval *= 2.0 ** min(row.failures, MOST_DOUBLINGS)
             due = now - datetime.timedelta(seconds=interval)

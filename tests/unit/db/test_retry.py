@@ -9,6 +9,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import exception
 from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
@@ -165,6 +166,15 @@ class LostAnswerTest(testtools.TestCase):
         [found] = known.dead(later, later)
         db_tasks.Tasks(self.database, 'two', lambda: self.now).lose(found)
         self.assertFalse(known.hand_over('migration'))
+
+    def test_an_evaluation(self):
+        cycles = db_cycles.Cycles(self.database)
+        self.assertTrue(cycles.begin('gpu', 'one', self.now, 300))
+        self.assertFalse(cycles.begin('gpu', 'two', self.now, 300))
+        later = self.now + datetime.timedelta(seconds=300)
+        self.commits = 0
+        self.assertTrue(cycles.begin('gpu', 'one', later, 300))
+        self.assertFalse(cycles.begin('gpu', 'two', later, 300))
 
     def test_a_drain(self):
         db_drains.Drains(self.database).request([drains.Drain(
