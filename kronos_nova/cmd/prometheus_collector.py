@@ -327,13 +327,14 @@ def _workers_and_drains(seen):
     yield _gauge('kronos_workers', 'Processes by role, and by whether they gave a sign of life '
                  'lately.',
                  ('role', 'state'), workers)
+    # A host that no evaluation has looked at yet must not seem to be empty.
+    counted = [each for each in seen.drains if each.left is not None]
     yield _gauge('kronos_drain_servers_left', 'Servers that are still on a host that is being '
                  'emptied.',
-                 ('host', 'state'), {(each.host, each.state): each.left or 0
-                                     for each in seen.drains})
+                 ('host', 'state'), {(each.host, each.state): each.left for each in counted})
     yield _gauge('kronos_drain_blocked_servers', 'Servers on a host that is being emptied which '
                  'cannot leave it.',
-                 ('host',), {(each.host,): each.blocked for each in seen.drains})
+                 ('host',), {(each.host,): each.blocked for each in counted})
     yield _gauge('kronos_drain_remaining_seconds', 'Predicted seconds until the planned moves off '
                  'a host have ended.', ('host',), {(each.host,): each.remaining_seconds
                                             for each in seen.drains

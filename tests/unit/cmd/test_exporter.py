@@ -27,6 +27,7 @@ from kronos_nova.db import metric_queries
 from kronos_nova.db import scores
 from kronos_nova.drain.states import BLOCKED
 from kronos_nova.drain.states import DRAINING
+from kronos_nova.drain.states import REQUESTED
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -229,6 +230,14 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(1, found['kronos_drain_blocked_servers', (('host', 'a'),)])
         self.assertEqual(85.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
         self.assertNotIn(('kronos_drain_remaining_seconds', (('host', 'a'),)), found)
+
+    def test_a_host_whose_servers_are_not_counted_yet_is_not_shown_as_empty(self):
+        self.evaluate(policies=(self.policy(0.05),))
+        drains.Drains(self.database).request([Drain(
+            uuid='1', host='a', aggregate='gpu', state=REQUESTED, requested_by='jane',
+            requested_at=clock.utcnow())])
+        self.assertEqual(set(), {name for name, _labels in self.series()
+                                 if name.startswith('kronos_drain')})
 
     def test_how_long_a_drain_takes_is_estimated_from_past_moves(self):
         self.carry_out(1, seconds=40)
