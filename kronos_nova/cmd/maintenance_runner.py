@@ -120,6 +120,8 @@ class MaintenanceRunner:
             self._to(host, m.LEFT_OUT)
         elif drain.state == drains.OVERDUE:
             self._request(found, host)
+        elif drain.state == drains.BLOCKED and drain.left is None:
+            self._tell(host, f'blocked: {drain.problem}')
         elif drain.state == drains.BLOCKED:
             self._tell(host, f'blocked by {len(drain.blocked)} of '
                              f'{columns.count(drain.left, "server")}; see '

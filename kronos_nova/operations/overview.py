@@ -219,10 +219,11 @@ class Observer:
         draining = {each.aggregate for each in drained}
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
+                said = '' if found.left is None else (
+                    f': {found.left} servers left, {found.blocked} blocked')
                 yield status.Problem(
                     severity=status.WARNING,
-                    what=f'The drain of {found.host} is {found.state}: {found.left} servers left, '
-                         f'{found.blocked} blocked.',
+                    what=f'The drain of {found.host} is {found.state}{said}.',
                     remedy=f'"host status {found.host}" names them, "host release" ends it.')
         for aggregate in aggregates:
             is_on = aggregate.level != automation.OFF

@@ -111,6 +111,14 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.assertEqual([m.FINISHED] * 3, self.states())
 
+    def test_a_host_that_nova_does_not_know_is_said_so(self):
+        work = self.begin('a')
+        work.advance()
+        self.drains.enter(self.drains.latest('a'), (drains.REQUESTED,), drains.BLOCKED,
+                          problem='Nova has no nova-compute of that name any more')
+        work.advance()
+        self.assertIn('a: blocked: Nova has no nova-compute of that name any more', self.said)
+
     def test_a_host_is_serviced_with_the_servers_that_its_drain_has_stopped(self):
         work = self.begin('a')
         work.advance()

@@ -340,3 +340,11 @@ class StatusTest(test_automation.OperatorTestCase):
         db_fixtures.bring(board, board.get('d'), 'blocked', blocked={'vm1': 'no room'})
         self.assertIn('The drain of compute7 is blocked: 4 servers left, 1 blocked.',
                       self.manage('status', expected=LOOK))
+
+    def test_a_drain_whose_servers_are_not_counted_yet_says_nothing_of_them(self):
+        self.evaluate()
+        self.beat()
+        drains.Drains(self.database).request([Drain(
+            uuid='d', host='compute7', aggregate='gpu', state='blocked', requested_by='jane',
+            requested_at=clock.utcnow())])
+        self.assertIn('The drain of compute7 is blocked.', self.manage('status', expected=LOOK))
