@@ -43,13 +43,20 @@ class OpenStackComputeApi:
         self._requested = compute.RequestedMigrations()
 
     def instance(self, uuid):
-        answer = self._get(uuid, f'/servers/{uuid}')
-        if answer is None:
-            return None
-        server = answer['server']
-        return compute.InstanceState(
+        server = self._server(uuid)
+        return server and compute.InstanceState(
             host=server['OS-EXT-SRV-ATTR:host'], status=server['status'],
             task_state=server['OS-EXT-STS:task_state'], locked=server['locked'])
+
+    def _server(self, uuid):
+        """Return a server as Nova shows it; None if there is no such server.
+
+        :raises NovaUnavailable: the cell of the server is down. Nova then shows only a few values
+        """
+        answer = self._get(uuid, f'/servers/{uuid}')
+        if answer is not None and 'OS-EXT-STS:task_state' not in answer['server']:
+            raise _silent(uuid, 'its cell is down')
+        return answer and answer['server']
 
     def service(self, host):
         found = self._services(host)
@@ -61,9 +68,15 @@ class OpenStackComputeApi:
 
     def _services(self, host):
         """Return the nova-compute services whose host has exactly this name. Nova's own selection
-        ignores case (COMPUTE1 is compute1), and selects all services for an empty name."""
-        found = self._get(host, f'/os-services?binary=nova-compute&host={parse.quote(host, "")}')
-        return [each for each in found['services'] if each['host'] == host]
+        ignores case (COMPUTE1 is compute1), and selects all services for an empty name.
+
+        :raises NovaUnavailable: the cell of the host is down. Nova then shows only names
+        """
+        answer = self._get(host, f'/os-services?binary=nova-compute&host={parse.quote(host, "")}')
+        found = [each for each in answer['services'] if each['host'] == host]
+        if any('state' not in each for each in found):
+            raise _silent(host, 'its cell is down')
+        return found
 
     def hold_room(self, move):
         """Remember the newest migration of the instance, so that the migration of the move can be

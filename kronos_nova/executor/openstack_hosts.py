@@ -26,11 +26,13 @@ class OpenStackHostApi(OpenStackComputeApi):
                                       f'&host={parse.quote(host, "")}{marker}')['servers']:
             found += map(_on_host, page)
             marker = f'&marker={page[-1]["id"]}'
-        return [*found, *self._unsettled(host, {server.uuid for server in found})]
+        found += self._unsettled(host, {server.uuid for server in found})
+        self._services(host)  # Nova leaves a cell that is down out of the lists above.
+        return found
 
     def server(self, uuid):
-        answer = self._get(uuid, f'/servers/{uuid}')
-        return None if answer is None else _on_host(answer['server'])
+        server = self._server(uuid)
+        return server and _on_host(server)
 
     def _unsettled(self, host, here):
         moved = collections.defaultdict(list)
@@ -40,9 +42,9 @@ class OpenStackHostApi(OpenStackComputeApi):
                 if each['source_compute'] == host:
                     moved[each['instance_uuid']].append((status, each))
         for uuid in sorted(moved.keys() - here):
-            answer = self._get(host, f'/servers/{uuid}')
-            if answer is not None and _needs_source(answer['server'], moved[uuid]):
-                yield dataclasses.replace(_on_host(answer['server']), is_unsettled=True)
+            server = self._server(uuid)
+            if server is not None and _needs_source(server, moved[uuid]):
+                yield dataclasses.replace(_on_host(server), is_unsettled=True)
 
     def disable(self, host, reason):
         self._update(host, {'status': 'disabled', 'disabled_reason': reason})

@@ -85,6 +85,20 @@ class OpenStackComputeApiTest(testtools.TestCase):
             self.assertIsNone(self.api.service(name))
         self.assertTrue(self.server.requests[-1][1].endswith('host=compute1%26x%3Dy'))
 
+    def test_a_cell_that_is_down_does_not_answer(self):
+        """Nova then shows what its API database has of servers and services."""
+        self.answers['GET /servers/vm1'] = 200, {'server': {
+            'id': 'vm1', 'status': 'UNKNOWN', 'tenant_id': 'p', 'created': '2026-11-20T12:00:00Z'}}
+        self.answers[r'GET /os-services\?.*host=a'] = 200, {'services': [
+            {'binary': 'nova-compute', 'host': 'a', 'status': 'UNKNOWN'}]}
+        # Nova leaves such a cell out of lists that are filtered.
+        self.answers[r'GET /servers/detail\?.*'] = 200, {'servers': []}
+        self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': []}
+        hosts = OpenStackHostApi(self.connection)
+        for ask, what in ((self.api.instance, 'vm1'), (hosts.server, 'vm1'),
+                          (self.api.service, 'a'), (hosts.servers_on, 'a')):
+            self.assertRaises(exception.NovaUnavailable, ask, what)
+
     def test_what_is_deleted_softly_is_on_its_host(self):
         listed = {'id': 'vm1', 'name': 'web', 'status': 'SOFT_DELETED', 'locked': False,
                   'OS-EXT-STS:task_state': None}
@@ -92,6 +106,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
             'servers': [listed]}
         self.answers[r'GET /servers/detail\?.*marker=vm1'] = 200, {'servers': []}
         self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': []}
+        self.answers[r'GET /os-services\?.*'] = 200, {'services': []}
         [found] = OpenStackHostApi(self.connection).servers_on('a')
         self.assertEqual(('vm1', 'SOFT_DELETED'), (found.uuid, found.status))
 
@@ -101,6 +116,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
             'migrations': [migration(1, instance_uuid='vm1', source_compute='a'),
                            migration(2, instance_uuid='gone', source_compute='a')]}
         self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': []}
+        self.answers[r'GET /os-services\?.*'] = 200, {'services': []}
         self.answers['GET /servers/vm1'] = 200, {'server': {
             'id': 'vm1', 'name': 'web', 'status': 'VERIFY_RESIZE', 'locked': True,
             'OS-EXT-STS:task_state': None}}
