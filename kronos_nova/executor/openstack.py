@@ -107,17 +107,17 @@ class OpenStackComputeApi:
             connect_retries=0, status_code_retries=0)
         if answer.status_code in NOT_AS_PLANNED:
             raise exception.PlanOutdated(instance=move.instance_uuid,
-                                         reason=f'Nova refused: {_message(answer)}')
+                                         reason=f'Nova refused: {message_of(answer)}')
         if answer.status_code >= 400:
             raise exception.PreFlightError(instance=move.instance_uuid,
-                                           reason=f'Nova refused: {_message(answer)}')
+                                           reason=f'Nova refused: {message_of(answer)}')
 
     def confirm(self, move):
         answer = self._request(move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action',
                               json={'confirmResize': None})
         if answer.status_code >= 400:
             LOG.debug('Nova refused to confirm the cold migration of instance %s: %s',
-                      move.instance_uuid, _message(answer))
+                      move.instance_uuid, message_of(answer))
 
     def migration(self, move):
         found = self._migration(move)
@@ -155,7 +155,7 @@ class OpenStackComputeApi:
             LOG.debug('Nova refused the request %(method)s for migration %(migration)s%(path)s: '
                       '%(answer)s',
                       {'method': method, 'migration': found['uuid'], 'path': path,
-                       'answer': _message(answer)})
+                       'answer': message_of(answer)})
         return answer.status_code < 400
 
     def _migration(self, move):
@@ -202,7 +202,7 @@ class OpenStackComputeApi:
         if answer.status_code == NOT_FOUND:
             return None
         if answer.status_code >= 400:
-            raise _silent(what, f'HTTP {answer.status_code}: {_message(answer)}')
+            raise _silent(what, f'HTTP {answer.status_code}: {message_of(answer)}')
         return answer.json()
 
     def _request(self, what, method, path, **kwargs):
@@ -216,7 +216,7 @@ class OpenStackComputeApi:
             answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,
                                                       raise_exc=False, **kwargs)
         if answer.status_code >= 500 or answer.status_code in ABOUT_US:
-            raise _silent(what, f'HTTP {answer.status_code}: {_message(answer)}')
+            raise _silent(what, f'HTTP {answer.status_code}: {message_of(answer)}')
         return answer
 
 
@@ -226,7 +226,8 @@ def _listed_migration(found):
         source=found.get('source_compute'), created_at=clock.parsed(found['created_at']))
 
 
-def _message(answer):
+def message_of(answer):
+    """Return Nova's text about an error."""
     try:
         return next(iter(answer.json().values()))['message']
     except (ValueError, AttributeError, StopIteration, KeyError, TypeError):

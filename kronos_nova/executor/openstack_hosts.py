@@ -6,8 +6,10 @@ from urllib import parse
 
 from oslo_log import log as logging
 
+from kronos_nova import exception
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.executor.openstack import OpenStackComputeApi
+from kronos_nova.executor.openstack import message_of
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
 
@@ -66,7 +68,11 @@ class OpenStackHostApi(OpenStackComputeApi):
 
     def _update(self, host, values):
         for service in self._services(host):
-            self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)
+            answer = self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)
+            if answer.status_code >= 400:
+                raise exception.NovaClientError(
+                    instance=host, reason='Nova refused to change its nova-compute service: '
+                                          f'{message_of(answer)}')
 
 
 def _needs_source(server, migrations):

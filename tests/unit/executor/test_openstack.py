@@ -99,6 +99,20 @@ class OpenStackComputeApiTest(testtools.TestCase):
                           (self.api.service, 'a'), (hosts.servers_on, 'a')):
             self.assertRaises(exception.NovaUnavailable, ask, what)
 
+    def test_a_host_that_nova_refuses_to_disable_is_not_taken_for_disabled(self):
+        service = {'state': 'up', 'status': 'enabled', 'forced_down': False, 'host': 'a',
+                   'id': 's1', 'disabled_reason': None}
+        self.answers[r'GET /os-services\?.*'] = 200, {'services': [service]}
+        hosts = OpenStackHostApi(self.connection)
+        for status in (400, 409):
+            self.answers['PUT /os-services/s1'] = status, {
+                'badRequest': {'message': 'no such reason'}}
+            for ask in (lambda: hosts.disable('a', 'RAM'), lambda: hosts.enable('a')):
+                error = self.assertRaises(exception.NovaClientError, ask)
+                self.assertIn('no such reason', str(error))
+        self.answers['PUT /os-services/s1'] = 200, {'service': service}
+        hosts.disable('a', 'RAM')
+
     def test_what_is_deleted_softly_is_on_its_host(self):
         listed = {'id': 'vm1', 'name': 'web', 'status': 'SOFT_DELETED', 'locked': False,
                   'OS-EXT-STS:task_state': None}
