@@ -52,11 +52,11 @@ Raise it to look further back. Lower it to save space in the control database.
 Related options: ``moves_retention_days``.
 """),
     cfg.IntOpt('reports_retention_days', mutable=True, default=7, min=0, help="""
-Days for which the report of a plan is kept in the control database, counted from the creation of
-the report. The report of a plan that waits or runs is not deleted. A report contains the moves of
-its plan with their reasons. It also contains the reasons for which instances are not moved, each
-with the number of these instances. Reports are by far the largest rows: twenty aggregates at level
-``observe`` may write 20 MB a day.
+Days for which the report of a plan is kept in the control database, counted from the last
+evaluation that made the plan. The report of a plan that waits or runs is not deleted. A report
+contains the moves of its plan with their reasons. It also contains the reasons for which instances
+are not moved, each with the number of these instances. Reports are by far the largest rows: twenty
+aggregates at level ``observe`` may write 20 MB a day.
 
 By default, 7 days. 0 keeps reports as long as their plans.
 

@@ -193,7 +193,10 @@ def _reports(before):
     report, plan = models.ReportRow, models.PlanRow
     return report, sa.select(report.plan_uuid).join(
         plan, plan.uuid == report.plan_uuid,
-    ).where(report.created_at < before, _is_over(plan)).order_by(report.created_at)
+    ).where(report.created_at < before, _is_over(plan),
+            # A plan at level "observe" may have been made again since, and may still be approved.
+            sa.func.coalesce(plan.last_seen_at, plan.created_at) < before,
+            ).order_by(report.created_at)
 
 
 def _plans(before):

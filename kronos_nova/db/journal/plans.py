@@ -459,9 +459,11 @@ def _last_plan(session, aggregate):
 
 def _saw_again(session, report, fingerprint, now):
     """Record that the aggregate's last plan was seen once more, if the last plan was only observed
-    and has the same moves as the new plan. Return True if this was recorded; False otherwise."""
+    and has the same moves as the new plan. Return True if this was recorded; False otherwise. The
+    last plan also has to have its report, which may have been deleted since."""
     last = _last_plan(session, report.name)
-    if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
+    if (last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint)
+            or session.get(models.ReportRow, last.uuid) is None):
         return False
     last.last_seen_at, last.times_seen = now, last.times_seen + 1
     last.combined_before, last.combined_after = report.combined_before, report.combined_after

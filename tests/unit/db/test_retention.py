@@ -28,6 +28,7 @@ from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import repair as repairs
+from kronos_nova.operations import approving
 from tests.unit.db import fixtures
 
 WIDE = moves.Caps(total=100, per_source=100, per_destination=100)
@@ -198,6 +199,25 @@ class LeaseTest(ControlTestCase):
 
 
 class ObservedTest(ControlTestCase):
+    def test_the_report_of_a_plan_that_is_still_made_is_kept(self):
+        uuid = self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
+        self.clock.go(8 * DAY)
+        self.assertEqual(uuid, self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED))
+        store = retention.Retention(self.database, retention.Days.from_conf(self.conf))
+        self.assertEqual(0, store.step(self.clock())['reports'])
+        record = self.journal.plan(uuid)
+        approving.approve(self.journal, record, 'ann', self.clock())
+        self.assertEqual(plans.APPROVED, self.journal.plan(uuid).state)
+
+    def test_the_report_of_a_plan_that_is_not_made_any_more_goes(self):
+        self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
+        self.clock.go(8 * DAY)
+        store = retention.Retention(self.database, retention.Days.from_conf(self.conf))
+        self.assertEqual(1, store.step(self.clock())['reports'])
+        uuid = self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
+        approving.approve(self.journal, self.journal.plan(uuid), 'ann', self.clock())
+        self.assertEqual(1, self.journal.plan(uuid).times_seen)
+
     def test_a_plan_that_says_what_the_last_one_said_is_not_stored_again(self):
         first = self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
         begun = self.clock()
