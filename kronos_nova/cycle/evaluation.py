@@ -32,6 +32,7 @@ from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.cycle.requests import Requester
 from kronos_nova.cycle.room_requests import RoomRequests
+from kronos_nova.objects import automation
 from kronos_nova.objects import hold
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -84,7 +85,7 @@ class Cycle:
         seen = observe.observe(self.cycle_ports, self.options, self.rules)
         writer = ResultWriter(cycle_ports=self.cycle_ports, options=self.options,
                               rules=self.rules, utcnow=self.utcnow, seen=seen)
-        options = self._with_repair_order(
+        options = self._with_levels(
             self._whole_units(self._existing(seen, writer), seen.units))
         planner_ports = PlannerPorts(
             source=self.cycle_ports.metrics, clock=time.monotonic, dry_run=self.cycle_ports.dry_run,
@@ -254,14 +255,19 @@ class Cycle:
             requests.settle_allocations(snapshot, names)))
         return found[-1]
 
-    def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
-        """Return the options with ``repair_order``: for each aggregate, whether rules are repaired
-        before, after or together with other moves. The order follows from the automation levels of
-        the aggregate."""
-        switches, names = self.cycle_ports.switches.read(), options.aggregates or ()
-        return dataclasses.replace(options, repair_order={
-            name: switches.repair_order(name, self.rules.automation)
-            for name in (*names, UNASSIGNED)})
+    def _with_levels(self, options: EngineOptions) -> EngineOptions:
+        """Return the options with ``repair_order`` and ``automatic``, which follow from the
+        automation levels of the aggregates: whether rules are repaired before, after or together
+        with other moves, and which plans start without approval."""
+        switches, defaults = self.cycle_ports.switches.read(), self.rules.automation
+        names = (*(options.aggregates or ()), UNASSIGNED)
+        return dataclasses.replace(
+            options,
+            repair_order={name: switches.repair_order(name, defaults) for name in names},
+            automatic=frozenset(
+                (name, purpose) for name in names
+                for purpose in (automation.BALANCE, automation.REPAIR)
+                if switches.planning_level(name, defaults, purpose) == automation.AUTO))
 
     @staticmethod
     def _whole_units(options: EngineOptions,

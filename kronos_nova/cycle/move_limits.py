@@ -66,6 +66,18 @@ def used_up(options: MoveLimits, instances: Iterable[Instance],
     return found | {each.uuid for each in instances if (each.project_id or '') in projects}
 
 
+def counted(history: PlanningHistory, moves: Iterable[PlannedMove]) -> PlanningHistory:
+    """Return the history with further moves, for the limits of projects and causes in a day."""
+    moves = [move for move in moves if move.phase != EVACUATE]
+    if not moves:
+        return history
+    projects, caused = (collections.Counter(before) for before in (
+        history.projects_moved, history.caused))
+    projects.update(move.project_id for move in moves if move.project_id)
+    caused.update(move.caused_by for move in moves if move.caused_by)
+    return dataclasses.replace(history, projects_moved=projects, caused=caused)
+
+
 def beyond(options: MoveLimits, moved: Iterable[Instance], history: PlanningHistory) -> set[str]:
     """Return the uuids of the instances whose moves exceed a limit of their project.
 

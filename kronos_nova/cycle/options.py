@@ -82,6 +82,7 @@ class EngineOptions:
     repair_order : {aggregate: time at which violated rules are repaired}. The time is TOGETHER
         (with other moves), FIRST, LAST or NEVER of :mod:`kronos_nova.objects.automation`. An
         aggregate that is not in the dictionary has TOGETHER
+    automatic : (aggregate, purpose) of the plans that start without approval
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova
     """
 
@@ -96,6 +97,7 @@ class EngineOptions:
     repair_rules: str = 'all'
     max_rule_repairs_per_cycle: int = 0
     repair_order: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    automatic: frozenset[tuple[str, str]] = frozenset()
     restrict_to_az: bool = False
     host_checks: frozenset[str] = frozenset(ALL_CHECKS)
     planning_time_limit: float = 10.0

@@ -13,6 +13,7 @@ from kronos_nova.cycle import approval
 from kronos_nova.cycle import explain
 from kronos_nova.cycle import loss_rule
 from kronos_nova.cycle import metrics
+from kronos_nova.cycle import move_limits
 from kronos_nova.cycle import precheck
 from kronos_nova.cycle import problem
 from kronos_nova.cycle import schedule
@@ -31,6 +32,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
@@ -118,6 +120,8 @@ class Line:
     the first aggregate is measured, and not before.
 
     in_flight : the moves planned so far
+    started : the moves planned so far that start without approval. They count towards the limits on
+        the number of moves, like moves of the journal
     """
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -126,6 +130,7 @@ class Line:
         self._given = snapshot, policies, options, planner_ports, history
         self._measurements, self._request = measurements, request
         self.in_flight = problem.MovesInFlight()
+        self.started: list[PlannedMove] = []
 
     @functools.cached_property
     def given(self) -> Inputs:
@@ -183,6 +188,8 @@ class Line:
             reports[purpose] = dataclasses.replace(
                 self._plan_part(dataclasses.replace(found, due=part), model), purpose=purpose)
             if reports[purpose].moves:
+                if (scope.name, purpose) in given.options.automatic:
+                    self.started += reports[purpose].moves
                 return reports[purpose]
         return reports.get(automation.BALANCE) or reports[automation.REPAIR]
 
@@ -205,7 +212,8 @@ class Line:
         if waits:
             return explain.unmoved(found, plan.COOLING, waits)
         limits = given.limits()
-        checks = precheck.Checks.from_case(given, case, model, limits)
+        checks = precheck.Checks.from_case(dataclasses.replace(
+            given, history=move_limits.counted(given.history, self.started)), case, model, limits)
         planned = case.compile(case.expected) if due.goes_by_load and case.outlook else model
         timely = schedule.timely(
             given.pace,

@@ -63,7 +63,8 @@ class RecordedCloud:
     def __init__(self, clock):
         self.clock = clock
         self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
-        self.status = dict.fromkeys('ab', 'enabled')
+        self.hosts = 'ab'
+        self.status = dict.fromkeys('abcd', 'enabled')
         self.silent = set()
         self.load = {}
         self.stopped = set()
@@ -79,7 +80,7 @@ class RecordedCloud:
                 service=snapshot.Service(state='down' if name in self.silent else 'up',
                                          status=self.status[name]),
                 inventory={'VCPU': snapshot.ResourceInventory(total=64)}, used=self.used)
-                for name in 'ab'),
+                for name in self.hosts),
             aggregates=tuple(snapshot.Aggregate(name=name, uuid=name, hosts=hosts)
                              for name, hosts in self.aggregates.items()),
             instances=tuple(snapshot.Instance(
@@ -97,7 +98,7 @@ class RecordedCloud:
             values, label = dict.fromkeys(self.placed, 0.1), 'uuid'
         else:
             hosts = list(self.placed.values())
-            values = {name: hosts.count(name) / 10 for name in 'ab'} | self.load
+            values = {name: hosts.count(name) / 10 for name in self.hosts} | self.load
             label = 'host'
         return metrics.Vector(tuple(metrics.Sample({label: name}, value, at)
                                     for name, value in values.items()))
@@ -396,6 +397,23 @@ class CycleTest(CycleTestCase):
         self.assertEqual(plans.VOID, old.state)
         self.assertIn('it was to bring the combined imbalance from 0.600 to 0.000, and by now '
                       'brings it from', old.ended_because)
+
+    def moved_in_two_aggregates(self, rules=RULES):
+        """Return the number of moves of each aggregate, while a project may have three a day."""
+        self.cloud.hosts = 'abcd'
+        self.cloud.aggregates = {'gpu': ('a', 'b'), 'ssd': ('c', 'd')}
+        self.cloud.placed = {f'vm{number}': host for number, host in enumerate('aaaacccc')}
+        self.cycles.begin('ssd', 'one', self.clock(), 1)
+        return [len(report.moves) for report in self.run_cycle(
+            rules, dataclasses.replace(OPTIONS, aggregates=('gpu', 'ssd'), move_limits=MoveLimits(
+                per_project_and_day=3))).aggregates]
+
+    def test_a_project_has_no_more_moves_a_day_in_two_aggregates_than_in_one(self):
+        self.assertEqual([2, 1], self.moved_in_two_aggregates())
+
+    def test_moves_that_do_not_start_are_not_counted(self):
+        self.assertEqual([2, 2], self.moved_in_two_aggregates(
+            self.level(gpu='observe', ssd='auto')))
 
     def propose_and_approve(self):
         self.run_cycle(rules=self.level(gpu='approve'))
