@@ -179,7 +179,9 @@ Related options: ``tenant``.
 """),
     cfg.IntOpt('smoothing_window', default=0, min=0, help="""
 Seconds over which each load is averaged, so that a short peak does not lead to migrations. With a
-value above 0, each query of a policy is sent as ``avg_over_time((query)[window:step])``.
+value above 0, each query of a policy is sent as
+``avg_over_time((query)[window:step]) and (query)``, so that a host whose samples have ended has no
+average.
 
 By default, 0: queries are sent unchanged. This is right for queries that already contain an average
 (``rate(...[15m])``).

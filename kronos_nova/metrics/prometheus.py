@@ -119,12 +119,15 @@ class PrometheusClient:
 
     def _smoothed(self, query):
         """Return the PromQL of a query. A query for loads is wrapped in an average over the
-        smoothing window. Other queries are returned unchanged: an average of a capacity would hide
-        that a host was enlarged, and forecasts and histories are averages already."""
+        smoothing window. The result has only series that the query itself has at present, because
+        an average alone would have values for some time after an exporter has died. Other queries
+        are returned unchanged: an average of a capacity would hide that a host was enlarged, and
+        forecasts and histories are averages already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing
-        return f'avg_over_time((\n{query.promql}\n)[{window}s:{step}s])'
+        return (f'avg_over_time((\n{query.promql}\n)[{window}s:{step}s]) and '
+                f'(\n{query.promql}\n)')
 
 
 def _log_retry(state):

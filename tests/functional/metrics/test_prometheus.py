@@ -87,3 +87,9 @@ class PrometheusTest(testtools.TestCase):
         half = prometheus.PrometheusClient(Endpoint(url=self.url), smoothing=(3600, 1))
         sample, = half.query(MetricQuery('p', IMBALANCE, 'avg_over_time(saw[2s])')).samples
         self.assertAlmostEqual(0.5, sample.value, delta=0.2)
+
+    def test_smoothing_does_not_hide_that_samples_have_ended(self):
+        ended = f'saw unless on () (vector(time()) > {time.time():.3f})'
+        smooth = prometheus.PrometheusClient(Endpoint(url=self.url), smoothing=(60, 1))
+        self.assertNotEqual((), self.client.instant(f'max_over_time(({ended})[1m:1s])').samples)
+        self.assertEqual((), smooth.query(MetricQuery('p', IMBALANCE, ended)).samples)

@@ -121,7 +121,8 @@ class QueryTest(ClientTestCase):
         client.query(MetricQuery('cpu', HOST_CAPACITY, 'cores'))
         sent = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)['query'][0]
                 for _, path, _, _ in server.requests]
-        self.assertEqual([f'avg_over_time((\n{CPU.promql}\n)[900s:60s])', 'cores'], sent)
+        self.assertEqual([f'avg_over_time((\n{CPU.promql}\n)[900s:60s]) and (\n{CPU.promql}\n)',
+                          'cores'], sent)
 
 
 @ddt.ddt
