@@ -49,12 +49,17 @@ class HourlyHistory:
 
     Hours are numbered from the beginning of 1970. The first cycle in an hour queries only the hours
     that are missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take
-    some 10 MiB.
+    some 20 MiB.
+
+    :param host_label: label with the host of a series; None if series do not name hosts
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host_label: str | None = None) -> None:
+        self._host_label = host_label
         self._rows = {}
         self._hours = {}
+        # {host: number}, and for each hour the number of the host of each value
+        self._numbers, self._hosts = {'': 0}, {}
         self._rests_until, self._problem = -np.inf, None
         self._asked_at = -np.inf
         self.changes = 0
@@ -98,6 +103,22 @@ class HourlyHistory:
             found[:len(values), column] = values
         return found
 
+    def factors(self, names: Sequence[str | None], hours: Sequence[int],
+                units: Mapping[str, float], own: np.ndarray) -> np.ndarray:
+        """Return float64 (names, hours): for each value, the unit of the host that it was measured
+        on, divided by the unit of the present host. The factor is 1 if the former host has no unit.
+
+        :param units: {host: unit}
+        :param own: float64 (names,), the unit of the present host of each name
+        """
+        unit = np.array([units.get(host, np.nan) for host in self._numbers])
+        number = np.zeros((len(self._rows) + 1, len(hours)), dtype=np.intp)
+        for column, hour in enumerate(hours):
+            hosts = self._hosts.get(hour, ())
+            number[:len(hosts), column] = hosts
+        found = unit[number[self.rows(names)]] / own[:, None]    # row -1 has no hosts
+        return np.where(np.isnan(found), 1.0, found)
+
     def _is_empty(self, hour: int) -> bool:
         return bool(np.isnan(self._hours[hour]).all())
 
@@ -120,19 +141,23 @@ class HourlyHistory:
                 self._rows.setdefault(each.labels[label], len(self._rows))
         table = np.full((len(self._rows), len(run)), np.nan, dtype=np.float32)
         count = np.zeros(table.shape, dtype=np.intp)
+        hosts = np.zeros(table.shape, dtype=np.int32)
         for each in series:
             if label not in each.labels:
                 continue
             row = self._rows[each.labels[label]]
+            host = self._numbers.setdefault(each.labels.get(self._host_label, ''),
+                                            len(self._numbers))
             for at, value in each.points:
                 column = round(at / HOUR) - 1 - run[0]
                 if 0 <= column < len(run) and 0.0 <= value < np.inf:
                     count[row, column] += 1
-                    table[row, column] = value
+                    table[row, column], hosts[row, column] = value, host
         # A server that was moved has one series after the other. Where two have a value for the
         # same hour, it is not known which is right.
         table[count > 1] = np.nan
         self._hours.update(zip(run, table.T.copy(), strict=True))
+        self._hosts.update(zip(run, hosts.T.copy(), strict=True))
 
     def _forget(self, hours: Collection[int]) -> None:
         """Drop all hours except ``hours``, and the series that have no value in ``hours``."""
@@ -141,9 +166,9 @@ class HourlyHistory:
         for values in kept.values():
             known[:len(values)] |= ~np.isnan(values)
         self._rows = {name: row for row, name in enumerate(itertools.compress(self._rows, known))}
-        self._hours = {hour: np.pad(values, (0, len(known) - len(values)),
-                                    constant_values=np.nan)[known]
-                       for hour, values in kept.items()}
+        self._hosts = {hour: hosts[known[:len(hosts)]] for hour, hosts in self._hosts.items()
+                       if hour in hours}
+        self._hours = {hour: values[known[:len(values)]] for hour, values in kept.items()}
 
 
 def _whole(matrix: Matrix, query: MetricQuery) -> Matrix:
@@ -203,6 +228,8 @@ class _Loads:
     now : float64 (N,), present load in the unit of the history, NaN = not known
     unit : float64 (N,), factor for each load: a sample of the history times this factor is the
         weight of the instance, or the score of the host
+    units : {host: factor for the samples of instances that were measured on this host}; empty if
+        the loads are those of hosts
     """
 
     names: Sequence[str | None]
@@ -210,6 +237,20 @@ class _Loads:
     unit: np.ndarray
     placed: forecast.PlacedLoads
     label: str
+    units: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def past(self, history: HourlyHistory, hours: Sequence[int]) -> np.ndarray:
+        """Return float64 (N, hours): the loads in the past as samples of the present hosts; NaN =
+        not known. A fraction of a former host of another size is converted."""
+        found, rows = history.matrix(hours), history.rows(self.names)
+        picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
+        picked[rows < 0] = np.nan
+        return picked * history.factors(self.names, hours, self.units, self.unit)
+
+    def select(self, which: np.ndarray) -> '_Loads':
+        """Return the loads for which ``which`` is True."""
+        return dataclasses.replace(self, names=list(itertools.compress(self.names, which)),
+                                   unit=self.unit[which])
 
 
 def questions(policy: Policy) -> Iterator[MetricQuery]:
@@ -254,14 +295,14 @@ class ForecastCache:
                    policy.imbalance_query, policy.host_label)
         kept = self._kept.get(policy.name)
         if kept is None or kept.queries != queries:
-            kept = self._kept[policy.name] = _Kept(queries)
+            kept = self._kept[policy.name] = _Kept(queries, policy.host_label)
         return kept
 
 
 class _Kept:
-    def __init__(self, queries: tuple) -> None:
+    def __init__(self, queries: tuple, host_label: str) -> None:
         self.queries = queries
-        self.history, self.said = HourlyHistory(), HourlyHistory()
+        self.history, self.said = HourlyHistory(host_label), HourlyHistory(host_label)
         self.seasonal = None
         self.made_of = None
 
@@ -306,7 +347,8 @@ class _Asked:
             now = problem.loads(of_leaving=False)[:, number] / unit
             return _Loads(names, now, unit, forecast.PlacedLoads(
                 problem.vm_host, problem.host_scale[problem.vm_host, number] * unit,
-                len(problem.hosts)), policy.vm_profile_label)
+                len(problem.hosts)), policy.vm_profile_label,
+                dict(zip(problem.hosts, units.tolist(), strict=True)))
         hosts = np.arange(len(problem.hosts))
         return _Loads(
             problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
@@ -315,7 +357,7 @@ class _Asked:
 
     def is_of_unit(self, loads: _Loads) -> bool:
         days = list(range(self.hour - forecast.DAYS, self.hour))
-        return forecast.is_of_unit(_rows(self.kept.history, loads.names, days), loads.now)
+        return forecast.is_of_unit(loads.past(self.kept.history, days), loads.now)
 
     def seasonal(self, loads: _Loads) -> _Found:
         kept, hour = self.kept, self.hour
@@ -328,6 +370,12 @@ class _Asked:
             kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
             kept.made_of = kept.history.changes
         found = kept.seasonal.select(kept.history.rows(loads.names))
+        moved = (kept.history.factors(loads.names, days + week, loads.units, loads.unit)
+                 != 1.0).any(axis=1)
+        if moved.any():
+            there = loads.select(moved)
+            found = found.with_rows(moved, forecast.seasonal(
+                there.past(kept.history, days), there.past(kept.history, week)))
         judgement = found.judged(loads.placed)
         margins = 0.0
         if self.policy.forecast.quantile > 0.5 and judgement.is_worth_it:
@@ -353,8 +401,8 @@ class _Asked:
         origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
         self.kept.said.read(self.source, said, loads.label, origins, self.now, self._own)
         judgement = forecast.judged_highest(
-            _rows(self.kept.said, loads.names, origins), _rows(past, loads.names, days),
-            self.horizon, loads.placed)
+            loads.past(self.kept.said, origins), loads.past(past, days), self.horizon,
+            loads.placed)
         return ahead, np.zeros(ahead.shape), judgement
 
     def columns(self, problem: Problem, number: int, loads: _Loads,
@@ -428,14 +476,6 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
         columns.judgement.error, columns.judgement.present_error)]
     return ForecastReport(state=columns.state, detail=columns.detail, error=errors[0],
                           present_error=errors[1], imbalance=highest)
-
-
-def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[int]) -> np.ndarray:
-    """Return float64 (names, hours): the values of the named series; NaN = not known."""
-    found, rows = history.matrix(hours), history.rows(names)
-    picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
-    picked[rows < 0] = np.nan
-    return picked
 
 
 def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],

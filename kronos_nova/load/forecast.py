@@ -170,6 +170,18 @@ class Seasonal:
             each[rows < 0] = np.nan
         return Seasonal(*picked)
 
+    def with_rows(self, rows: np.ndarray, other: 'Seasonal') -> 'Seasonal':
+        """Return the forecast in which that of the loads ``rows`` is replaced.
+
+        :param rows: bool (N,)
+        :param other: the forecast of the loads ``rows``, in their order
+        """
+        made = [each.copy() for each in (self.ahead, self.errors, self.present_errors)]
+        for each, replaced in zip(made, (other.ahead, other.errors, other.present_errors),
+                                  strict=True):
+            each[rows] = replaced
+        return Seasonal(*made)
+
     def judged(self, placed: PlacedLoads) -> Judgement:
         """Return the quality of the forecast of hosts' scores. The score of a host is the sum of
         the loads on the host. All loads count as if they had always been on their present hosts."""

@@ -179,6 +179,37 @@ class ForecastColumnsTest(testtools.TestCase):
         self.assertIn(f'cpu in 2 h {.8 - .2 * (moved - 1):.3f} to {.8 - .2 * moved:.3f}',
                       last.reason.replace('imbalance ', ''))
 
+    def test_the_past_of_a_moved_server_is_in_shares_of_its_former_host(self):
+        """A fifth of a host of 32 CPUs is a twentieth of one of 128."""
+        self.hosts = tuple(dataclasses.replace(clouds.host(name), inventory={
+            'VCPU': objects.ResourceInventory(total=vcpus, allocation_ratio=4.0)})
+            for name, vcpus in (('h0', 32), ('h1', 128), ('h2', 128)))
+        self.loads['moved'] = office(.04)
+        self.place['moved'] = 'h2'
+        real = self.source.query_range
+
+        def query_range(query, times):
+            moved_at = (BEGIN + 6) * HOUR
+            found = []
+            for each in real(query, times).series:
+                name = each.labels['uuid']
+                if name != 'moved':
+                    found.append(dataclasses.replace(
+                        each, labels={'uuid': name, 'host': self.place[name]}))
+                    continue
+                found.append(dataclasses.replace(
+                    each, labels={'uuid': name, 'host': 'h0'}, points=tuple(
+                        (at, 4 * value) for at, value in each.points if at <= moved_at)))
+                found.append(dataclasses.replace(
+                    each, labels={'uuid': name, 'host': 'h2'}, points=tuple(
+                        (at, value) for at, value in each.points if at > moved_at)))
+            return objects_of_metrics.Matrix(series=tuple(found))
+        self.source.query_range = query_range
+        found = self.forecast()
+        self.assertEqual('used', found.state)
+        self.assertAlmostEqual(.8 - .04, found.imbalance, delta=.01)
+        self.assertAlmostEqual(0, found.error, delta=.01)
+
     def test_a_host_that_will_be_full_is_relieved_before_also_within_the_threshold(self):
         self.policy['threshold'] = .97
         self.loads |= {name: office(.24) for name in self.loads if name.startswith('vm')}
