@@ -186,6 +186,10 @@ class PlansTest(base.ApiTestCase):
             self.assertEqual([each['uuid'] for each in whole], [each['uuid'] for each in self.pages(
                 '/v1/moves?', 'moves', limit)])
 
+    def test_a_state_that_does_not_exist_is_refused(self):
+        for path in ('/v1/plans?state=finished', '/v1/moves?state=planned&state=done'):
+            self.assertIn('state', self.refuse(path, 400)['detail'])
+
     def test_they_are_chosen_by_what_they_are(self):
         plan = self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'), state=plans.EXECUTING)
         self.plan(('vm3', 'a', 'b'), name='db')

@@ -1,9 +1,14 @@
 """Operations on moves: live and cold migrations of servers, and the states through which each
 passes."""
 
+from typing import Annotated
+from typing import Literal
+from typing import get_args
+
+import msgspec
+
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
-from kronos_client.contract.base import Names
 from kronos_client.contract.base import Page
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
@@ -12,10 +17,12 @@ from kronos_client.contract.base import Uuid
 from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
-LIVE = ('planned', 'dispatched', 'checking', 'claiming', 'migrating', 'verifying')
+Live = Literal['planned', 'dispatched', 'checking', 'claiming', 'migrating', 'verifying']
+LIVE: tuple[Live, ...] = get_args(Live)
 """States of moves that have not ended."""
 
-ENDED = ('completed', 'failed', 'abandoned')
+Ended = Literal['completed', 'failed', 'abandoned']
+ENDED: tuple[Ended, ...] = get_args(Ended)
 """States of moves that have ended."""
 
 
@@ -90,7 +97,7 @@ class ListMoves(Page):
     host: Name | None = None
     project: Name | None = None
     aggregate: Name | None = None
-    state: Names = []
+    state: Annotated[list[Live | Ended], msgspec.Meta(max_length=1000)] = []
     since: Maybe = None
     until: Maybe = None
 

@@ -1,6 +1,8 @@
 """Operations on plans: the moves that one evaluation planned for an aggregate, and their effect."""
 
 from typing import Annotated
+from typing import Literal
+from typing import get_args
 
 import msgspec
 
@@ -17,8 +19,9 @@ Order = Annotated[int, msgspec.Meta(ge=1, le=2 ** 31 - 1)]
 Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
-STATES = ('observed', 'proposed', 'approved', 'executing', 'done', 'rejected', 'stopped', 'expired',
-          'superseded', 'void')
+State = Literal['observed', 'proposed', 'approved', 'executing', 'done', 'rejected', 'stopped',
+                'expired', 'superseded', 'void']
+STATES: tuple[State, ...] = get_args(State)
 """States of plans."""
 
 
@@ -157,7 +160,7 @@ class ListPlans(Page):
     that were made between these times."""
 
     aggregate: Name | None = None
-    state: Name | None = None
+    state: State | None = None
     since: Maybe = None
     until: Maybe = None
 
