@@ -17,9 +17,9 @@ from kronos_nova.services.context import Context
 def list_hosts(context: Context, request: contract.ListHosts) -> contract.Hosts:
     found, part = _found(context), (request.name or '').lower()
     names = sorted(name for name in found if part in name.lower()
-                   and (request.marker is None or name > request.marker))[:request.limit]
-    return contract.Hosts(hosts=_views(context, found, names),
-                          next=pages.marker_of(names, request))
+                   and (request.marker is None or name > request.marker))
+    page, following = pages.first_page(names, request, str)
+    return contract.Hosts(hosts=_views(context, found, page), next=following)
 
 
 def show(context: Context, request: OneHost) -> contract.Host:

@@ -27,14 +27,14 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
     """
     named = request.server or request.instance
     found = move_queries.moves(
-        context.database, request.limit, request.marker, states=request.state,
+        context.database, request.limit + 1, request.marker, states=request.state,
         host=request.host, since=request.since, until=request.until, plan_uuid=request.plan,
         instance_uuid=named and names.uuid_of(context, named), project_id=request.project,
         aggregate=request.aggregate)
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
-    return contract.Moves(moves=views(context.database, found),
-                          next=pages.marker_of([each.uuid for each in found], request))
+    page, following = pages.first_page(found, request, lambda each: each.uuid)
+    return contract.Moves(moves=views(context.database, page), next=following)
 
 
 def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:

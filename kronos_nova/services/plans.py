@@ -19,13 +19,13 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
     :raises PlanNotFound: the marker is not the uuid of a plan
     :raises NotInScope: the aggregate has no plan, and Kronos does not plan for it
     """
-    found = pagination.plans(context.database, request.limit, request.marker,
+    found = pagination.plans(context.database, request.limit + 1, request.marker,
                              aggregate=request.aggregate, state=request.state,
                              since=request.since, until=request.until)
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
-    return contract.Plans(plans=[view(contract.Plan, each) for each in found],
-                          next=pages.marker_of([each.uuid for each in found], request))
+    page, following = pages.first_page(found, request, lambda each: each.uuid)
+    return contract.Plans(plans=[view(contract.Plan, each) for each in page], next=following)
 
 
 def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:

@@ -29,10 +29,11 @@ def list_servers(context: Context, request: contract.ListServers) -> contract.Se
     :raises ServerNotFound: the marker is not the uuid of a known server
     """
     found = server_names.ServerNames(context.database).page(
-        request.limit, request.marker, request.name or '')
+        request.limit + 1, request.marker, request.name or '')
+    page, following = pages.first_page(found, request, lambda each: each[0])
     return contract.Servers(
-        servers=[contract.Server(uuid=uuid, name=name, seen_at=at) for uuid, name, at in found],
-        next=pages.marker_of([uuid for uuid, _name, _at in found], request))
+        servers=[contract.Server(uuid=uuid, name=name, seen_at=at) for uuid, name, at in page],
+        next=following)
 
 
 def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:

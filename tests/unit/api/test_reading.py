@@ -186,6 +186,15 @@ class PlansTest(base.ApiTestCase):
             self.assertEqual([each['uuid'] for each in whole], [each['uuid'] for each in self.pages(
                 '/v1/moves?', 'moves', limit)])
 
+    def test_a_full_last_page_names_no_next_page(self):
+        for number in range(2):
+            self.plan((f'vm{number}', 'a', 'b'), name=f'aggregate{number}', state=plans.EXECUTING)
+        for kind in ('plans', 'moves'):
+            first = self.ask(f'/v1/{kind}?limit=1')
+            self.assertEqual(1, len(first[kind]))
+            last = self.ask(f'/v1/{kind}?limit=1&marker={first["next"]}')
+            self.assertEqual((1, None), (len(last[kind]), last['next']))
+
     def test_a_state_that_does_not_exist_is_refused(self):
         for path in ('/v1/plans?state=finished', '/v1/moves?state=planned&state=done'):
             self.assertIn('state', self.refuse(path, 400)['detail'])
