@@ -192,9 +192,11 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
     ahead = forecast_columns.expanded(problem, forecasts, given.is_restrained)
     stats, expected = {}, None
     if given.is_restrained:
-        stats = restraint.learnt(history.load_stats.get(scope.name, {}), problem,
-                                 planner_ports.now, load.references)
-        planner_ports.learn(scope.name, stats)
+        known = history.load_stats.get(scope.name, {})
+        stats = restraint.learnt(known, problem, planner_ports.now, load.references)
+        # The statistics of a policy without data are kept for when it has data again.
+        planner_ports.learn(scope.name, {name: each for name, each in known.items()
+                                         if each.is_recent(planner_ports.now)} | stats)
         expected = restraint.outlook(ahead, stats, given.options.restraint.amount)
     return PlanningCase(
         name=scope.name, problem=problem, held=held, holds=holds, instances=scope.instances,

@@ -92,13 +92,21 @@ class LoadStats:
         """
         elapsed = now - self.at
         figures = self.figures * _conversion(self.unit, unit)
-        known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, figures, strict=True))
+        known = dict(zip(self.vms, figures, strict=True)) if self.is_recent(now) else {}
         elapsed = max(elapsed, 0.0)    # another controller's clock may be behind
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
         figures[measured] = _updated(figures[measured], loads[measured], elapsed)
         kept = figures[:, 0] > 0
         return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept], unit)
+
+    def is_recent(self, now: float) -> bool:
+        """Return False if the last sample is so old that the statistics are discarded; True
+        otherwise.
+
+        :param now: Unix seconds
+        """
+        return abs(now - self.at) <= FORGOTTEN
 
     def known_seconds(self, vms: tuple[str, ...]) -> np.ndarray:
         """Return float64 (V,): the seconds for which each instance has been known, at most a day; 0

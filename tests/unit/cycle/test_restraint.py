@@ -14,6 +14,7 @@ from kronos_nova.cycle.restraint import exceeds_noise
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.steps import still_valid
 from kronos_nova.load import LoadStats
+from kronos_nova.load.load_statistics import FORGOTTEN
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Limits
@@ -203,6 +204,20 @@ class RestraintTest(Cloud):
         self.policy['threshold'] = .9
         self.plan()
         self.assertEqual(set(self.loads), set(self.learnt['agg']['cpu'].vms))
+
+    def test_what_is_learnt_outlives_a_short_time_without_data(self):
+        stats, scores = self.seen(), self.scores
+        self.scores = dict
+        self.assertEqual('no_data', self.plan(stats, evacuate_disabled_hosts=True).outcome)
+        self.assertEqual({'cpu': stats}, self.learnt['agg'])
+        self.scores = scores
+        self.plan(self.learnt['agg']['cpu'])
+        self.assertGreater(self.learnt['agg']['cpu'].known_seconds(('vm0',))[0], 80000)
+        self.scores = dict
+        for seconds, kept in ((FORGOTTEN, {'cpu'}), (FORGOTTEN + 1, set())):
+            old = dataclasses.replace(stats, at=clouds.NOW - seconds)
+            self.plan(old, evacuate_disabled_hosts=True)
+            self.assertEqual(kept, self.learnt['agg'].keys())
 
     def test_a_larger_host_that_joins_the_aggregate_changes_no_likely_load(self):
         """Profiles are fractions of a host of 16 CPUs. A host of 64 joins and leaves again."""
