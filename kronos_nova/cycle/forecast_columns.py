@@ -1,11 +1,11 @@
 """Forecasts in the planning problem. A policy with a forecast has one more column of loads for each
 hour that is forecast."""
 
+import collections
 import dataclasses
 import itertools
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -45,31 +45,30 @@ wait for a Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:
-    """The hourly means of the series of one query. The value of a label identifies each series.
+    """The hourly means of the series of one query. The values of two labels identify each series:
+    its name and its host. A server that was moved has a series for each of its hosts.
 
     Hours are numbered from the beginning of 1970. The first cycle in an hour queries only the hours
-    that are missing; later cycles in the same hour query nothing. 30,000 series for 80 hours take
-    some 20 MiB.
+    that are missing; later cycles in the same hour query nothing. The series of all hosts are kept,
+    because the cycles may be for different aggregates. 30,000 series for 80 hours take some 10 MiB.
 
-    :param host_label: label with the host of a series; None if series do not name hosts
+    :param host_label: label with the host of a series; '' if series do not name hosts
     """
 
-    def __init__(self, host_label: str | None = None) -> None:
+    def __init__(self, host_label: str = '') -> None:
         self._host_label = host_label
-        self._rows = {}
+        self._rows: dict[tuple[str, str], int] = {}
         self._hours = {}
-        # {host: number}, and for each hour the number of the host of each value
-        self._numbers, self._hosts = {'': 0}, {}
         self._rests_until, self._problem = -np.inf, None
         self._asked_at = -np.inf
         self.changes = 0
 
     def read(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
-             now: float, own: Callable[[Sequence[Series]], Sequence[Series]] = tuple) -> None:
+             now: float) -> None:
         """Read the hours that are missing, and drop all hours that are not in ``hours``.
 
+        :param label: label with the name of a series
         :param hours: numbers of hours, sorted
-        :param own: function that returns those of some series that belong to this cloud
         :raises MetricsError: some hours could not be read; the hours that were read are kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
@@ -82,17 +81,31 @@ class HourlyHistory:
         self._forget(set(hours))
         self._asked_at = now
         try:
-            self._fetch(source, query, label, missing, own)
+            self._fetch(source, query, label, missing)
         except exception.MetricsError as error:
             self._rests_until, self._problem = now + PAUSE, error
             raise
         finally:
             self.changes += 1
 
-    def rows(self, names: Iterable[str | None]) -> np.ndarray:
-        """Return intp: for each name, the row of its series in :meth:`matrix`; -1 if there is no
-        such series."""
-        return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts of all series."""
+        return {host for _name, host in self._rows}
+
+    def series(self, names: Sequence[str | None],
+               ignored: Collection[str] = ()) -> Iterator[tuple[int, int, str]]:
+        """Yield (position in ``names``, row in :meth:`matrix`, host) of each series of some names.
+
+        :param ignored: hosts whose series are left out
+        """
+        found = collections.defaultdict(list)
+        for (name, host), row in self._rows.items():
+            if host not in ignored:
+                found[name].append((row, host))
+        for position, name in enumerate(names):
+            for row, host in found.get(name, ()):
+                yield position, row, host
 
     def matrix(self, hours: list[int]) -> np.ndarray:
         """Return float64 (series, hours): the mean of each series in each of ``hours``; NaN = not
@@ -103,27 +116,11 @@ class HourlyHistory:
             found[:len(values), column] = values
         return found
 
-    def factors(self, names: Sequence[str | None], hours: Sequence[int],
-                units: Mapping[str, float], own: np.ndarray) -> np.ndarray:
-        """Return float64 (names, hours): for each value, the unit of the host that it was measured
-        on, divided by the unit of the present host. The factor is 1 if the former host has no unit.
-
-        :param units: {host: unit}
-        :param own: float64 (names,), the unit of the present host of each name
-        """
-        unit = np.array([units.get(host, np.nan) for host in self._numbers])
-        number = np.zeros((len(self._rows) + 1, len(hours)), dtype=np.intp)
-        for column, hour in enumerate(hours):
-            hosts = self._hosts.get(hour, ())
-            number[:len(hosts), column] = hosts
-        found = unit[number[self.rows(names)]] / own[:, None]    # row -1 has no hosts
-        return np.where(np.isnan(found), 1.0, found)
-
     def _is_empty(self, hour: int) -> bool:
         return bool(np.isnan(self._hours[hour]).all())
 
-    def _fetch(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
-               own: Callable[[Sequence[Series]], Sequence[Series]]) -> None:
+    def _fetch(self, source: MetricsSource, query: MetricQuery, label: str,
+               hours: list[int]) -> None:
         at_once = 1  # one hour in the first query, from which the number of series becomes known
         while hours:
             run = [hour for index, hour in enumerate(hours[:at_once]) if hour == hours[0] + index]
@@ -131,33 +128,25 @@ class HourlyHistory:
             # hours.
             times = Times((run[0] + 1) * HOUR, (run[-1] + 1) * HOUR, HOUR)
             series = _whole(source.query_range(query, times), query).series
-            self._store(own(series), label, run)
+            self._store(series, label, run)
             at_once = max(1, min(len(hours), MOST_POINTS // max(len(series), 1)))
             hours = hours[len(run):]
 
-    def _store(self, series: Iterable[Series], label: str, run: list[int]) -> None:
-        for each in series:
-            if label in each.labels:
-                self._rows.setdefault(each.labels[label], len(self._rows))
+    def _store(self, series: Sequence[Series], label: str, run: list[int]) -> None:
+        series = [each for each in series if label in each.labels]
+        rows = [self._rows.setdefault((each.labels[label], each.labels.get(self._host_label, '')),
+                                      len(self._rows)) for each in series]
         table = np.full((len(self._rows), len(run)), np.nan, dtype=np.float32)
         count = np.zeros(table.shape, dtype=np.intp)
-        hosts = np.zeros(table.shape, dtype=np.int32)
-        for each in series:
-            if label not in each.labels:
-                continue
-            row = self._rows[each.labels[label]]
-            host = self._numbers.setdefault(each.labels.get(self._host_label, ''),
-                                            len(self._numbers))
+        for row, each in zip(rows, series, strict=True):
             for at, value in each.points:
                 column = round(at / HOUR) - 1 - run[0]
                 if 0 <= column < len(run) and 0.0 <= value < np.inf:
                     count[row, column] += 1
-                    table[row, column], hosts[row, column] = value, host
-        # A server that was moved has one series after the other. Where two have a value for the
-        # same hour, it is not known which is right.
+                    table[row, column] = value
+        # Where two series have a value for the same hour, it is not known which is right.
         table[count > 1] = np.nan
         self._hours.update(zip(run, table.T.copy(), strict=True))
-        self._hosts.update(zip(run, hosts.T.copy(), strict=True))
 
     def _forget(self, hours: Collection[int]) -> None:
         """Drop all hours except ``hours``, and the series that have no value in ``hours``."""
@@ -166,8 +155,6 @@ class HourlyHistory:
         for values in kept.values():
             known[:len(values)] |= ~np.isnan(values)
         self._rows = {name: row for row, name in enumerate(itertools.compress(self._rows, known))}
-        self._hosts = {hour: hosts[known[:len(hosts)]] for hour, hosts in self._hosts.items()
-                       if hour in hours}
         self._hours = {hour: values[known[:len(values)]] for hour, values in kept.items()}
 
 
@@ -228,6 +215,7 @@ class _Loads:
     now : float64 (N,), present load in the unit of the history, NaN = not known
     unit : float64 (N,), factor for each load: a sample of the history times this factor is the
         weight of the instance, or the score of the host
+    foreign : function of names of hosts, which returns the hosts of other clouds
     units : {host: factor for the samples of instances that were measured on this host}; empty if
         the loads are those of hosts
     """
@@ -237,20 +225,29 @@ class _Loads:
     unit: np.ndarray
     placed: forecast.PlacedLoads
     label: str
+    foreign: Callable[[set[str]], set[str]]
     units: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def past(self, history: HourlyHistory, hours: Sequence[int]) -> np.ndarray:
-        """Return float64 (N, hours): the loads in the past as samples of the present hosts; NaN =
-        not known. A fraction of a former host of another size is converted."""
-        found, rows = history.matrix(hours), history.rows(self.names)
-        picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
-        picked[rows < 0] = np.nan
-        return picked * history.factors(self.names, hours, self.units, self.unit)
+    def series(self, history: HourlyHistory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return three arrays, (S,) each, about the series of the loads, without those of other
+        clouds: the positions of the loads, the rows in the history, and the factors that convert
+        values to samples of the present hosts. A factor is 1 if the former host has no unit."""
+        found = list(history.series(self.names, self.foreign(history.hosts)))
+        loads, rows = (np.array([each[n] for each in found], dtype=np.intp) for n in (0, 1))
+        units = np.array([self.units.get(host, np.nan) for _load, _row, host in found])
+        return loads, rows, np.nan_to_num(units / self.unit[loads], nan=1.0)
 
-    def select(self, which: np.ndarray) -> '_Loads':
-        """Return the loads for which ``which`` is True."""
-        return dataclasses.replace(self, names=list(itertools.compress(self.names, which)),
-                                   unit=self.unit[which])
+    def past(self, history: HourlyHistory, hours: list[int]) -> np.ndarray:
+        """Return float64 (N, hours): the loads in the past as samples of the present hosts; NaN =
+        not known. Where two series of a load have a value for the same hour, it is not known which
+        is right."""
+        loads, rows, factors = self.series(history)
+        values = history.matrix(hours)[rows] * factors[:, None]
+        total = np.zeros((len(self.names), len(hours)))
+        count = np.zeros(total.shape, dtype=np.intp)
+        np.add.at(total, loads, np.nan_to_num(values))
+        np.add.at(count, loads, ~np.isnan(values))
+        return np.where(count == 1, total, np.nan)
 
 
 def questions(policy: Policy) -> Iterator[MetricQuery]:
@@ -338,7 +335,7 @@ class _Asked:
         return self.columns(problem, number, loads, (ahead, variances, judgement))
 
     def loads(self, scope: Scope, problem: Problem, units: np.ndarray, number: int) -> _Loads:
-        policy = self.policy
+        policy, foreign = self.policy, self.feed.foreign
         if policy.is_forecast_by_vm:
             shared = self.feed.shared_names(policy.vm_profile_label_type)
             names = [None if name in shared else name for name in (
@@ -347,13 +344,13 @@ class _Asked:
             now = problem.loads(of_leaving=False)[:, number] / unit
             return _Loads(names, now, unit, forecast.PlacedLoads(
                 problem.vm_host, problem.host_scale[problem.vm_host, number] * unit,
-                len(problem.hosts)), policy.vm_profile_label,
+                len(problem.hosts)), policy.vm_profile_label, foreign,
                 dict(zip(problem.hosts, units.tolist(), strict=True)))
         hosts = np.arange(len(problem.hosts))
         return _Loads(
             problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
             np.ones(len(hosts)), forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)),
-            policy.host_label)
+            policy.host_label, foreign)
 
     def is_of_unit(self, loads: _Loads) -> bool:
         days = list(range(self.hour - forecast.DAYS, self.hour))
@@ -365,27 +362,22 @@ class _Asked:
         week = list(range(hour - forecast.WEEK_AGO,
                           hour - forecast.WEEK_AGO + forecast.weeks(self.horizon)))
         history, = self.questions
-        kept.history.read(self.source, history, loads.label, week + days, self.now, self._own)
+        kept.history.read(self.source, history, loads.label, week + days, self.now)
         if kept.made_of != kept.history.changes:
             kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
             kept.made_of = kept.history.changes
-        found = kept.seasonal.select(kept.history.rows(loads.names))
-        moved = (kept.history.factors(loads.names, days + week, loads.units, loads.unit)
-                 != 1.0).any(axis=1)
-        if moved.any():
-            there = loads.select(moved)
+        of, rows, factors = loads.series(kept.history)
+        is_moved = (np.bincount(of, minlength=len(loads.names))[of] > 1) | (factors != 1.0)
+        found = kept.seasonal.select(_placed(rows[~is_moved], of[~is_moved], len(loads.names)))
+        if is_moved.any():
+            moved = np.unique(of[is_moved])
             found = found.with_rows(moved, forecast.seasonal(
-                there.past(kept.history, days), there.past(kept.history, week)))
+                loads.past(kept.history, days)[moved], loads.past(kept.history, week)[moved]))
         judgement = found.judged(loads.placed)
         margins = 0.0
         if self.policy.forecast.quantile > 0.5 and judgement.is_worth_it:
             margins = found.margins(loads.placed, self.policy.forecast.quantile)
         return found.ahead + margins, found.variances(), judgement
-
-    def _own(self, series: Sequence[Series]) -> Sequence[Series]:
-        """Return the series of this cloud. Another cloud in the same Prometheus may have servers
-        with the same names."""
-        return self.feed.of_this_cloud(self.policy, series)
 
     def own(self, loads: _Loads) -> _Found:
         hour, (history, said) = self.hour, self.questions
@@ -396,10 +388,10 @@ class _Asked:
         ahead[~((ahead >= 0.0) & np.isfinite(ahead))] = np.nan
         days = list(range(hour - forecast.DAYS, hour))
         past = self.kept.history
-        past.read(self.source, history, loads.label, days, self.now, self._own)
+        past.read(self.source, history, loads.label, days, self.now)
         # A forecast that was made at the beginning of an hour is stored under the hour before.
         origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
-        self.kept.said.read(self.source, said, loads.label, origins, self.now, self._own)
+        self.kept.said.read(self.source, said, loads.label, origins, self.now)
         judgement = forecast.judged_highest(
             loads.past(self.kept.said, origins), loads.past(past, days), self.horizon,
             loads.placed)
@@ -433,6 +425,16 @@ class _Asked:
             return
         for lead in range(count):
             yield f'{self.policy.name} in {lead} h' if lead else f'{self.policy.name} this hour'
+
+
+def _placed(rows: np.ndarray, loads: np.ndarray, count: int) -> np.ndarray:
+    """Return intp (count,): the row of each load; -1 for a load without a row.
+
+    :param loads: the load of each of ``rows``
+    """
+    found = np.full(count, -1, dtype=np.intp)
+    found[loads] = rows
+    return found
 
 
 def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:

@@ -107,6 +107,10 @@ class MetricsReader:
         """Return the series of an answer, without those of other clouds' hosts."""
         return list(instance_weights.of_this_cloud(series, policy.host_label, self._hosts))
 
+    def foreign(self, hosts: set[str]) -> set[str]:
+        """Return the hosts of other clouds among the hosts that the series of an answer name."""
+        return instance_weights.other_clouds(hosts, self._hosts)
+
     def shared_names(self, label_type: str) -> set[str]:
         """Return the values of an instance attribute that more than one instance of the cloud has.
 

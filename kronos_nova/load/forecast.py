@@ -173,7 +173,7 @@ class Seasonal:
     def with_rows(self, rows: np.ndarray, other: 'Seasonal') -> 'Seasonal':
         """Return the forecast in which that of the loads ``rows`` is replaced.
 
-        :param rows: bool (N,)
+        :param rows: intp (n,), positions of the loads
         :param other: the forecast of the loads ``rows``, in their order
         """
         made = [each.copy() for each in (self.ahead, self.errors, self.present_errors)]

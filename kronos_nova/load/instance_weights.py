@@ -123,12 +123,18 @@ def of_this_cloud(series: Sequence[_Labelled], host_label: str,
 
 
 def foreign_hosts(series: Iterable[Labelled], host_label: str, hosts: Collection[str]) -> set[str]:
-    """Return the names of other clouds' hosts in the series of an answer. The result is empty if no
-    series has the name of a host of this cloud.
+    """Return the names of other clouds' hosts in the series of an answer; see
+    :func:`other_clouds`."""
+    return other_clouds({each.labels.get(host_label, '') for each in series}, hosts)
 
+
+def other_clouds(named: set[str], hosts: Collection[str]) -> set[str]:
+    """Return the names of other clouds' hosts among the hosts that series name. The result is empty
+    if no series has the name of a host of this cloud.
+
+    :param named: the hosts that series name; '' for series without a host
     :param hosts: names of all known hosts of this cloud
     """
-    named = {each.labels.get(host_label, '') for each in series}
     return named - set(hosts) - {''} if named & set(hosts) else set()
 
 

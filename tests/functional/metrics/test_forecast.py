@@ -126,7 +126,7 @@ class ForecastTest(testtools.TestCase):
         table = forecast_columns.HourlyHistory()
         table.read(self.client, MetricQuery('cpu', 'history', query), 'domain', [hour, hour + 4],
                    self.now)
-        rows = table.rows(list(PLACE))
+        rows = [row for _position, row, _host in table.series(list(PLACE))]
         expected = [[busy(number, at * HOUR, self.rises_at) for at in (hour, hour + 4)]
                     for number in range(len(PLACE))]
         np.testing.assert_allclose(expected, table.matrix([hour, hour + 4])[rows], rtol=.01)

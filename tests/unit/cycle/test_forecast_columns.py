@@ -154,6 +154,34 @@ class ForecastColumnsTest(testtools.TestCase):
         self.source.query_range = of_two_clouds
         self.test_what_will_be_too_much_at_nine_is_moved_at_seven()
 
+    def name_hosts(self):
+        """Let the series of the past name the hosts of servers."""
+        real = self.source.query_range
+
+        def query_range(query, times):
+            return objects_of_metrics.Matrix(series=tuple(dataclasses.replace(each, labels={
+                'uuid': each.labels['uuid'],
+                'host': self.place.get(each.labels['uuid'], each.labels['uuid'])})
+                for each in real(query, times).series))
+        self.source.query_range = query_range
+
+    def test_the_past_is_known_of_all_aggregates_whichever_was_evaluated_first(self):
+        """An evaluation reads only the hosts of its aggregates from Nova."""
+        self.name_hosts()
+        other = objects.Snapshot(
+            taken_at='', hosts=(clouds.host('h3'),), instances=(clouds.instance('other', 'h3'),),
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=('h3',)),))
+        for about_hosts in (False, True):
+            if about_hosts:
+                self.policy |= {'vm_profile_query': None, 'vm_profile_fallback': 'host_average'}
+            self.forecast_cache = ForecastCache()
+            self.place['other'], self.loads['other'] = 'h3', office(.2)
+            report, = plan_cycle(other, self.policies(), self.options, self.ports()).aggregates
+            self.assertEqual('used', report.policies[0].forecast.state)
+            del self.place['other'], self.loads['other']
+            found = self.forecast()
+            self.assertEqual(('used', ''), (found.state, found.detail))
+
     def test_servers_that_share_memory_are_forecast_as_they_count_now(self):
         """The servers of a host add up to more than it uses, because of KSM. Their loads are scaled
         down now, and have to be in the hours to come."""
@@ -186,23 +214,21 @@ class ForecastColumnsTest(testtools.TestCase):
             for name, vcpus in (('h0', 32), ('h1', 128), ('h2', 128)))
         self.loads['moved'] = office(.04)
         self.place['moved'] = 'h2'
+        self.name_hosts()
         real = self.source.query_range
 
         def query_range(query, times):
             moved_at = (BEGIN + 6) * HOUR
             found = []
             for each in real(query, times).series:
-                name = each.labels['uuid']
-                if name != 'moved':
-                    found.append(dataclasses.replace(
-                        each, labels={'uuid': name, 'host': self.place[name]}))
+                if each.labels['uuid'] != 'moved':
+                    found.append(each)
                     continue
                 found.append(dataclasses.replace(
-                    each, labels={'uuid': name, 'host': 'h0'}, points=tuple(
+                    each, labels={**each.labels, 'host': 'h0'}, points=tuple(
                         (at, 4 * value) for at, value in each.points if at <= moved_at)))
-                found.append(dataclasses.replace(
-                    each, labels={'uuid': name, 'host': 'h2'}, points=tuple(
-                        (at, value) for at, value in each.points if at > moved_at)))
+                found.append(dataclasses.replace(each, points=tuple(
+                    (at, value) for at, value in each.points if at > moved_at)))
             return objects_of_metrics.Matrix(series=tuple(found))
         self.source.query_range = query_range
         found = self.forecast()

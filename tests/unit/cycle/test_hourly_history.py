@@ -45,13 +45,14 @@ class HourlyHistoryTest(testtools.TestCase):
         self.history.read(self.source, QUERY, 'uuid', hours, now)
 
     def row(self, name, hours):
-        return self.history.matrix(hours)[self.history.rows([name])[0]].tolist()
+        (_position, row, _host), = self.history.series([name])
+        return self.history.matrix(hours)[row].tolist()
 
     def test_every_hour_is_found_by_name(self):
         hours = [10, 11, 12, 20, 21]
         self.read(hours)
         np.testing.assert_allclose([10.1, 11.1, 12.1, 20.1, 21.1], self.row('b', hours), rtol=1e-6)
-        self.assertEqual([-1], self.history.rows(['c']).tolist())
+        self.assertEqual([], list(self.history.series(['c'])))
 
     def test_the_first_question_is_for_one_hour_and_tells_how_many_the_next_may_be_for(self):
         self.read(list(range(30)))
@@ -79,7 +80,7 @@ class HourlyHistoryTest(testtools.TestCase):
         self.assertTrue(np.isnan(self.row('c', [2])).all())
         self.assertEqual([3], self.row('b', [3]))
         self.read([3, 4])
-        self.assertEqual([-1], self.history.rows(['a']).tolist())
+        self.assertEqual([], list(self.history.series(['a'])))
         np.testing.assert_allclose([3.1, 4.1], self.row('c', [3, 4]), rtol=1e-6)
 
     def test_what_cannot_be_true_is_not_known(self):
