@@ -8,6 +8,11 @@ import sqlalchemy as sa
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 
+WEIGHT_TOLERANCE = 1e-6
+"""Difference between two sums of policies' weights (no unit) up to which the sums count as equal.
+Raised, a host without the score of a policy with a small weight has a sum; lowered, rounding errors
+leave out hosts. Fixed as the tolerance with which the weights of a policies file sum to 1."""
+
 
 class Scores:
     """The table of the last score of every host in every policy, for nova-scheduler."""
@@ -51,10 +56,14 @@ class Scores:
     @retried
     def combined(self, not_before):
         """Return {host: (mode, combined score)}. The combined score is the sum of weight × score
-        over all policies. Scores that are older than ``not_before`` are left out."""
+        over all policies. Scores that are older than ``not_before`` are left out. A host is left
+        out if it lacks the score of a policy that other hosts have, because its sum would be too
+        low."""
         with self.database.reader() as session:
             score = models.ScoreRow
             rows = session.execute(sa.select(
                 score.host, score.mode, sa.func.sum(score.weight * score.value),
-            ).where(score.at >= not_before).group_by(score.host, score.mode))
-            return {host: (mode, value) for host, mode, value in rows}
+                sa.func.sum(score.weight)).where(score.at >= not_before).group_by(
+                    score.host, score.mode)).all()
+        whole = max((weight for *_rest, weight in rows), default=0.0) - WEIGHT_TOLERANCE
+        return {host: (mode, value) for host, mode, value, weight in rows if weight >= whole}

@@ -85,6 +85,16 @@ class ScoresTest(ControlDatabaseTest):
                          scores.combined(self.later(-10)))
         self.assertEqual({'b': ('spread', 0.2)}, scores.combined(self.later(-9)))
 
+    def test_a_host_that_lacks_a_policy_of_others_has_no_weighted_sum(self):
+        """Its load is not known; without one of its parts it would look lower than it is."""
+        scores, weights = db_scores.Scores(self.database), {'cpu': 0.75, 'memory': 0.25}
+        scores.replace('spread', weights, {
+            'a': {'cpu': 0.4, 'memory': 0.8}, 'b': {'memory': 0.8}}, self.clock())
+        self.assertEqual({'a': ('spread', 0.5)}, scores.combined(self.clock()))
+        scores.replace('spread', weights, {'a': {'memory': 0.8}}, self.clock())
+        self.assertEqual({'a': ('spread', 0.2), 'b': ('spread', 0.2)},
+                         scores.combined(self.clock()))
+
 
 class DatabaseTest(ControlDatabaseTest):
     def test_what_a_database_refuses_is_one_kind_of_error(self):
