@@ -120,11 +120,16 @@ class ResultWriter:
             self.cycle_ports.journal.end_plan(
                 record.uuid, plans.APPROVED, plans.VOID, found.void, self.utcnow())
             return
+        chosen = [move for move in report.moves if move.order not in found.wrong]
+        try:
+            self.cycle_ports.journal.start_plan(record.uuid, chosen, self.utcnow(),
+                                                self.rules.start_interval, found.wrong)
+        except exception.PlanNotFound:
+            LOG.info('Plan %s for aggregate %s is not started: it has expired, or was ended while '
+                     'it was checked', record.uuid, record.aggregate)
+            return
         for order, why in sorted(found.wrong.items()):
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
-        chosen = [move for move in report.moves if move.order not in found.wrong]
-        self.cycle_ports.journal.start_plan(record.uuid, chosen, self.utcnow(),
-                                            self.rules.start_interval, found.wrong)
         if chosen:    # a plan without moves is void, and begins no cooldown
             LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
                      record.aggregate, record.approved_by, _moves(len(chosen)))

@@ -464,6 +464,23 @@ class CycleTest(CycleTestCase):
         self.assertEqual((plans.EXECUTING, None),
                          (self.journal.plan(uuid).state, self.journal.plan(uuid).detail))
 
+    @ddt.data(plans.STOPPED, plans.APPROVED)
+    def test_an_approved_plan_that_ended_meanwhile_leaves_the_evaluation_alone(self, state):
+        """It is stopped while it is checked, or expires while no executor runs that ends it."""
+        uuid, query = self.propose_and_approve(), self.cloud.query
+
+        def stop(asked):
+            self.journal.end_plan(uuid, plans.APPROVED, plans.STOPPED, 'by jane', self.clock())
+            return query(asked)
+        if state == plans.STOPPED:
+            self.cloud.query = stop
+        else:
+            self.clock.go(RULES.stale_plan_age + 1)
+        [report] = self.run_cycle(rules=self.level(gpu='approve')).aggregates
+        self.assertEqual('gpu', report.name)
+        self.assertEqual(self.clock(), self.cycles.of_aggregate('gpu').finished_at)
+        self.assertEqual((state, []), (self.journal.plan(uuid).state, self.journal.moves()))
+
     def expires(self, **changes):
         """Return whether an approved plan ends unstarted after the load changed."""
         uuid = self.propose_and_approve()
