@@ -1,7 +1,6 @@
 """Forecasts in the planning problem. A policy with a forecast has one more column of loads for each
 hour that is forecast."""
 
-import collections
 import dataclasses
 import itertools
 from collections.abc import Callable
@@ -52,12 +51,17 @@ class HourlyHistory:
     that are missing; later cycles in the same hour query nothing. The series of all hosts are kept,
     because the cycles may be for different aggregates. 30,000 series for 80 hours take some 10 MiB.
 
+    hosts : the hosts of all series
+
     :param host_label: label with the host of a series; '' if series do not name hosts
     """
 
     def __init__(self, host_label: str = '') -> None:
         self._host_label = host_label
         self._rows: dict[tuple[str, str], int] = {}
+        # The same by name, and the hosts of all series
+        self._of_name: dict[str, list[tuple[int, str]]] = {}
+        self.hosts: set[str] = set()
         self._hours = {}
         self._rests_until, self._problem = -np.inf, None
         self._asked_at = -np.inf
@@ -87,11 +91,7 @@ class HourlyHistory:
             raise
         finally:
             self.changes += 1
-
-    @property
-    def hosts(self) -> set[str]:
-        """The hosts of all series."""
-        return {host for _name, host in self._rows}
+            self._index()
 
     def series(self, names: Sequence[str | None],
                ignored: Collection[str] = ()) -> Iterator[tuple[int, int, str]]:
@@ -99,13 +99,10 @@ class HourlyHistory:
 
         :param ignored: hosts whose series are left out
         """
-        found = collections.defaultdict(list)
-        for (name, host), row in self._rows.items():
-            if host not in ignored:
-                found[name].append((row, host))
         for position, name in enumerate(names):
-            for row, host in found.get(name, ()):
-                yield position, row, host
+            for row, host in self._of_name.get(name, ()):
+                if host not in ignored:
+                    yield position, row, host
 
     def matrix(self, hours: list[int]) -> np.ndarray:
         """Return float64 (series, hours): the mean of each series in each of ``hours``; NaN = not
@@ -115,6 +112,11 @@ class HourlyHistory:
             values = self._hours.get(hour, ())
             found[:len(values), column] = values
         return found
+
+    def _index(self) -> None:
+        self._of_name, self.hosts = {}, {host for _name, host in self._rows}
+        for (name, host), row in self._rows.items():
+            self._of_name.setdefault(name, []).append((row, host))
 
     def _is_empty(self, hour: int) -> bool:
         return bool(np.isnan(self._hours[hour]).all())
