@@ -57,10 +57,12 @@ def _rows(values: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _of_stats(stats: LoadStats) -> dict[str, Any]:
-    return {'at': stats.at, 'instances': dict(sorted(
+    found = {'at': stats.at, 'instances': dict(sorted(
         zip(stats.vms, stats.figures.tolist(), strict=True)))}
+    return found if np.isnan(stats.unit) else found | {'unit': stats.unit}
 
 
 def _stats(read: schema.LoadStats) -> LoadStats:
     return LoadStats(read.at, tuple(read.instances), np.array(
-        list(read.instances.values()), dtype=float).reshape(-1, FIGURES))
+        list(read.instances.values()), dtype=float).reshape(-1, FIGURES),
+        np.nan if read.unit is None else read.unit)

@@ -277,6 +277,7 @@ mean, the variance, the mean over about a quarter of an hour, and the covariance
 class LoadStats(_Strict):
     at: Figure
     instances: dict[Text, Figures]
+    unit: Figure | None = None
 
 
 class PastMove(_Strict):

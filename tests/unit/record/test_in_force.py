@@ -37,7 +37,8 @@ from tests.unit.record.test_replay import run
 
 PASSWORD, TOKEN = 's3cret-password', 's3cret-token'
 HISTORY = PlanningHistory(
-    load_stats={'gpu': {'cpu': LoadStats(100.0, ('b', 'a'), np.arange(10.0).reshape(2, 5))}},
+    load_stats={'gpu': {'cpu': LoadStats(100.0, ('b', 'a'), np.arange(10.0).reshape(2, 5),
+                                              16.0)}},
     moves=(PastMove(instance_uuid='a', source='x', destination='y', ended_at=5.0,
                     has_emptied=True),),
     tries=(PastTry(instance_uuid='a', source='x', destination='y', memory_mb=4, seconds=None,
@@ -109,7 +110,7 @@ class RecordedTest(InForceTestCase):
         found = history.planning_history(schema.History.model_validate(written))
         [before] = HISTORY.load_stats['gpu'].values()
         [after] = found.load_stats['gpu'].values()
-        self.assertEqual((100.0, ('a', 'b')), (after.at, after.vms))
+        self.assertEqual((100.0, ('a', 'b'), 16.0), (after.at, after.vms, after.unit))
         np.testing.assert_array_equal(before.figures[::-1], after.figures)
         same = {'load_stats': {}}
         self.assertEqual(dataclasses.replace(HISTORY, **same), dataclasses.replace(found, **same))
