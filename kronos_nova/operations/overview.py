@@ -335,8 +335,9 @@ def _lost(name, losses):
     yield status.Problem(
         severity=status.NOTICE,
         what=f'{name}: {losses.does_not_fit} of {total} {many} cannot be lost with all servers '
-             f'restarting elsewhere; worst is {losses.worst}: {losses.why}.',
-        remedy='"failover" names the servers of each host; free room, or add a host.')
+             f'restarting on hosts evaluated with it; worst is {losses.worst}: {losses.why}.',
+        remedy='"failover" judges the whole cloud, and names the servers of each host; free room, '
+               'or add a host.')
 
 
 def _losses(found):

@@ -93,8 +93,8 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('    rack domains whose servers can all restart elsewhere: 1 of 3; 1 not '
                       'judged\n', said)
         self.assertIn('NOTICE: gpu: 1 of 3 domains of level rack cannot be lost with all servers '
-                      'restarting elsewhere; worst is r2: 2 of 3 servers find no place, such as '
-                      'vm1: full.\n', said)
+                      'restarting on hosts evaluated with it; worst is r2: 2 of 3 servers find no '
+                      'place, such as vm1: full.\n', said)
         self.assertNotIn('of 3 hosts cannot', said)
 
     def test_a_pause_and_who_set_the_level_are_shown(self):

@@ -59,9 +59,10 @@ class Losses(Response):
     level. Each loss is examined alone.
 
     ``fits`` is the number of losses after which all servers can restart elsewhere. ``does_not_fit``
-    is the number of losses after which some servers cannot restart. ``not_found`` is the number of
-    losses for which it could not be proven whether all servers can restart. ``not_judged`` is the
-    number of losses that were not examined.
+    is the number of losses after which some servers cannot restart. Only hosts of the aggregates
+    that were evaluated at the same time are considered. ``not_found`` is the number of losses for
+    which it could not be proven whether all servers can restart. ``not_judged`` is the number of
+    losses that were not examined.
 
     ``fits`` only means that there is a host for each server if the hosts are chosen well. Nova's
     scheduler chooses a host for one server after the other, and may use up the room that another
