@@ -96,14 +96,15 @@ class Holds:
         """
         if new not in states.HOLD_TRANSITIONS[hold.state]:
             raise exception.IllegalHoldTransition(hold=hold.uuid, old=hold.state, new=new)
-        columns = {'state': new, **_columns(values)}
+        columns = _columns(values)
         with self.database.writer() as session:
             is_changed = session.execute(sa.update(models.HoldRow).where(
                 models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
-            ).values(**columns)).rowcount == 1
+            ).values(state=new, **columns)).rowcount == 1
             # An earlier try may have written the row, and its answer was lost. The values show that
             # the row is from this call.
-            return is_changed or bool(values) and _has(session, hold.uuid, columns)
+            return is_changed or bool(values) and _has(session, hold.uuid,
+                                                       {'state': new, **columns})
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
         """Return {uuid of a consumer: (Hold, host)} for the consumers in placement that keep room
