@@ -362,15 +362,15 @@ def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]
 
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
-    """Return {aggregate: counts from the aggregate's last evaluation}.
+    """Return {aggregate: counts from the aggregate's last evaluation}. Aggregates without a report
+    are left out.
 
     The counts are a dict with five keys: ``hosts`` (number of measured hosts), ``hot_hosts``
     (number of hot hosts), ``broken_groups`` (number of violated server groups), ``unbelieved``
     (number of hosts with a score that failed a check) and ``immovable`` (number of servers that
     Nova cannot migrate live).
     """
-    return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
-            for row in last}
+    return {row.aggregate: _parsed(row.report)[1] for row in last if row.report}
 
 
 @functools.lru_cache(maxsize=MOST_PARSED)

@@ -55,7 +55,7 @@ export class Fleet {
       [{'data-label': 'Level'}, each => [each.level, each.paused ? [' ', badge(each.paused.startsWith('stop') ? 'stopped' : 'paused', 'warn')] : null], each => [each.level, each.paused]],
       [{class: 'full'}, each => [outcomeBadge(each.outcome, []), ' ', el('span', {class: 'muted'}, each.reason)], each => [each.outcome, each.reason]],
       [{class: 'full'}, each => each.policies.map(policyLine), each => each.policies],
-      [{class: 'num', 'data-label': 'Hosts'}, each => [`${each.hosts.toLocaleString('en')}`, each.hot_hosts ? el('div', {class: 'bad'}, `${each.hot_hosts} hot`) : null], each => [each.hosts, each.hot_hosts]],
+      [{class: 'num', 'data-label': 'Hosts'}, each => [each.hosts === null ? '–' : each.hosts.toLocaleString('en'), each.hot_hosts ? el('div', {class: 'bad'}, `${each.hot_hosts} hot`) : null], each => [each.hosts, each.hot_hosts]],
       [{class: 'full'}, each => [el('div', {}, describePlan(each.plan)), each.plan && each.plan.state !== 'proposed' ? meter(100 * progressOf(each.plan)[0] / Math.max(1, each.plan.moves), `Moves of ${each.name} that ended`) : null],
         each => [describePlan(each.plan), each.plan && progressOf(each.plan)]],
       [{class: 'num muted', 'data-label': 'Evaluated'}, each => ago(each.evaluated_at), each => ago(each.evaluated_at)],

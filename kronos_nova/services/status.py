@@ -52,8 +52,8 @@ def _all_measured(aggregates, last, drained):
 
 def _measured(aggregate, hosts, drained):
     return msgspec.structs.replace(
-        aggregate, hosts=hosts.get('hosts', 0), hot_hosts=hosts.get('hot_hosts', 0),
-        immovable=hosts.get('immovable', 0),
+        aggregate, hosts=hosts.get('hosts'), hot_hosts=hosts.get('hot_hosts'),
+        immovable=hosts.get('immovable'),
         health=health.score(aggregate, hosts, drained))
 
 

@@ -90,9 +90,11 @@ class Losses(Response):
 class Aggregate(Response):
     """An aggregate in scope, and its last evaluation. ``reason`` explains the outcome of the
     evaluation. ``window_opens_at`` is the time at which the maintenance window of the aggregate
-    opens; null while moves may be started. ``health`` is from 0 to 100; null if unknown.
-    ``immovable`` is the number of servers that Nova cannot migrate live. ``repairs`` is the level
-    of repairs of violated rules. ``domains`` maps each level of failure domains, the largest first,
+    opens; null while moves may be started. ``health`` is from 0 to 100. ``hosts`` is the number of
+    hosts with measured load, ``hot_hosts`` the number of hosts with a score above 0.9, and
+    ``immovable`` the number of servers that Nova cannot migrate live. These four are null if they
+    are unknown, such as before the first evaluation. ``repairs`` is the level of repairs of
+    violated rules. ``domains`` maps each level of failure domains, the largest first,
     to the number of domains of the aggregate's hosts. ``losses`` are the consequences of losses of
     hosts, and then of failure domains at each level; empty if no loss was examined."""
 
@@ -109,9 +111,9 @@ class Aggregate(Response):
     warnings: list[str]
     plan: OpenPlan | None
     health: float | None = None
-    hosts: int = 0
-    hot_hosts: int = 0
-    immovable: int = 0
+    hosts: int | None = None
+    hot_hosts: int | None = None
+    immovable: int | None = None
     repairs: str = ''
     domains: dict[str, int] = {}
     losses: list[Losses] = []
