@@ -244,8 +244,7 @@ class WaitingDrainTest(LifeTestCase):
         self.cloud.client.migration(there, ('running',))
         code, said = self.run_manage('host', 'drain', 'compute1')
         self.assertEqual(0, code, said)
-        expected = (f'a migration of server {there} from compute2 to compute1 that Kronos did not '
-                    'ask for')
+        expected = f"the end of Nova's migration of server {there} from compute2 to compute1"
         processes.wait_for(lambda: expected in self.drain('compute1')['waits_for'], 60,
                            lambda: f'it is not named: {self.drain("compute1")}', interval=0.5)
         self.cloud.nova.set_faults({'default': {'seconds': 1.0}})
