@@ -12,6 +12,7 @@ from kronos_nova.db import retention
 from kronos_nova.db import switches
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
+from kronos_nova.engine import guard
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_client
 from kronos_nova.executor import service
@@ -31,6 +32,7 @@ class Engine:
     def __init__(self, conf, arguments):
         context = daemon.make_context(conf, aggregates.aggregates_in_scope(conf))
         journal = self._journal = context.executor_ports.journal
+        self._guard = guard.Guard()
         self._planning = cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
@@ -47,8 +49,8 @@ class Engine:
     def tick(self):
         utcnow = self._journal.database.utcnow
         self._journal.heartbeat(utcnow(), ENGINE)
-        self._dispatch.tick()  # first: a fault in planning must not stop moves
-        self._pruner.tick()
+        self._guard.run('dispatcher', self._dispatch.tick)
+        self._guard.run('retention', self._pruner.tick)
         utcnow.check()
         self._planning.tick()
 

@@ -8,6 +8,7 @@ from oslo_config import cfg
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.drain import disabling
+from kronos_nova.engine import guard
 from kronos_nova.executor import high_availability
 from kronos_nova.executor import service
 from kronos_nova.executor.openstack import OpenStackComputeApi
@@ -27,10 +28,12 @@ CLI_OPTS = [
 
 class ExecutorParts:
     """The parts of kronos-executor. One part sends due moves to all executors. Another part accepts
-    moves and carries them out. A third part disables and enables hosts for drains."""
+    moves and carries them out. A third part disables and enables hosts for drains. If a part raises
+    an error, the error is logged once, and the other parts continue."""
 
     def __init__(self, conf):
         self._conf = conf
+        self._guard = guard.Guard()
         context = daemon.make_context(conf, aggregates(conf))
         self._dispatch = service.DispatchService(context, listens=False)
         self._execution = service.ExecutionService(
@@ -40,9 +43,9 @@ class ExecutorParts:
             lambda: conf.kronos_executor.ha_disabled_reasons, high_availability.for_conf(conf))
 
     def tick(self):
-        self._execution.tick()
-        self._dispatch.tick()
-        self._drains.tick()
+        self._guard.run('executor', self._execution.tick)
+        self._guard.run('dispatcher', self._dispatch.tick)
+        self._guard.run('drain service', self._drains.tick)
 
     def drain(self):
         """Continue the accepted moves for at most ``drain_timeout``, then leave the remaining moves

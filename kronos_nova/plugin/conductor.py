@@ -319,11 +319,14 @@ class Kronos:
         self._next_execution = 0.0
 
     def execute(self):
-        """Run the executor and the drains, at most once per ``poll_interval``."""
+        """Run the executor, the dispatcher and the drains, at most once per ``poll_interval``."""
         now = timeutils.now()
         if now >= self._next_execution and self._is_wanted():
             self._next_execution = now + self.conf.kronos_executor.poll_interval
             self._guard.run('executor', self._execute)
+            if self._execution is not None:
+                self._guard.run('dispatcher', self._dispatch.tick)
+                self._guard.run('drain service', self._drains.tick)
 
     def plan(self):
         if self._is_wanted():
@@ -356,8 +359,6 @@ class Kronos:
         if self._execution is None:
             self._start_services()
         self._execution.tick()
-        self._dispatch.tick()
-        self._drains.tick()
 
     def _start_services(self):
         database = _database()

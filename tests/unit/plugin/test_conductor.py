@@ -1,0 +1,48 @@
+"""The services of Kronos in a conductor worker."""
+
+import datetime
+from unittest import mock
+
+import nova.conf
+import testtools
+from oslo_config import fixture as config_fixture
+from oslo_messaging import conffixture
+
+from kronos_nova import clock
+from kronos_nova import conf as kronos_conf
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import journal as db_journal
+from kronos_nova.drain import states as drains
+from kronos_nova.objects import plan as plans
+from kronos_nova.plugin import conductor
+from tests.unit.db import fixtures
+from tests.unit.drain.test_disabling import RecordedHosts
+
+
+class ConductorTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        kronos_conf.register_opts(nova.conf.CONF)
+        conf = self.useFixture(config_fixture.Config(nova.conf.CONF))
+        conf.set_default('connection', 'sqlite://', group='api_database')
+        self.useFixture(conffixture.ConfFixture(nova.conf.CONF)).transport_url = 'fake:/'
+        conf.config(group='kronos', aggregates=['gpu', 'hpc'], automation='auto',
+                    maintenance_window=['gpu; now; 60'])
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.hosts = RecordedHosts()
+        self.patch(conductor, '_database', lambda: self.database)
+        self.patch(conductor.host_api, 'InProcessHostApi', lambda: self.hosts)
+        self.patch(conductor.compute_api, 'InProcessComputeApi', mock.Mock())
+        self.kronos = conductor.Kronos(nova.conf.CONF)
+        self.addCleanup(self.kronos.stop)
+
+    def test_a_problem_of_the_dispatcher_does_not_stop_drains(self):
+        now = clock.utcnow()
+        db_journal.Journal(self.database, 'one').record_plan(
+            fixtures.report([('vm1', 'a', 'b')]), plans.EXECUTING, now,
+            now + datetime.timedelta(hours=1))
+        db_drains.Drains(self.database).request([drains.Drain(
+            uuid='d', host='a', aggregate='hpc', state=drains.REQUESTED, requested_by='jane',
+            requested_at=now)])
+        self.kronos.execute()
+        self.assertEqual('disabled', self.hosts.services['a'].status)
