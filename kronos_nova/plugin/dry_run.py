@@ -7,7 +7,6 @@ from nova import objects
 from nova.compute import rpcapi
 from nova.conductor.tasks import live_migrate
 from nova.scheduler.client import query
-from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -21,9 +20,14 @@ from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.plugin import allocation_claim
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
 
 LOG = logging.getLogger(__name__)
+
+UNASKED = (exception.PlacementError, messaging.MessagingException)
+"""Errors after which it is not known whether the scheduler would permit the move, in addition to
+outages."""
 
 
 def _agreed(before):
@@ -52,6 +56,21 @@ def _is_of_today(context, instance, before):
     return any(each.numa_topology or each.pci_requests.requests for each in found)
 
 
+def _verdict_after(error, instance_uuid):
+    """Return the Verdict of a dry run that ended with an error. After an outage, the dry run has no
+    result, because the instance is not the cause."""
+    if outages.is_outage(error) or isinstance(error, UNASKED):
+        LOG.warning('The move of instance %s could not be checked with the scheduler before it was '
+                    'planned: %s', instance_uuid, first_line(error))
+        return Verdict(unasked=f'the scheduler could not be asked: {first_line(error)}')
+    if isinstance(error, nova_exception.NovaException):
+        return Verdict(refused=first_line(error))
+    LOG.error('Nova cannot prepare a live migration of instance %s. Its records in the database of '
+              'Nova may contradict each other.', instance_uuid, exc_info=error)
+    return Verdict(refused='Nova cannot prepare a live migration of it: '
+                           f'{type(error).__name__}: {first_line(error)}')
+
+
 class SchedulerDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` by Nova's scheduler, which asks placement and
     all enabled filters as for a live migration.
@@ -70,26 +89,14 @@ class SchedulerDryRun:
     def __call__(self, move, instance, destination, before=NOTHING_BEFORE):
         try:
             return self._ask(move, before)
-        except (exception.PlacementError, messaging.MessagingException, db_exc.DBError) as e:
-            LOG.warning('The move of instance %s could not be checked with the scheduler before it '
-                        'was planned: %s', move.instance_uuid, e)
-            return Verdict(unasked=f'the scheduler could not be asked: {first_line(e)}')
+        except Exception as error:  # Nova's objects raise whatever a faulty record leads to
+            return _verdict_after(error, move.instance_uuid)
 
     def _ask(self, move, before):
         context = cells.request_context()
         if not cells.target_instance(context, move.instance_uuid):
             return Verdict(refused='it does not exist any more')
-        try:
-            return self._select(context, move, before)
-        except nova_exception.NovaException as e:
-            return Verdict(refused=first_line(e))
-        except (exception.PlacementError, messaging.MessagingException, db_exc.DBError):
-            raise
-        except Exception as e:  # Nova's objects raise whatever a faulty record leads to
-            LOG.exception('Nova cannot prepare a live migration of instance %s. Its records in '
-                          'the database of Nova may contradict each other.', move.instance_uuid)
-            return Verdict(refused=f'Nova cannot prepare a live migration of it: '
-                                   f'{type(e).__name__}: {first_line(e)}')
+        return self._select(context, move, before)
 
     def _select(self, context, move, before):
         instance = objects.Instance.get_by_uuid(

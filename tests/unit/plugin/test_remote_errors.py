@@ -2,7 +2,10 @@
 
 from unittest import mock
 
+import oslo_messaging as messaging
 import testtools
+from keystoneauth1 import exceptions as ks_exc
+from neutronclient.common import exceptions as neutron_exc
 from nova import exception as nova_exception
 
 from kronos_nova import exception
@@ -26,6 +29,23 @@ class RemoteErrorsTest(testtools.TestCase):
         self.patch(dry_run.cells, 'target_instance', lambda *_args: True)
         asked._select = mock.Mock(side_effect=error)
         self.check(asked(mock.Mock(instance_uuid='vm'), None, None).refused)
+
+    def test_an_outage_during_a_dry_run_is_no_refusal(self):
+        asked = object.__new__(dry_run.SchedulerDryRun)     # as above
+        self.patch(dry_run.cells, 'target_instance', lambda *_args: True)
+        for error in (neutron_exc.ConnectionFailed(reason='refused'),
+                      nova_exception.NeutronAdminCredentialConfigurationInvalid(),
+                      ks_exc.ConnectFailure('refused'), messaging.MessagingTimeout('no answer')):
+            asked._select = mock.Mock(side_effect=error)
+            verdict = asked(mock.Mock(instance_uuid='vm'), None, None)
+            self.assertEqual('', verdict.refused)
+            self.assertIn('could not be asked', verdict.unasked)
+
+    def test_a_faulty_record_is_a_refusal(self):
+        asked = object.__new__(dry_run.SchedulerDryRun)     # as above
+        self.patch(dry_run.cells, 'target_instance', lambda *_args: True)
+        asked._select = mock.Mock(side_effect=KeyError('flavor'))
+        self.assertIn('KeyError', asked(mock.Mock(instance_uuid='vm'), None, None).refused)
 
     def test_an_outage_at_the_destination_while_a_claim_is_released(self):
         """The claim expires, so the move goes on."""
