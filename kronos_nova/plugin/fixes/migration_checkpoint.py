@@ -6,15 +6,17 @@ migration back. Nova itself keeps these data only in memory. The files are below
 :mod:`kronos_nova.plugin.fixes.interrupted_migrations`.
 """
 
-import contextlib
 import os
 import pathlib
 
 from nova import objects
 from nova.objects import base as objects_base
+from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
 from kronos_nova import boundary
+
+LOG = logging.getLogger(__name__)
 
 LIVE_FOLDER = 'live-migrations'
 COLD_FOLDER = 'cold-migrations'
@@ -65,8 +67,14 @@ class MigrationCheckpoints:
                 for name, fact in jsonutils.loads(text).items()}
 
     def remove(self, instance_uuid):
-        with contextlib.suppress(FileNotFoundError):
-            self._path(instance_uuid).unlink()
+        """Remove the checkpoint of an instance whose migration has ended. An error is only logged:
+        the migration must not fail because of it. The file is replaced by the next migration of the
+        instance, or removed when nova-compute starts again."""
+        try:
+            self._path(instance_uuid).unlink(missing_ok=True)
+        except OSError as error:
+            LOG.warning('The file that describes the ended migration of instance %s could not be '
+                        'removed: %s', instance_uuid, error)
 
     def remove_all_but(self, instance_uuids):
         """Remove the checkpoints of this host, except those of the instances ``instance_uuids``.

@@ -49,6 +49,12 @@ class CheckpointTest(testtools.TestCase):
         self.assertIsNone(self.known.load(self.context, self.instance))
         self.known.remove(self.instance)
 
+    def test_one_that_cannot_be_removed_is_left(self):
+        """The migration has ended, and must not fail because of its checkpoint."""
+        (self.state_path / LIVE_FOLDER).write_text('not a folder')
+        self.assertRaises(OSError, self.known.write, self.instance, step=1)
+        self.known.remove(self.instance)
+
     def test_a_damaged_one_is_an_error(self):
         self.known.write(self.instance, step=1)
         path, = (self.state_path / LIVE_FOLDER).iterdir()
