@@ -1,10 +1,12 @@
 """The store ``sqlite``: its file through upgrades, damage and mishaps."""
 
+import itertools
 import os
 import pathlib
 import re
 import shutil
 import sqlite3
+import time
 
 import fixtures
 import testtools
@@ -169,6 +171,15 @@ class MishapTest(StoreTestCase):
 
         self.assertEqual([], self.aside())
         self.assertEqual(1, len(store.load()))
+
+    def test_a_file_on_a_slow_disk_is_not_set_aside(self):
+        store = self.store()
+        store.write([contract.claim(f'{number:036}') for number in range(1000)], [])
+        store.close()
+        now = itertools.count(0, 60)    # each look at the clock is a minute after the one before
+        self.patch(time, 'monotonic', lambda: float(next(now)))
+        self.assertTrue(store.open())
+        self.assertEqual(1000, len(store.load()))
 
     def test_a_full_disk_is_an_error_and_what_was_kept_stays(self):
         store = self.store()
