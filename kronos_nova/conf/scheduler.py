@@ -17,9 +17,10 @@ added to the weights of Nova's own weighers.
 By default, 1, which is also the multiplier of most of Nova's own weighers.
 
 Raise it where the measured load of a host should matter more than its free room when Nova chooses a
-host for a server. 0 turns the weigher off. With a negative value, Nova prefers loaded hosts.
+host for a server. 0 turns the weigher off, also for the preferences of ``heed_rules``. With a
+negative value, Nova prefers loaded hosts. Preferences keep their meaning.
 
-Related options: ``score_max_age``.
+Related options: ``score_max_age``, ``heed_rules``.
 """),
     cfg.IntOpt('score_max_age', default=900, min=1, help="""
 Maximum age in seconds of the measured load of a host. KronosWeigher ignores an older load. If the

@@ -272,7 +272,8 @@ class KronosWeigher(weights.BaseHostWeigher):
     load on few hosts, the weigher prefers hosts whose load is high.
 
     If the server would violate preferences of operators on a host, the weight of the host is
-    lowered by the sum of the costs of these preferences.
+    lowered by the sum of the costs of these preferences. This is so for any sign of the
+    ``weight_multiplier``.
     """
 
     def weight_multiplier(self, host_state):
@@ -284,7 +285,9 @@ class KronosWeigher(weights.BaseHostWeigher):
         hosts = [each.obj for each in weighed_obj_list]
         costs = VIEW.rules.costs(requested_server(weight_properties, hosts),
                                  [each.host for each in hosts])
-        return [weight - cost for weight, cost in zip(weights, costs, strict=True)]
+        # Nova multiplies the result, and a negative multiplier must not turn preferences around.
+        sign = -1 if CONF.kronos_scheduler.weight_multiplier < 0 else 1
+        return [weight - sign * cost for weight, cost in zip(weights, costs, strict=True)]
 
     def _weigh_object(self, host_state, weight_properties):
         return -VIEW.score(host_state.host)

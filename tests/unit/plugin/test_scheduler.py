@@ -6,11 +6,15 @@ import types
 import fixtures
 import testtools
 from nova import objects
+from nova.scheduler import weights
+from oslo_config import fixture as config_fixture
 
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 from kronos_nova.plugin import held_room
 from kronos_nova.plugin import scheduler
+from kronos_nova.policies import requests
+from tests.unit.policies.test_rules import rules
 
 NOW = datetime.datetime(2026, 7, 1)
 ONE, TWO, GROUP = (f'{number}' * 8 + '-0000-4000-8000-000000000000' for number in (1, 2, 3))
@@ -28,7 +32,7 @@ def spec(memory_mb=1024, **more):
 
 def host(name='a', free_mb=4096):
     return types.SimpleNamespace(
-        host=name, numa_topology=None, total_usable_ram_mb=8192, free_ram_mb=free_mb,
+        host=name, nodename=name, numa_topology=None, total_usable_ram_mb=8192, free_ram_mb=free_mb,
         ram_allocation_ratio=1.0, total_usable_disk_gb=100, free_disk_mb=50 * 1024,
         disk_allocation_ratio=1.0, vcpus_total=8, vcpus_used=2, cpu_allocation_ratio=1.0,
         instances={})
@@ -151,6 +155,32 @@ class FilterTest(SchedulerTestCase):
         self.assertTrue(self.filter.host_passes(broken, spec()))
         self.assertIn('Host a is accepted for a new server, although KronosFilter could not '
                       'check', self.log.output)
+
+
+class WeigherTest(SchedulerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.view = scheduler.LastRead()
+        self.patch(scheduler, 'VIEW', self.view)
+        self.conf = self.useFixture(config_fixture.Config(scheduler.CONF))
+
+    def best(self):
+        hosts = [host('a'), host('b')]
+        return weights.HostWeightHandler().get_weighed_objects(
+            [scheduler.KronosWeigher()], hosts, spec())[0].obj.host
+
+    def test_a_negative_multiplier_prefers_load(self):
+        self.view.update({'a': ('spread', 0.6), 'b': ('spread', 0.2)}, (), ())
+        self.assertEqual('b', self.best())
+        self.conf.config(group='kronos_scheduler', weight_multiplier=-1.0)
+        self.assertEqual('a', self.best())
+
+    def test_a_preferred_host_is_preferred_with_any_multiplier(self):
+        self.view.rules = requests.RequestRules(rules(
+            '- {name: new, servers: {flavor: m1}, should_run_on: {hosts: b}, cost: 1}'))
+        for multiplier in (1.0, -1.0):
+            self.conf.config(group='kronos_scheduler', weight_multiplier=multiplier)
+            self.assertEqual('b', self.best(), multiplier)
 
 
 class RequestedServerTest(SchedulerTestCase):
