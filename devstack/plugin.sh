@@ -41,8 +41,16 @@ function kronos_configure {
         sudo install -m 644 -o "$STACK_USER" "$KRONOS_DIR/etc/kronos/policies/$KRONOS_RECIPE" \
             "$KRONOS_POLICIES_FILE"
     fi
-    recreate_database kronos
-    "$(kronos_bin_dir)/kronos-manage" --config-file "$NOVA_CONF" db sync control
+    if kronos_has_database; then
+        recreate_database kronos
+        "$(kronos_bin_dir)/kronos-manage" --config-file "$NOVA_CONF" db sync control
+    fi
+}
+
+# The node that makes the control database, which all nodes use. devstack makes Nova's databases
+# on the same node.
+function kronos_has_database {
+    is_service_enabled n-api
 }
 
 function kronos_bin_dir {
@@ -74,10 +82,14 @@ if is_service_enabled kronos; then
             kronos_configure
             ;;
         stack/extra)
-            kronos_check_upgrade
+            if kronos_has_database; then
+                kronos_check_upgrade
+            fi
             ;;
         stack/test-config)
-            kronos_test_config
+            if kronos_has_database; then
+                kronos_test_config
+            fi
             ;;
     esac
     case "${1:-}" in

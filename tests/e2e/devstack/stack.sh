@@ -16,7 +16,7 @@ NOVA_CONF=$NOVA_CONF_DIR/nova.conf
 SERVICE_HOST=127.0.0.1
 STACK_USER=$(id -un)
 KRONOS_DIR=$TOP_DIR
-declare -a PLUGINS=() ENABLED=(n-cond n-sch n-cpu placement-api)
+declare -a PLUGINS=() ENABLED=(n-api n-cond n-sch n-cpu placement-api)
 
 function define_plugin { PLUGINS+=("$1"); }
 function plugin_requires { [[ " ${PLUGINS[*]} " == *" $1 "* ]]; }
