@@ -70,6 +70,9 @@ EXPECTED = {
          'request_spec'),
 }
 
+KINDS = (migration_status.COLD, migration_status.RESIZE)
+"""Types of the migrations that this fix ends. An evacuation can have the same statuses. It is left
+unchanged: when the source starts again, Nova destroys the guest there because of its record."""
 ON_SOURCE = (task_states.RESIZE_PREP, task_states.RESIZE_MIGRATING)
 """The task_states of an instance that is about to leave the source, or is leaving it."""
 REQUEST_SECONDS = 60.0
@@ -125,8 +128,7 @@ class EndsInterruptedColdMigrations:
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'status': [migration_status.PRE_MIGRATING, migration_status.MIGRATING]}):
-            if migration.dest_node and migration.migration_type in (
-                    migration_status.COLD, migration_status.RESIZE):
+            if migration.dest_node and migration.migration_type in KINDS:
                 self._end_cold(context, instance, migration)
 
     @functools.wraps(manager.ComputeManager.resize_instance)
@@ -307,7 +309,7 @@ def _prepared_on(host):
     return [each.uuid for each in objects.MigrationList.get_by_filters(
         nova_context.get_admin_context(),
         {'host': host, 'status': migration_status.PRE_MIGRATING})
-        if each.dest_compute == host]
+        if each.dest_compute == host and each.migration_type in KINDS]
 
 
 def _is_converted(disk_info):

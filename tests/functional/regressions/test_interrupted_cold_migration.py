@@ -3,6 +3,7 @@
 import functools
 import pathlib
 import queue
+import threading
 
 import ddt
 from nova import context as nova_context
@@ -88,6 +89,26 @@ class InterruptedColdMigrationTest(KilledComputeTestCase):
         server = self.migrate_until('nova.virt.fake.FakeDriver.migrate_disk_and_power_off')
         self.restart_source()
         self.assert_tried_again(server)
+
+
+class InterruptedEvacuationTest(KilledComputeTestCase):
+    def test_its_migration_stays_as_the_source_expects_it(self):
+        """A source that comes back destroys its guest because of this record."""
+        self.stub_out('kronos_nova.plugin.fixes.interrupted_cold_migrations.REQUEST_SECONDS', 0.1)
+        server = self.boot_server()
+        self.lose_source()
+        died = self.die_in('nova.virt.fake.FakeDriver.spawn')
+        self.api.post_server_action(server['id'], {'evacuate': {'host': 'host2'}})
+        self.assertTrue(died.wait(60))
+        self.admin_api.post_server_action(server['id'], {'os-resetState': {'state': 'active'}})
+        self.restart('host2')
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer):
+                thread.join(60)
+        [migration] = self.api.api_get(
+            f'/os-migrations?instance_uuid={server["id"]}').body['migrations']
+        self.assertEqual(('evacuation', 'pre-migrating'),
+                         (migration['migration_type'], migration['status']))
 
 
 StockInterruptedColdMigrationTest = base.on_stock_nova(InterruptedColdMigrationTest)
