@@ -21,7 +21,10 @@ from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import ROOM
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.placement import ownership
 from kronos_nova.placement import sharing
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +36,8 @@ class PlacementDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` that asks placement for allocation candidates.
 
     The query asks for the amounts that were allocated to the instance when the instance was read,
-    on its host's own providers.
+    on its host's own providers. Amounts on sharing providers are added if the destination does not
+    use these providers.
     """
 
     def __init__(self, client: PlacementClient):
@@ -48,17 +52,27 @@ class PlacementDryRun:
             return Verdict(unasked=f'placement could not be asked: {error}')
 
     def _ask(self, instance, destination, before):
-        amounts = before.wanted(collections.Counter(instance.resources))
+        amounts = before.wanted(self._amounts(instance, destination))
         wanted = {name: amount for name, amount in amounts.items() if amount}
         if not wanted or self._has_candidate(instance, destination, wanted):
             return Verdict(without=ROOM) if before.leaving else AGREED
         if before.leaving:
             return Verdict(unasked=NO_ROOM_YET)
-        listed = ', '.join(f'{amount} {name}' for name, amount in instance.resources.items())
+        listed = ', '.join(f'{amount} {name}' for name, amount in amounts.items())
         traits = _traits(instance)
         return Verdict(refused=f'placement has no candidate for {listed}'
                                f'{" with " + ", ".join(traits) if traits else ""} on '
                                f'{destination.name}')
+
+    def _amounts(self, instance, destination):
+        """Return {resource class: amount} that the instance needs on the destination."""
+        amounts = collections.Counter(instance.resources)
+        if instance.shared_resources:
+            held = self._client.consumer(instance.uuid).allocations
+            pools = on(held, self._client.sharing())
+            amounts.update(ownership.totals(off(pools, ownership.reached(
+                self._client, pools, destination.uuid))))
+        return amounts
 
     def _has_candidate(self, instance, destination, wanted):
         """Return True if placement has an allocation candidate on the destination, else False.
@@ -66,7 +80,23 @@ class PlacementDryRun:
         return bool(self._client.candidates(_query(instance, destination, wanted))) or any(
             self._client.candidates(_query(instance, destination, own, from_pools))
             for own, from_pools in sharing.ways_to_share(self._client, wanted, destination.uuid)
-            if own)
+            if own) or self._has_candidate_in_parts(instance, destination, wanted)
+
+    def _has_candidate_in_parts(self, instance, destination, wanted):
+        """Return True if placement has an allocation candidate for an instance that has amounts of
+        one resource class on several providers, such as the bandwidth of two ports. Each of these
+        amounts may be on a provider of its own; no provider has to have their sum."""
+        held = self._client.consumer(instance.uuid).allocations
+        split = {name for name in wanted if sum(name in amounts for amounts in held.values()) > 1}
+        own = {name: amount for name, amount in wanted.items() if name not in split}
+        if not split or not own:
+            return False
+        parts = [{name: amounts[name] for name in sorted(split & amounts.keys())}
+                 for _uuid, amounts in sorted(held.items()) if split & amounts.keys()]
+        return bool(self._client.candidates(_query(instance, destination, own) + ''.join(
+            f'&resources_KRONOS_PART{number}={_listed(part)}'
+            f'&in_tree_KRONOS_PART{number}={destination.uuid}'
+            for number, part in enumerate(parts)) + '&group_policy=none'))
 
 
 def from_connection(connection) -> DryRun:
@@ -82,13 +112,16 @@ def _query(instance, destination, wanted, from_pools=None):
     :param wanted: {resource class: amount} that the destination's own providers supply
     :param from_pools: {uuid of a sharing provider: {resource class: amount}}
     """
-    query = {'resources': ','.join(f'{name}:{amount}' for name, amount in sorted(wanted.items())),
-             'in_tree': destination.uuid, 'limit': 1}
+    query = {'resources': _listed(wanted), 'in_tree': destination.uuid, 'limit': 1}
     if traits := _traits(instance):
         query['required'] = ','.join(traits)
     if len(from_pools or ()) > 1:
         query['group_policy'] = 'none'
     return parse.urlencode(query, safe=':,!') + sharing.query(from_pools or {})
+
+
+def _listed(amounts):
+    return ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()))
 
 
 def _traits(instance):

@@ -16,6 +16,7 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Service
 from kronos_nova.placement import dry_run
 from kronos_nova.placement import errors
+from kronos_nova.placement.allocations import Consumer
 
 MOVE = PlannedMove(order=1, phase='spread', instance_uuid='vm', source='a', destination='b',
       memory_mb=1, combined_after=0.0, reason='')
@@ -36,6 +37,9 @@ class RecordedPlacement:
 
     def sharing(self):
         return frozenset()
+
+    def consumer(self, uuid):
+        return Consumer(uuid=uuid, allocations={})
 
 
 def instance(**changes):
