@@ -77,6 +77,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._registration = registration
         self._claim = None
         self._refusals = []
+        self._outage = None
 
     def execute(self):
         """Execute Nova's task, and record when the migration begins and why it fails.
@@ -152,8 +153,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             reverts.log_unreturned(self.migration, self.instance, error)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
-        """Check a destination by Nova's method. If the check fails, note the reason.
-        :meth:`_find_destination` reports the noted reasons if no host is valid.
+        """Check a destination by Nova's method. If the check fails, note the reason, and whether it
+        was an outage. :meth:`_find_destination` reports both if no host is valid.
 
         :raises MigrationPreCheckError: raised in place of an error that Nova does not expect, and
             that would end Nova's search for a destination. After MigrationPreCheckError, Nova tries
@@ -163,7 +164,10 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             super()._call_livem_checks_on_host(destination, provider_mapping)
         except nova_exception.NovaException as error:
             self._refusals.append(f'{destination}: {first_line(error)}')
-            if isinstance(error, (nova_exception.Invalid, *REFUSALS)) or outages.is_outage(error):
+            if outages.is_outage(error):
+                self._outage = error
+                raise
+            if isinstance(error, (nova_exception.Invalid, *REFUSALS)):
                 raise
             raise nova_exception.MigrationPreCheckError(reason=first_line(error)) from error
 
@@ -178,14 +182,16 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
 
         :raises NoValidHost: no host accepts the instance. The message says why each host that the
             scheduler chose refused the instance. Nova itself logs these reasons only at the debug
-            level
+            level. If a host was left out because of an outage, such as a destination that did not
+            answer, the outage is the cause of the error
         """
         try:
             return super()._find_destination()
         except nova_exception.NoValidHost as error:
             if not self._refusals:
                 raise
-            raise nova_exception.NoValidHost(reason='; '.join(self._refusals)) from error
+            raise nova_exception.NoValidHost(
+                reason='; '.join(self._refusals)) from (self._outage or error)
 
     def _claim_forced_destination(self):
         self._check_destination_is_not_source()

@@ -133,6 +133,16 @@ class OutageTest(base.NovaTestCase):
         self.assertTrue(self.failed().is_outage)
         self.assert_untouched()
 
+    def test_a_destination_that_does_not_answer(self):
+        """Nova reports the timeout as a refusal of the host."""
+        def check(*_args, **_kwargs):
+            raise messaging.MessagingTimeout('injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
+        self.assertTrue(self.failed().is_outage)
+        self.assertTrue(self.journal.move(self.move.uuid).outage)
+        self.assert_untouched()
+
     def test_also_while_the_destination_prepares_for_the_guest(self):
         def prepare(*_args, **_kwargs):
             raise nova_exception.CinderConnectionFailed(reason='injected')
