@@ -63,14 +63,32 @@ class RoomAllocations:
                 project_id=OWNER, user_id=OWNER, consumer_type=ROOM))
         return AllocationSet(tuple(wanted))
 
-    def give_back(self, uuids: Collection[str]) -> None:
+    def give_back(self, uuids: Collection[str]) -> list[Consumer]:
         """Remove all allocations of consumers that keep room. A second call does no harm.
 
+        :returns: the consumers that had allocations, for :meth:`restore`
         :raises PlacementError: it is unknown whether the allocations were removed
         """
+        had: dict[str, Consumer] = {}
+
+        def emptied(held: Mapping[str, Consumer]) -> AllocationSet:
+            had.update((uuid, each) for uuid, each in held.items() if each.allocations)
+            return AllocationSet(tuple(
+                each.holding({}) for each in held.values() if each.allocations))
+
         if uuids:
-            self._client.replace(sorted(uuids), lambda held: AllocationSet(tuple(
-                each.holding({}) for each in held.values() if each.allocations)))
+            self._client.replace(sorted(uuids), emptied)
+        return [*had.values()]
+
+    def restore(self, consumers: Iterable[Consumer]) -> None:
+        """Allocate again what :meth:`give_back` has removed.
+
+        :raises PlacementError: the room was allocated otherwise in the meantime, and nothing was
+            changed; or it is unknown whether the room was allocated
+        """
+        # Placement has removed the consumers, so they have no generation any more.
+        self._client.post(AllocationSet(tuple(
+            each.holding(each.allocations, generation=None) for each in consumers)))
 
     def without(self, uuids: Iterable[str]) -> set[str]:
         """Return the uuids of the given consumers that have no allocations."""

@@ -195,16 +195,23 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
     def _schedule_instances(self, context, request_spec, instance_uuids=None,
                             return_alternates=False):
+        def schedule():
+            return super(KronosComputeTaskManager, self)._schedule_instances(
+                context, request_spec, instance_uuids, return_alternates)
+
         try:
-            return super()._schedule_instances(context, request_spec, instance_uuids,
-                                               return_alternates)
+            return schedule()
         except nova_exception.NoValidHost:
-            if not CONF.api_database.connection or not room_for_boots.give_way(
-                    _impatient_database(), lambda: RoomAllocations(placement.client()),
-                    request_spec, len(instance_uuids or (None,))):
+            given = CONF.api_database.connection and room_for_boots.give_way(
+                _impatient_database(), _room_allocations, request_spec,
+                len(instance_uuids or (None,)))
+            if not given:
                 raise
-        return super()._schedule_instances(context, request_spec, instance_uuids,
-                                           return_alternates)
+        try:
+            return schedule()
+        except nova_exception.NoValidHost:
+            room_for_boots.restore(_room_allocations, given)
+            raise
 
     def _bury_in_cell0(self, context, request_spec, exc, *args, **kwargs):
         seconds = CONF.kronos.refused_room_hold
@@ -278,6 +285,10 @@ def _impatient_database():
 @functools.cache
 def _central_claims():
     return central.CentralTable(_database())
+
+
+def _room_allocations():
+    return RoomAllocations(placement.client())
 
 
 def _journal():

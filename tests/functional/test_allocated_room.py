@@ -102,6 +102,13 @@ class AllocatedRoomTest(AllocatedRoomTestCase):
         self.evaluate()
         self.assert_nothing_leaks(self.holds.get(found.uuid))
 
+    def test_servers_for_which_it_does_not_suffice_leave_it_as_it_is(self):
+        found = self.made()
+        wanted = self._build_server(flavor_id=self.wide, networks='none')
+        created = self.api.post_server({'server': {**wanted, 'min_count': 2, 'max_count': 2}})
+        self._wait_for_state_change(created, 'ERROR')
+        self.assert_nothing_leaks(found)
+
     def test_what_a_server_did_not_use_is_kept_again(self):
         found = self.made()
         RoomAllocations(self.placement_client).give_back(found.consumers)
