@@ -1,6 +1,7 @@
 """Allocations in placement that keep room for future servers, so that no other server gets the
 room."""
 
+import itertools
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -89,6 +90,11 @@ class RoomAllocations:
         # Placement has removed the consumers, so they have no generation any more.
         self._client.post(AllocationSet(tuple(
             each.holding(each.allocations, generation=None) for each in consumers)))
+
+    def first_held(self, uuids: Iterable[str], most: int) -> list[str]:
+        """Return the uuids of the first ``most`` of the given consumers that have allocations."""
+        return list(itertools.islice(
+            (uuid for uuid in uuids if self._client.consumer(uuid).allocations), most))
 
     def without(self, uuids: Iterable[str]) -> set[str]:
         """Return the uuids of the given consumers that have no allocations."""

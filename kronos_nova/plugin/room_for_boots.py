@@ -32,8 +32,9 @@ def give_way(database, allocations, request_spec, count) -> list[Consumer]:
     :returns: the consumers whose allocations were removed, for :func:`restore`
     """
     try:
-        wanted = _consumers(holds.Holds(database).in_force(), request_spec)[:count]
-        given = allocations().give_back(wanted) if wanted else []
+        known = _consumers(holds.Holds(database).in_force(), request_spec)
+        # Servers that were started since the last evaluation have used the room of some consumers.
+        given = allocations().give_back(allocations().first_held(known, count)) if known else []
     except (db_exc.DBError, exception.KronosException) as e:
         LOG.warning('Nova found no host for a server of flavor %s. Kronos cannot find out whether '
                     'room is kept for such servers, or cannot free this room: %s',

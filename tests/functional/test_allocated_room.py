@@ -96,6 +96,12 @@ class AllocatedRoomTest(AllocatedRoomTestCase):
         self.assert_nothing_leaks(found)
         self.assertEqual({}, self.holds.get(found.uuid).consumers)
 
+    def test_each_of_two_servers_gets_it_before_the_next_evaluation(self):
+        flavor = self._create_flavor(vcpu=1, memory_mb=5000, disk=1)
+        self.wide_name = self.name_of(flavor)
+        self.made(count=2)
+        self.assertEqual({*self.hosts}, {self.where(flavor), self.where(flavor)})
+
     def test_a_server_of_another_project_does_not(self):
         found = self.made(project='another')
         self.assertIsNone(self.where(self.wide, 'ERROR'))
