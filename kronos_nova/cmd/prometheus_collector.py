@@ -21,7 +21,9 @@ from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import metric_queries
+from kronos_nova.drain import states as drains
 from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.operations import health
@@ -84,7 +86,7 @@ class Collector:
         yield from _aggregates(seen)
         yield from _policies(seen, reports)
         yield from _hosts(seen, hosts, reports)
-        yield from _cycles(rows)
+        yield from _cycles(seen, rows)
         yield from _plans(seen, reports)
         yield from _workers_and_drains(seen)
         yield from _totals(counters.Counters(self.database).read())
@@ -270,7 +272,10 @@ def _slots(reports):
                  {key: count for key, count in counts.items() if count is not None})
 
 
-def _cycles(rows):
+def _cycles(seen, rows):
+    # Drains are evaluated at the level "off" too.
+    evaluated = {each.name for each in seen.aggregates if each.level != automation.OFF} | {
+        each.aggregate for each in seen.drains if each.state in drains.ACTIVE}
     ended = [row for row in rows.values() if row.finished_at]
     yield _gauge('kronos_last_cycle_outcome', '1 for the outcome of the last evaluation, which is '
                  'a label.',
@@ -288,8 +293,9 @@ def _cycles(rows):
                  {(row.aggregate,): took.total_seconds() for row in ended
                   if (took := db_cycles.duration(row)) is not None})
     yield _gauge('kronos_failed_cycles_in_a_row', 'Evaluations in a row that did not end; no '
-                 'series for 0.', ('aggregate',),
-                 {(row.aggregate,): row.failures for row in rows.values() if row.failures})
+                 'series for 0, and none for an aggregate that is not evaluated.', ('aggregate',),
+                 {(name,): row.failures for name, row in rows.items()
+                  if row.failures and name in evaluated})
 
 
 def _plans(seen, reports):

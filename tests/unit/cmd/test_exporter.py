@@ -141,6 +141,24 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual({'gpu', 'db'}, {dict(labels)['aggregate'] for _name, labels in
                                          self.series() if 'aggregate' in dict(labels)})
 
+    def test_evaluations_that_failed_do_not_count_once_the_level_is_off(self):
+        self.cycles.begin('gpu', 'one', clock.utcnow(), 1)
+        self.cycles.fail(['gpu'], clock.utcnow(), 300)
+        failed = 'kronos_failed_cycles_in_a_row', (('aggregate', 'gpu'),)
+        self.assertEqual(1, self.series()[failed])
+        self.manage('automation', 'set', 'off', '--aggregate', 'gpu')
+        self.assertNotIn(failed, self.series())
+
+    def test_drains_are_evaluated_at_the_level_off_and_so_their_failures_count(self):
+        self.manage('automation', 'set', 'off', '--aggregate', 'gpu')
+        self.cycles.begin('gpu', 'one', clock.utcnow(), 1)
+        self.cycles.fail(['gpu'], clock.utcnow(), 300)
+        drains.Drains(self.database).request([Drain(
+            uuid='d', host='a', aggregate='gpu', state=REQUESTED, requested_by='jane',
+            requested_at=clock.utcnow())])
+        self.assertEqual(1, self.series()['kronos_failed_cycles_in_a_row',
+                                          (('aggregate', 'gpu'),)])
+
     def test_a_host_that_is_measured_no_more_has_no_score(self):
         known = scores.Scores(self.database)
         for host, days in (('former', 3), ('a', 0)):
