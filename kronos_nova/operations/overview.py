@@ -121,17 +121,21 @@ class Observer:
         observed = functools.cache(self.journal.durations)
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
-        return [self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
+        draining = {each.aggregate
+                    for each in Drains(self.database).in_states(drains.ACTIVE)}
+        return [self._aggregate(name, last.get(name), switches, open_plans.get(name),
+                                name in draining, now)
                 for name in aggregates.aggregates_in_scope(self.conf)]
 
-    def _aggregate(self, name, last, switches, plan, now):
+    def _aggregate(self, name, last, switches, plan, is_draining, now):
         defaults = levels.defaults(self.conf)
         level = switches.level(name, defaults)
         own = switching.own_level(switches, name, level)
         report = report_of(last)
-        # An aggregate with the level off is evaluated if it has drains, and its last evaluation is
-        # then up to date.
-        is_off = level == automation.OFF and (last is None or last.outcome != plans.DRAINING)
+        # An aggregate with the level off is evaluated while it has drains, and its last evaluation
+        # is then up to date.
+        is_off = level == automation.OFF and not (
+            is_draining and last is not None and last.outcome == plans.DRAINING)
         return status.Aggregate(
             name=name, level=level, paused=switches.paused_by(name),
             repairs=switches.level(name, defaults, automation.REPAIR),
@@ -216,7 +220,7 @@ class Observer:
         yield from self._clocks(now)
         yield from map(_pause, switches.all_pauses())
         yield from self._pending_stops()
-        draining = {each.aggregate for each in drained}
+        draining = {each.aggregate for each in drained if each.state in drains.ACTIVE}
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 said = '' if found.left is None else (

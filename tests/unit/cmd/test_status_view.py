@@ -305,6 +305,21 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertNotIn('waits for approval', said)
         self.assertNotIn('next', said)
 
+    def test_an_aggregate_whose_level_is_off_shows_its_drains_until_they_end(self):
+        self.beat()
+        board = drains.Drains(self.database)
+        board.request([Drain(uuid='d', host='a', aggregate='gpu', state='draining',
+                             requested_by='jane', requested_at=clock.utcnow(), left=1)])
+        self.evaluate(outcome=plans.DRAINING, intended=1, warnings=(
+            'a is being drained: 1 servers left', 'b is down (enabled) with 2 servers on it'))
+        self.manage('automation', 'set', 'off')
+        self.assertIn('draining: a is being drained', self.manage('status', expected=LOOK))
+        db_fixtures.bring(board, board.get('d'), 'empty', left=0)
+        said = self.manage('status', expected=WELL)
+        self.assertIn('the level is off: nothing is planned', said)
+        self.assertNotIn('a is being drained', said)
+        self.assertNotIn('next', said)
+
     def test_an_evaluation_whose_process_died_is_not_told_by_the_reason_of_the_one_before(self):
         self.beat()
         self.evaluate(policies=(self.policy(0.05),), ago=100)
