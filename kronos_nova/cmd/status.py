@@ -14,6 +14,7 @@ from oslo_upgradecheck import upgradecheck
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import manage
+from kronos_nova.cmd import roles
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 
@@ -28,6 +29,12 @@ class Checks(upgradecheck.UpgradeCommands):
         self.conf = conf
 
     def _control_database(self):
+        """Check the revision of the control database. A compute host needs no control database, so
+        there only a database that is configured is checked."""
+        if (self.conf.kronos_database.connection is None
+                and roles.guess(self.conf) == roles.COMPUTE):
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS,
+                                       'A compute host does not need it.')
         try:
             migrate.check(db_engine.control_engine(self.conf), migrate.CONTROL)
         except (exception.ConfigurationError, db_exception.DBError) as error:

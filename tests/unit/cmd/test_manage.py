@@ -39,11 +39,22 @@ class DatabaseCommandsTest(base.ManageTestCase):
         self.assertIn('Set it in nova.conf', self.written(self.err))
 
     def test_the_upgrade_check_fails_until_the_database_is_synced(self):
+        self.configure(f'[DEFAULT]\nstate_path = {self.state}\n'
+                       '[api_database]\nconnection = sqlite://\n')
         check = ['--config-file', self.config, 'upgrade', 'check']
         self.assertEqual(2, status.main(check))
         self.assertEqual(['nova.conf'], os.listdir(self.state))
         self.run_manage('db', 'sync')
         self.assertEqual(0, status.main(check))
+
+    def test_the_upgrade_check_of_a_compute_host_needs_no_control_database(self):
+        check = ['--config-file', self.config, 'upgrade', 'check']
+        self.assertEqual(0, status.main(check))
+        self.assertIn('A compute host does not need it.', self.written(self.out))
+
+    def test_the_upgrade_check_reads_a_control_database_that_is_configured(self):
+        self.configure(f'[kronos_database]\nconnection = sqlite:///{self.state}/empty.sqlite\n')
+        self.assertEqual(2, status.main(['--config-file', self.config, 'upgrade', 'check']))
 
 
 class CostTest(base.ManageTestCase):
