@@ -167,6 +167,23 @@ class ConfigurationTest(testtools.TestCase):
                 self.assertNotEqual([], loader.load(str(self.path)), block.where)
 
 
+class AnsibleTest(testtools.TestCase):
+    def test_each_playbook_of_the_documentation_has_plays_and_finds_its_tasks(self):
+        shown = re.findall(r'ansible-playbook [^`\n]*?([\w-]+\.yaml)',
+                           (generate.ROOT / 'doc/source/maintenance.rst').read_text())
+        folder = generate.ROOT / 'etc/ansible'
+        shipped = [folder / name for name in {*shown, 'maintenance.yaml'}
+                   if (folder / name).exists()]
+        self.assertEqual(['hook.yaml', 'maintenance.yaml'], sorted(path.name for path in shipped))
+        for path in shipped:
+            for play in yaml.safe_load(path.read_text()):
+                self.assertIn('hosts', play)
+                self.assertNotEqual([], play['tasks'])
+        [hook] = yaml.safe_load((folder / 'hook.yaml').read_text())
+        [task] = hook['tasks']
+        self.assertTrue((folder / task['ansible.builtin.import_tasks']).exists())
+
+
 class CommandsTest(testtools.TestCase):
     """Commands, their options, and programs that a page tells to type."""
 
