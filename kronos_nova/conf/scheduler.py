@@ -12,13 +12,14 @@ only if the options ``enabled_filters`` and ``weight_classes`` of ``[filter_sche
 OPTS = [
     cfg.FloatOpt('weight_multiplier', default=1.0, help="""
 Multiplier of the weight that KronosWeigher gives to a host for its measured load. This weight is
-added to the weights of Nova's own weighers.
+added to the weights of Nova's own weighers. KronosWeigher prefers hosts with a low load. If the
+policies have the mode ``pack``, it prefers hosts with a high load.
 
 By default, 1, which is also the multiplier of most of Nova's own weighers.
 
 Raise it where the measured load of a host should matter more than its free room when Nova chooses a
-host for a server. 0 turns the weigher off, also for the preferences of ``heed_rules``. With a
-negative value, Nova prefers loaded hosts. Preferences keep their meaning.
+host for a server. 0 turns the weigher off, also for the preferences of ``heed_rules``. A negative
+value reverses which load KronosWeigher prefers. Preferences keep their meaning.
 
 Related options: ``score_max_age``, ``heed_rules``.
 """),
