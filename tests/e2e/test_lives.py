@@ -155,10 +155,9 @@ class CutTest(LifeTestCase):
     executor = {'max_concurrent_migrations': 1}
 
     def test_a_plan_that_is_cut_or_approved_in_part_leaves_nothing_worse(self):
-        self.populate(compute1=[.9, .8, .7, .3, .3], compute2=[.9, .7, .4, .2],
-                      compute3=[.5], compute4=[.2])
+        self.populate(compute1=[.9] * 4, compute2=[.9] * 4, compute3=[.2], compute4=[.2])
         for first in (True, False):
-            uuid = self.newest(plans.PROPOSED)
+            uuid = self.proposed_for(10)
             found, before = self.plan(uuid), self.imbalance()
             self.assertGreater(before, THRESHOLD)
             self.explain_groups(found)
@@ -168,9 +167,20 @@ class CutTest(LifeTestCase):
                 self.cut(uuid)
             else:
                 self.assertEqual(0, self.run_manage('plan', 'approve', uuid, '--only', '1')[0])
-                self.assertEqual(plans.DONE, self.ended(uuid)['state'])
+                ended = self.ended(uuid)
+                self.assertEqual(plans.DONE, ended['state'], ended)
             time.sleep(3)    # until Prometheus has seen it
             self.assertLessEqual(self.imbalance(), before + 1e-3)
+
+    def proposed_for(self, servers):
+        """The uuid of a plan that waits and was made when all servers had been booted."""
+        def found():
+            uuid = self.newest(plans.PROPOSED)
+            plan = self.plan(uuid)
+            stayed = sum(each['count'] for each in plan['not_moved'])
+            return len(plan['moves']) + stayed == servers and uuid
+        return processes.wait_for(found, 8 * INTERVAL, lambda: self.cloud.manage('plan', 'list'),
+                                  interval=0.5)
 
     def explain_groups(self, found):
         """Every move says what it is for, and each prefix outside a group is no worse."""
@@ -191,7 +201,8 @@ class CutTest(LifeTestCase):
         def first_ended():
             plan = self.rack()['plan']
             return plan and plan['states'].get('completed')
-        processes.wait_for(first_ended, 60, 'no move ended', interval=0.2)
+        processes.wait_for(first_ended, 60, lambda: f'no move ended: {self.plan(uuid)}',
+                           interval=0.2)
         self.assertEqual(0, self.run_manage('stop', '--let-finish')[0])
         self.ended(uuid)
         self.assertEqual(0, self.run_manage('resume')[0])
