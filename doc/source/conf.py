@@ -72,8 +72,9 @@ class Alerts(docutils.SphinxDirective):
         for group in yaml.safe_load(path.read_text())['groups']:
             for rule in group['rules']:
                 if 'alert' in rule:
-                    summary = re.sub(r'{{ \$(?:labels\.)?(\w+)[^}]*}}', r'*\1*',
+                    summary = re.sub(r'{{ if [^}]*}}(.*?){{ else }}(.*?){{ end }}', r'\1, or \2',
                                      rule['annotations']['summary'])
+                    summary = re.sub(r'{{ \$(?:labels\.)?(\w+)[^}]*}}', r'*\1*', summary)
                     rows += [f'   * - `{rule["alert"]}`_', f'     - {rule["labels"]["severity"]}',
                              f'     - {rule.get("for", "at once")}', f'     - {summary}']
         return self.parse_text_to_nodes('\n'.join(rows))
