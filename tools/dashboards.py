@@ -90,7 +90,7 @@ FLEET = ('Kronos: fleet', 'kronos-fleet', [
           'kronos_imbalance_threshold_ratio)',
           '{{aggregate}}: {{policy}}', at=[(1, 'red')], minimum=0)],
     [lines('Age of the last good evaluation', 's',
-           ('time() - kronos_last_good_cycle_timestamp_seconds > 0', '{{aggregate}}')),
+           ('time() - (kronos_last_good_cycle_timestamp_seconds > 0) > 0', '{{aggregate}}')),
      lines('Evaluations by outcome, an hour', 'none',
            ('sum by (outcome) (increase(kronos_cycles_total[1h]))', '{{outcome}}'), minimum=0),
      lines('Processes', 'none', ('kronos_workers', '{{role}}, {{state}}'), minimum=0)],

@@ -234,7 +234,8 @@ class Observer:
             if is_on:
                 yield from self._of_aggregate(aggregate, now)
             # Drains are planned at the level "off" too.
-            if is_on or (aggregate.outcome == plans.DRAINING and aggregate.name in draining):
+            if is_on or (aggregate.outcome in (plans.DRAINING, plans.FAILED)
+                         and aggregate.name in draining):
                 for warning in aggregate.warnings[intended.get(aggregate.name, 0):]:
                     yield status.Problem(
                         severity=status.WARNING, what=f'{aggregate.name}: {warning}',

@@ -330,6 +330,18 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('failed: its planning process ended in the middle of it', said)
         self.assertNotIn('every policy is at or below', said)
 
+    def test_an_evaluation_that_fails_while_a_host_is_drained_is_shown_at_any_level(self):
+        self.beat()
+        drains.Drains(self.database).request([Drain(
+            uuid='d', host='a', aggregate='gpu', state='draining', requested_by='jane',
+            requested_at=clock.utcnow(), left=1)])
+        now = clock.utcnow()
+        self.cycles.begin('gpu', 'one', now, 1)
+        self.cycles.fail(['gpu'], now, 300)
+        self.manage('automation', 'set', 'off')
+        self.assertIn('WARNING: gpu: its planning process ended',
+                      self.manage('status', expected=LOOK))
+
     def test_programs_get_json_with_times_that_have_a_zone(self):
         self.evaluate(policies=(self.policy(0.05),))
         self.beat()
