@@ -227,7 +227,7 @@ class AlertsTest(AlertsTestCase):
     def test_a_drain_is_blocked(self):
         [server] = self.boot_pinned(1, 'compute2')
         with self.fault('KronosDrainBlocked') as wait_fired:
-            self.cloud.manage('host', 'drain', 'compute2')
+            self.cloud.manage('host', 'drain', '--force', 'compute2')
             self.addCleanup(self.cloud.manage, 'host', 'release', 'compute2')
             wait_fired()
             self._delete([server])
