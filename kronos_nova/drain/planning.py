@@ -78,8 +78,8 @@ blocks a drain. Chosen because a second failure is rarely by chance."""
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',
     'busy': 'Nova is at work on it ({task_state})',
-    'excluded': 'its flavor or project may not be moved, or a cell, a zone or an isolated host '
-                'stands in its way',
+    'excluded': 'its flavor (kronos:move) or its project (never_move_projects) is excluded from '
+                'moves',
     'group': 'its server group permits no other host',
     'capacity': 'no other host has room for it',
     'zone': 'no other host of its availability zone takes it',

@@ -158,7 +158,7 @@ policies:
         self.server('pinned', flavor_extra_specs={'kronos:move': 'never'})
         [(host, blocked)] = self.plan().blocked.items()
         self.assertEqual(('a', ['pinned']), (host, [*blocked]))
-        self.assertIn('may not be moved', blocked['pinned'])
+        self.assertIn('its flavor (kronos:move)', blocked['pinned'])
 
     def test_stopped_servers_are_migrated_cold_where_that_is_wanted(self):
         self.server('off', status='SHUTOFF')
