@@ -103,8 +103,8 @@ class Holds:
             ).values(state=new, **columns)).rowcount == 1
             # An earlier try may have written the row, and its answer was lost. The values show that
             # the row is from this call.
-            return is_changed or bool(values) and _has(session, hold.uuid,
-                                                       {'state': new, **columns})
+            return is_changed or bool(values) and rows.has(
+                session, models.HoldRow, hold.uuid, state=new, **columns)
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
         """Return {uuid of a consumer: (Hold, host)} for the consumers in placement that keep room
@@ -120,12 +120,6 @@ class Holds:
         """
         return [each for each in self.in_states(states.OPEN) if each.expires_at <= now
                 and self.enter(each, states.EXPIRED, finished_at=now)]
-
-
-def _has(session: orm.Session, uuid: str, columns: dict[str, Any]) -> bool:
-    row = session.get(models.HoldRow, uuid)
-    return row is not None and all(
-        getattr(row, name) == value for name, value in columns.items())
 
 
 def read(session: orm.Session, wanted: Iterable[str]) -> list[Hold]:

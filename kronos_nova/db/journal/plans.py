@@ -133,7 +133,7 @@ class Plans:
         :raises PlanPending: the plan is observed, and its aggregate has an open plan
         """
         with rows.serialized(self.database, PLANNING) as session:
-            if _was_written(session, uuid, approved_at=now, approved_by=approved_by):
+            if rows.has(session, models.PlanRow, uuid, approved_at=now, approved_by=approved_by):
                 return
             plan = _still(session, uuid, plans.APPROVABLE, now)
             if plan.state == plans.OBSERVED:
@@ -156,7 +156,7 @@ class Plans:
         :raises PlanNotWaiting: the plan is not approved
         """
         with rows.serialized(self.database, PLANNING) as session:
-            if (_was_written(session, uuid, state=plans.VOID, finished_at=now)
+            if (rows.has(session, models.PlanRow, uuid, state=plans.VOID, finished_at=now)
                     or _has_moves_of(session, uuid, now)):
                 return
             plan = _still(session, uuid, (plans.APPROVED,), now)
@@ -220,8 +220,8 @@ class Plans:
         """
         why = f'rejected by {rejected_by}'
         with rows.serialized(self.database, PLANNING) as session:
-            if _was_written(session, uuid, state=plans.REJECTED, finished_at=now,
-                            ended_because=why):
+            if rows.has(session, models.PlanRow, uuid, state=plans.REJECTED, finished_at=now,
+                        ended_because=why):
                 return
             _still(session, uuid, (plans.PROPOSED,), now)
             _enter(session, uuid, (plans.PROPOSED,), plans.REJECTED, now, n.PLAN_VOID,
@@ -323,14 +323,6 @@ def _refuse_second_plan(session, aggregate):
         models.PlanRow.aggregate == aggregate, models.PlanRow.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
-
-
-def _was_written(session, uuid, **values):
-    """Return whether a plan already has the columns ``values``: an earlier try wrote them, and its
-    answer was lost. The values have to have a time, which shows that they are from this call."""
-    plan = session.get(models.PlanRow, uuid)
-    return plan is not None and all(
-        getattr(plan, name) == value for name, value in values.items())
 
 
 def _has_moves_of(session, uuid, now):

@@ -46,6 +46,14 @@ def find(session, model, uuid, missing):
     return row
 
 
+def has(session, model, uuid, **values):
+    """Return whether the row of a uuid exists and has the columns ``values``. An earlier try may
+    have written them, although its answer was lost. To show that they are from the same call, the
+    values have to be unique, such as a time."""
+    row = session.get(model, uuid)
+    return row is not None and all(getattr(row, name) == value for name, value in values.items())
+
+
 def moves_in(states):
     return sa.select(models.MoveRow).where(models.MoveRow.state.in_(states))
 
