@@ -21,7 +21,6 @@ from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import metric_queries
-from kronos_nova.drain import states as drains
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
@@ -273,9 +272,8 @@ def _slots(reports):
 
 
 def _cycles(seen, rows):
-    # Drains are evaluated at the level "off" too.
-    evaluated = {each.name for each in seen.aggregates if each.level != automation.OFF} | {
-        each.aggregate for each in seen.drains if each.state in drains.ACTIVE}
+    evaluated = overview.draining(seen.drains) | {
+        each.name for each in seen.aggregates if each.level != automation.OFF}
     ended = [row for row in rows.values() if row.finished_at]
     yield _gauge('kronos_last_cycle_outcome', '1 for the outcome of the last evaluation, which is '
                  'a label.',

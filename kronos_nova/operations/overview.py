@@ -94,8 +94,8 @@ class Observer:
         """
         now = self.utcnow()
         switches = db_switches.SwitchBoard(self.database).read()
-        aggregates, workers = self._aggregates(last, switches, now), self._workers(now)
-        drained = self.drains(now)
+        drained, workers = self.drains(now), self._workers(now)
+        aggregates = self._aggregates(last, switches, drained, now)
         intended = {name: report.intended for name, report in reports(last).items()}
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
@@ -107,24 +107,24 @@ class Observer:
             problems=sorted(self._problems(aggregates, intended, workers, drained, switches, now),
                             key=lambda each: status.SEVERITIES.index(each.severity)))
 
-    def aggregates(self, last: Sequence[models.CycleRow],
+    def aggregates(self, last: Sequence[models.CycleRow], drained: Sequence[status.DrainState],
                    now: datetime.datetime) -> list[status.Aggregate]:
         """Return only the aggregates of the overview. The other data of the overview is not read.
 
         :param last: rows of the last evaluation of each aggregate
+        :param drained: the result of :meth:`drains`
         :raises ConfigurationError: nova.conf names a level or a window that does not exist
         """
-        return self._aggregates(last, db_switches.SwitchBoard(self.database).read(), now)
+        return self._aggregates(last, db_switches.SwitchBoard(self.database).read(), drained, now)
 
-    def _aggregates(self, last, switches, now):
+    def _aggregates(self, last, switches, drained, now):
         last = {row.aggregate: row for row in last}
         observed = functools.cache(self.journal.durations)
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
-        draining = {each.aggregate
-                    for each in Drains(self.database).in_states(drains.ACTIVE)}
+        busy = draining(drained)
         return [self._aggregate(name, last.get(name), switches, open_plans.get(name),
-                                name in draining, now)
+                                name in busy, now)
                 for name in aggregates.aggregates_in_scope(self.conf)]
 
     def _aggregate(self, name, last, switches, plan, is_draining, now):
@@ -220,7 +220,7 @@ class Observer:
         yield from self._clocks(now)
         yield from map(_pause, switches.all_pauses())
         yield from self._pending_stops()
-        draining = {each.aggregate for each in drained if each.state in drains.ACTIVE}
+        busy = draining(drained)
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 said = '' if found.left is None else (
@@ -235,7 +235,7 @@ class Observer:
                 yield from self._of_aggregate(aggregate, now)
             # Drains are planned at the level "off" too.
             if is_on or (aggregate.outcome in (plans.DRAINING, plans.FAILED)
-                         and aggregate.name in draining):
+                         and aggregate.name in busy):
                 for warning in aggregate.warnings[intended.get(aggregate.name, 0):]:
                     yield status.Problem(
                         severity=status.WARNING, what=f'{aggregate.name}: {warning}',
@@ -328,6 +328,12 @@ class Observer:
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
+
+
+def draining(drained: Iterable[status.DrainState]) -> set[str]:
+    """Return the names of the aggregates with a drain in progress. These aggregates are evaluated
+    at the level "off" too."""
+    return {each.aggregate for each in drained if each.state in drains.ACTIVE}
 
 
 def _lost(name, losses):

@@ -22,8 +22,9 @@ def show(context: Context, request: contract.ShowStatus) -> contract.Status:
 def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
     observer = _observer(context)
     last, now = observer.cycles.last(), context.utcnow()
-    return contract.Aggregates(aggregates=_all_measured(observer.aggregates(last, now), last,
-                                                        observer.drains(now)))
+    drained = observer.drains(now)
+    return contract.Aggregates(aggregates=_all_measured(
+        observer.aggregates(last, drained, now), last, drained))
 
 
 def show_aggregate(context: Context, request: contract.OneAggregate) -> contract.Aggregate:
