@@ -155,16 +155,15 @@ class MaintenanceRunner:
             self._to(host, m.DRAINING)
 
     def _watch_hook(self, host, process):
-        if process.poll() is None:
+        code = process.poll()
+        if code is None:
             return
         # The process is forgotten last: without the record of its end, the hook would run again.
-        self._to(host, m.RETURNING if process.poll() == 0 else m.FAILED)
+        self._to(host, m.FAILED if code else m.RETURNING)
         del self._hooks[host]
-        if process.poll() == 0:
-            return
-        self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
-                         'nothing goes on. Correct the cause, then "kronos-manage maintenance '
-                         'resume".')
+        if code:
+            self._tell(host, f'the hook ended with {code}. The host stays disabled, and nothing '
+                             'goes on. Correct the cause, then "kronos-manage maintenance resume".')
 
     def _returned(self, _found, host):
         service = self.dependencies.hosts.service(host)
