@@ -114,8 +114,10 @@ class State:
         weight, demand = sign * problem.weights[vm] * problem.host_scale[host], problem.demands[vm]
         self.scores[host] += weight
         self.capacity_scores[host] += weight
-        classes = np.arange(len(demand))
-        self.used[problem.row(host, classes), classes] += sign * demand
+        if problem.provider is None:
+            self.used[host] += sign * demand
+        else:
+            self.used[problem.provider[host], np.arange(len(demand))] += sign * demand
         self.guests[host] += sign
         self.groups.add(vm, host, sign)
         if self.cells is not None:

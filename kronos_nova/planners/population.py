@@ -443,8 +443,9 @@ class Swaps:
             rights.append(gone * (of == number)[:, :, None])
         lefts.append(np.ones_like(lefts[0]))
         rights.append(np.maximum(others, FAINTEST).astype(np.float32))
-        return (np.stack(lefts, axis=3).transpose(0, 2, 1, 3),
-                np.stack(rights, axis=3).transpose(0, 2, 3, 1))
+        # BLAS multiplies contiguous matrices about twice as fast.
+        return (np.ascontiguousarray(np.stack(lefts, axis=3).transpose(0, 2, 1, 3)),
+                np.ascontiguousarray(np.stack(rights, axis=3).transpose(0, 2, 3, 1)))
 
     def _alone(self) -> np.ndarray:
         """Return float32 (n, a, b): the additional cost of each swap of an item of ``first`` with
