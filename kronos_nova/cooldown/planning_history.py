@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import field
 
+from kronos_nova.load import LoadStats
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
@@ -109,7 +110,7 @@ class PlanningHistory:
     instances_moved: Mapping[str, int] = field(default_factory=dict)
     instances_moved_today: Mapping[str, int] = field(default_factory=dict)
     endless: frozenset[str] = frozenset()
-    load_stats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    load_stats: Mapping[str, Mapping[str, LoadStats]] = field(default_factory=dict)
     doubted: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     homes: Mapping[str, tuple[str, str]] | None = None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -60,10 +61,11 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
     over = _over_limits(given, case, start.copy(), report)
     replay(case, present, present.model.with_ceiling(present, ceiling), report, over)
     found = check_again(case, start, start.model.with_ceiling(start, ceiling), report, over)
-    if before is None or found.wrong.keys() >= {move.order for move in report.moves}:
+    after = combined(present, load.policies)
+    if before is None or after is None or (
+            found.wrong.keys() >= {move.order for move in report.moves}):
         return found
-    return dataclasses.replace(found, void=not_worth_starting(
-        report, before, combined(present, load.policies)))
+    return dataclasses.replace(found, void=not_worth_starting(report, before, after))
 
 
 def _over_limits(given: Inputs, case: PlanningCase, state: State,
@@ -155,7 +157,7 @@ def replay(case: PlanningCase, state: State, capped: Model, report: AggregateRep
         missed = wrong.keys() & set(move.depends_on)
         if missed and not why:
             why = f'move {min(missed)}, on which it depends, is left out'
-        if why:
+        if why or vm is None or destination is None:
             wrong[move.order] = why
         else:
             steps[move.order] = Step(vm=vm, source=state.move(vm, destination),
@@ -175,7 +177,10 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
         return f'{move.destination} is not in the aggregate any more'
     model = rules_of(move.phase, state.model, capped)
     against = int(state.delta((vm, destination), model=model).against)
-    return '' if against < 0 else model.rules[against].why(state, vm, destination)
+    if against < 0:
+        return ''
+    rule: Any = model.rules[against]    # ``why`` is a field of some rules and a method of others
+    return rule.why(state, vm, destination)
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:

@@ -355,6 +355,7 @@ class Cycle:
     def _start(self, record: plans.PlanRecord, seen: Observation, writer: ResultWriter,
                options: EngineOptions, planner_ports: PlannerPorts,
                measurements: Measurements) -> None:
+        assert record.report is not None, 'retention keeps the reports of approved plans'
         report = plans.AggregateReport.from_json(record.report)
         # Read for each plan, because the moves of the plan started before begin cooldowns.
         history = self._planning_history(seen, self.utcnow())

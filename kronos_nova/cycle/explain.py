@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -151,7 +153,7 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
         for move, found in zip(moves, alternatives(start, steps, ceiling), strict=True))
 
 
-def skips(reasons: dict[int, str], vms: tuple[str, ...],
+def skips(reasons: Mapping[int, str], vms: tuple[str, ...],
           details: Mapping[str, str] = MappingProxyType({})) -> tuple[Skip, ...]:
     """Return the instances that stay, grouped by the reason why they stay. The groups are in the
     order of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
@@ -500,8 +502,9 @@ def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
     :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
     """
     names = {instance.uuid: instance.display_name for instance in scope.instances}
-    own = {(each.instance_uuid, each.source, each.destination)
-           for each in (*history.tries, *(move for move in history.moves if move.is_own))}
+    own = {(each.instance_uuid, each.source, each.destination) for each in history.tries}
+    own |= {(move.instance_uuid, move.source, move.destination)
+            for move in history.moves if move.is_own}
     moved = {uuid for uuid, _source, _destination in own}
     made = collections.Counter(
         (move.instance_uuid, move.source, move.destination) for move in history.moves
@@ -677,10 +680,11 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
         vms[vm]: f'if it were moved, {why}' for vm, why in kept_back.items()})
 
 
-def _domains_of_rules(found, uuids):
+def _domains_of_rules(found: Findings, uuids: Set[str]) -> Mapping[str, list[str]]:
     """Return {uuid: sentences about the failure domains of the instance}. There is one sentence for
     each rule about failure domains that keeps the instance on its host."""
-    said, selections = collections.defaultdict(list), found.given.rules.selections
+    said: dict[str, list[str]] = collections.defaultdict(list)
+    selections = found.given.rules.selections
     hosts = {host.name: host for host in found.given.snapshot.hosts} if uuids else {}
     for each in selections if uuids else ():
         for key in each.rule.domain_levels:
@@ -780,7 +784,7 @@ def _blocked_hosts(found: Findings, state: State,
             f'it is left alone ({found.case.held_because(vm)})'
             for vm, reason in found.case.held.items()}
     problem = state.problem
-    for host in np.flatnonzero(problem.draining):
+    for host in np.flatnonzero(problem.draining).tolist():
         stuck = blocked(state, host, held, unplaced, is_cut)
         if stuck:
             first = min(stuck)
@@ -838,7 +842,7 @@ def _broken_rules(options: EngineOptions, aggregate: str, state: State) -> Itera
         yield (f'rule {problem.groups[number].rule} stays violated: '
                f'{state.groups.misplaced[number]} of its servers would have to move')
     astray = collections.defaultdict(list)
-    for vm in np.flatnonzero(model.astray(state)):
+    for vm in np.flatnonzero(model.astray(state)).tolist():
         astray[model.rules_against(vm, int(state.vm_host[vm]))].append(vm)
     for names, vms in sorted(astray.items()):
         first = vms[0]
@@ -853,18 +857,18 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
     :param found: Findings before any move; None if nothing is measured
     """
-    before, rows = found and found.before, {
+    before, rows = None if found is None else found.before, {
         name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
                            threshold=policy.threshold, **_answered(given, load, name))
         for policy in given.policies.active for name, detail in load.no_data.items()
         if policy.name == name}
-    if found is not None:
-        imbalances = before.imbalances()
+    if found is not None and before is not None:
+        imbalances, ends = before.imbalances(), (before if after is None else after).imbalances()
         for number, policy in enumerate(load.policies):
             rows[policy.name] = PolicyReport(
                 name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
                 imbalance_before=float(imbalances[number]),
-                imbalance_after=float(after.imbalances()[number]),
+                imbalance_after=float(ends[number]),
                 forecast=forecast_columns.report(policy.name, found.case.forecasts,
                                                  before.problem, imbalances),
                 noise=found.noise.get(policy.name), **_answered(given, load, policy.name))
@@ -885,7 +889,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
             before.model.broken(before, hard=True, soft=False).sum()))
 
 
-def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
+def _answered(given: Inputs, load: Load, name: str) -> dict[str, Any]:
     """Return the fields ``coverage`` and ``sample_age`` of a policy's PolicyReport, as {field:
     value}."""
     found = load.answered.get(name, Answered())

@@ -27,6 +27,7 @@ from kronos_nova.objects.plan import FORECAST_NOT_USED
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import ForecastReport
 from kronos_nova.policies import Policy
+from kronos_nova.policies.models import Forecast
 from kronos_nova.units import HOUR
 
 MOST_SERIES = 200_000
@@ -62,8 +63,9 @@ class HourlyHistory:
         # The same by name, and the hosts of all series
         self._of_name: dict[str, list[tuple[int, str]]] = {}
         self.hosts: set[str] = set()
-        self._hours = {}
-        self._rests_until, self._problem = -np.inf, None
+        self._hours: dict[int, np.ndarray] = {}
+        self._rests_until = -np.inf
+        self._problem: exception.MetricsError | None = None
         self._asked_at = -np.inf
         self.changes = 0
 
@@ -80,7 +82,7 @@ class HourlyHistory:
             missing = hours[-1:]    # the series may be stored some minutes late
         if not missing:
             return
-        if now < self._rests_until:
+        if self._problem is not None and now < self._rests_until:
             raise self._problem
         self._forget(set(hours))
         self._asked_at = now
@@ -100,7 +102,7 @@ class HourlyHistory:
         :param ignored: hosts whose series are left out
         """
         for position, name in enumerate(names):
-            for row, host in self._of_name.get(name, ()):
+            for row, host in self._of_name.get(name, ()) if name is not None else ():
                 if host not in ignored:
                     yield position, row, host
 
@@ -177,6 +179,10 @@ OTHER_UNIT = ('what it has for each hour of the last day is far off from what th
               'history_query in the unit of vm_profile_query, or of imbalance_query?')
 
 
+def _none() -> np.ndarray:
+    return np.zeros((0, 0))
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
     """The forecast of one policy in an aggregate, as K additional columns of the planning problem.
@@ -193,9 +199,9 @@ class ForecastColumns:
     judgement: forecast.Judgement
     detail: str = ''
     names: tuple[str, ...] = ()
-    weights: np.ndarray | None = None
-    scores: np.ndarray | None = None
-    variances: np.ndarray | None = None
+    weights: np.ndarray = dataclasses.field(default_factory=_none)
+    scores: np.ndarray = dataclasses.field(default_factory=_none)
+    variances: np.ndarray = dataclasses.field(default_factory=_none)
     is_faulty: bool = False
 
     @property
@@ -261,16 +267,15 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
     present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
     yield MetricQuery(policy.name, metrics.HISTORY, policy.forecast.history_query
                       or f'avg_over_time((\n{present}\n)[1h:5m])')
-    if policy.forecast.has_own_query:
-        yield MetricQuery(policy.name, metrics.FORECAST,
-                          policy.forecast.vm_query or policy.forecast.host_query)
+    if policy.forecast.own_query:
+        yield MetricQuery(policy.name, metrics.FORECAST, policy.forecast.own_query)
 
 
 class ForecastCache:
     """A maker of load forecasts. Past loads that were read are kept for later cycles."""
 
     def __init__(self) -> None:
-        self._kept = {}
+        self._kept: dict[str, _Kept] = {}
 
     def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
                   scope: Scope, problem: Problem, units: np.ndarray, now: float
@@ -283,7 +288,7 @@ class ForecastCache:
         found = {}
         for number, policy in enumerate(policies):
             if policy.forecast is not None:
-                asked = _Asked(self._kept_for(policy), source, feed, policy, now)
+                asked = _Asked(self._kept_for(policy), source, feed, policy, policy.forecast, now)
                 found[policy.name] = asked.columns_of(scope, problem, units[:, number], number)
         return found
 
@@ -302,8 +307,8 @@ class _Kept:
     def __init__(self, queries: tuple, host_label: str) -> None:
         self.queries = queries
         self.history, self.said = HourlyHistory(host_label), HourlyHistory(host_label)
-        self.seasonal = None
-        self.made_of = None
+        self.seasonal: forecast.Seasonal | None = None
+        self.made_of: int | None = None
 
 
 class _Asked:
@@ -311,17 +316,18 @@ class _Asked:
     or made from past loads."""
 
     def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
-                 now: float) -> None:
+                 settings: Forecast, now: float) -> None:
+        """:param settings: the settings of the policy's forecast"""
         self.kept, self.source, self.feed, self.policy, self.now = kept, source, feed, policy, now
-        self.hour = int(now // HOUR)
-        self.horizon = policy.forecast.horizon_hours
+        self.settings, self.hour = settings, int(now // HOUR)
+        self.horizon = settings.horizon_hours
         self.questions = tuple(questions(policy))
 
     def columns_of(self, scope: Scope, problem: Problem, units: np.ndarray,
                    number: int) -> ForecastColumns:
         loads = self.loads(scope, problem, units, number)
         try:
-            find = self.own if self.policy.forecast.has_own_query else self.seasonal
+            find = self.own if self.settings.own_query else self.seasonal
             ahead, variances, judgement = find(loads)
         except exception.MetricsError as error:
             return ForecastColumns(judgement=forecast.UNKNOWN, detail=str(error), is_faulty=True)
@@ -365,27 +371,29 @@ class _Asked:
                           hour - forecast.WEEK_AGO + forecast.weeks(self.horizon)))
         history, = self.questions
         kept.history.read(self.source, history, loads.label, week + days, self.now)
-        if kept.made_of != kept.history.changes:
-            kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
-            kept.made_of = kept.history.changes
+        seasonal = kept.seasonal
+        if seasonal is None or kept.made_of != kept.history.changes:
+            seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
+            kept.seasonal, kept.made_of = seasonal, kept.history.changes
         of, rows, factors = loads.series(kept.history)
         is_moved = (np.bincount(of, minlength=len(loads.names))[of] > 1) | (factors != 1.0)
-        found = kept.seasonal.select(_placed(rows[~is_moved], of[~is_moved], len(loads.names)))
+        found = seasonal.select(_placed(rows[~is_moved], of[~is_moved], len(loads.names)))
         if is_moved.any():
             moved = np.unique(of[is_moved])
             found = found.with_rows(moved, forecast.seasonal(
                 loads.past(kept.history, days)[moved], loads.past(kept.history, week)[moved]))
         judgement = found.judged(loads.placed)
-        margins = 0.0
-        if self.policy.forecast.quantile > 0.5 and judgement.is_worth_it:
-            margins = found.margins(loads.placed, self.policy.forecast.quantile)
-        return found.ahead + margins, found.variances(), judgement
+        ahead = found.ahead
+        if self.settings.quantile > 0.5 and judgement.is_worth_it:
+            ahead = ahead + found.margins(loads.placed, self.settings.quantile)
+        return ahead, found.variances(), judgement
 
     def own(self, loads: _Loads) -> _Found:
         hour, (history, said) = self.hour, self.questions
         samples = Vector(tuple(self.feed.of_this_cloud(
             self.policy, self.feed.answer(said).samples))).by(loads.label)
-        ahead = np.array([samples[name][0].value if len(samples.get(name, ())) == 1 else np.nan
+        alone = {name: found[0].value for name, found in samples.items() if len(found) == 1}
+        ahead = np.array([np.nan if name is None else alone.get(name, np.nan)
                           for name in loads.names]).reshape(-1, 1)
         ahead[~((ahead >= 0.0) & np.isfinite(ahead))] = np.nan
         days = list(range(hour - forecast.DAYS, hour))
@@ -422,7 +430,7 @@ class _Asked:
                                weights=weights, scores=columns, variances=spread)
 
     def names(self, count: int) -> Iterator[str]:
-        if self.policy.forecast.has_own_query:
+        if self.settings.own_query:
             yield f'{self.policy.name} within {self.horizon} h'
             return
         for lead in range(count):

@@ -46,6 +46,9 @@ from kronos_nova.policies import Policy
 from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.policies.selection import Selections
 
+Amounts = dict[tuple[str, str], float]
+"""{(name of a host or provider, name of a policy or resource class): amount}"""
+
 
 class MovesInFlight:
     """The moves that this cycle has planned so far.
@@ -63,9 +66,9 @@ class MovesInFlight:
     def __init__(self) -> None:
         self.moved: dict[str, str] = {}
         self.left: dict[str, str] = {}
-        self._shifts = collections.Counter()
-        self._leaving = collections.Counter()
-        self._taken = collections.Counter()
+        self._shifts: Amounts = collections.defaultdict(float)
+        self._leaving: Amounts = collections.defaultdict(float)
+        self._taken: Amounts = collections.defaultdict(float)
 
     def place(self, instance: Instance) -> Instance:
         """Return a copy of the instance on the host to which this cycle has planned to move the
@@ -94,7 +97,8 @@ class MovesInFlight:
 
     def _use_shared(self, problem: Problem, step: Step) -> None:
         classes = np.arange(len(problem.resource_classes))
-        rows, before = (problem.row(host, classes) for host in (step.destination, step.source))
+        rows, before = (np.broadcast_to(problem.row(host, classes), classes.shape)
+                        for host in (step.destination, step.source))
         for c in np.flatnonzero((rows >= len(problem.hosts)) & (rows != before)):
             provider = problem.shared[rows[c] - len(problem.hosts)]
             self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
@@ -115,9 +119,9 @@ class MovesInFlight:
         return _table(self._taken, providers, classes)
 
 
-def _table(counter: Mapping[tuple[str, str], float], rows: Sequence[str],
+def _table(amounts: Mapping[tuple[str, str], float], rows: Sequence[str],
            columns: Sequence[str]) -> np.ndarray:
-    return np.array([[counter[row, column] for column in columns] for row in rows],
+    return np.array([[amounts.get((row, column), 0.0) for column in columns] for row in rows],
                     dtype=float).reshape(len(rows), len(columns))
 
 
@@ -190,7 +194,8 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
                           given.options, selections, holds)
     forecasts = _forecasts(given, scope, load, problem)
     ahead = forecast_columns.expanded(problem, forecasts, given.is_restrained)
-    stats, expected = {}, None
+    stats: dict[str, LoadStats] = {}
+    expected: Outlook | None = None
     if given.is_restrained:
         known = history.load_stats.get(scope.name, {})
         stats = restraint.learnt(known, problem, planner_ports.now, load.references)
@@ -210,6 +215,7 @@ def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Map
                ForecastColumns]:
     """Return {policy: ForecastColumns} of the policies with a forecast."""
     planner_ports = given.planner_ports
+    assert load.units is not None and load.factors is not None, 'the load has weights'
     if given.policies.mode == 'spread' and not given.is_restrained:
         return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
     return planner_ports.forecast_cache.forecasts(
@@ -303,14 +309,14 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
     leaving = _leaving(scope, snapshot)
     vms = tuple(instance.uuid for instance in scope.instances)
     holds = [history.hold_on(uuid) for uuid in vms]
-    weights = load.weights
-    unknown = _unknown(weights)
+    assert load.weights is not None and load.units is not None, 'the load has weights'
+    unknown = _unknown(load.weights)
     held = _held(scope, unknown | ~load.measured[vm_host], leaving, in_flight, history, options,
                  by_rules)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
-    weights = np.nan_to_num(weights)
+    weights = np.nan_to_num(load.weights)
     shift = in_flight.shift(scope.host_names, policies)
     for vm, host in leaving.items():
         shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]

@@ -634,6 +634,11 @@ def _may_spread(problem: Problem, due: DuePhases) -> bool:
     return due.may_balance and (due.balance or not is_restrained(problem))
 
 
+def _relieving(due: DuePhases, options: EngineOptions) -> Relieve:
+    assert due.relieve is not None, 'the phase is due'
+    return Relieve(due.relieve, options.min_gain.per_move)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Method:
     """A planner of one phase, and the condition under which it runs.
@@ -661,7 +666,7 @@ METHODS = (
                options.repair_rules == 'all', options.max_rule_repairs_per_cycle)),
     # Servers leave the hosts that are hot.
     Method(lambda _problem, due: due.relieve is not None,
-           lambda due, _name, options: Relieve(due.relieve, options.min_gain.per_move)),
+           lambda due, _name, options: _relieving(due, options)),
     # Hosts become less likely to be full, where this saves more than the copies cost.
     Method(lambda problem, due: is_restrained(problem) and (
                _may_spread(problem, due) or due.lower_risk),

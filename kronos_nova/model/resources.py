@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import TypeVar
 
 import numpy as np
@@ -32,7 +33,7 @@ T = TypeVar('T')
 
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
-              snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
+              snapshot: Snapshot) -> tuple[dict[str, Any], np.ndarray]:
     """Return two results: the fields of a :class:`~kronos_nova.model.Problem` about allocations and
     capacity; and bool (H,), true for hosts that report the amounts in use.
 

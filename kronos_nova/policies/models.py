@@ -81,14 +81,15 @@ class Forecast(FileMapping):
             raise ValueError('vm_query and host_query must not be given together, because the '
                              'loads of hosts follow from those of their instances: remove one of '
                              'the two')
-        if self.has_own_query and self.quantile != 0.5:
+        if self.own_query and self.quantile != 0.5:
             raise ValueError('quantile has no effect with vm_query or host_query: remove it, and '
                              'compute the quantile in the query')
         return self
 
     @property
-    def has_own_query(self) -> bool:
-        return bool(self.vm_query or self.host_query)
+    def own_query(self) -> str | None:
+        """The query that replaces the forecast of Kronos; None if there is no such query."""
+        return self.vm_query or self.host_query
 
 
 class Policy(FileMapping):

@@ -28,7 +28,7 @@ FLOORS = (
 )
 SIDEWAYS = {
     ('conf', 'exception'), ('load', 'model'),
-    ('constraints', 'model'), ('planners', 'model'), ('pacing', 'cooldown'),
+    ('constraints', 'model'), ('planners', 'model'), ('pacing', 'cooldown'), ('cooldown', 'load'),
     ('claims', 'db'), ('inventory', 'placement'), ('osc', 'cmd'),
 }
 LOWER = {'drain.states': 'objects'}
