@@ -74,8 +74,8 @@ class EventSource:
 
     def tell(self, changed):
         moved = [value for (kind, _name), value in changed.items() if kind == MOVE]
-        shown = {(MOVE, each.uuid): each for each in move_service.views(self._database, moved)
-                } if moved else {}
+        shown = {(MOVE, each.uuid): each for each in move_service.views(
+            self._database, moved, moves.Move)} if moved else {}
         return {key: shown[key] if key[0] == MOVE else VIEWS[key[0]](value)
                 for key, value in changed.items()}
 

@@ -1,11 +1,16 @@
 """Operations on levels, pauses and stops: show and set levels, pause and stop moves, end pauses and
 stops, and show the history of changes."""
 
+from typing import Any
+
+from oslo_config import cfg
+
 from kronos_client.contract import automation as contract
 from kronos_client.contract.base import Request
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
 from kronos_nova.db import switches as db_switches
+from kronos_nova.db.engine import Database
 from kronos_nova.objects import automation
 from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
@@ -70,32 +75,34 @@ def stop(context: Context, request: contract.Stop) -> contract.Stopped:
         request.let_finish))
 
 
-def _switch(context, request, kind, value):
+def _switch(context: Context, request: contract.SetLevel | contract.Scope,
+            kind: str, value: str) -> automation.Switch:
     return automation.Switch(kind=kind, value=value, aggregate=request.aggregate,
                              set_by=context.who, set_at=context.utcnow(), reason=request.reason)
 
 
-def levels_of(conf, found: automation.Switches) -> list[contract.Level]:
+def levels_of(conf: cfg.ConfigOpts, found: automation.Switches) -> list[contract.Level]:
     """Return the automation level that is in force for each aggregate that Kronos plans."""
     defaults = levels.defaults(conf)
     return [_level(name, found, defaults) for name in aggregates.aggregates_in_scope(conf)]
 
 
-def _facts(conf, database):
+def _facts(conf: cfg.ConfigOpts, database: Database) -> dict[str, Any]:
     found = db_switches.SwitchBoard(database).read()
     return {'ceiling': levels.defaults(conf).ceiling, 'levels': levels_of(conf, found),
             'pauses': [contract.Pause.made_from(each) for each in found.all_pauses()]}
 
 
-def _level(name, found, defaults):
+def _level(name: str, found: automation.Switches,
+           defaults: automation.Defaults) -> contract.Level:
     level = found.level(name, defaults)
     own = switching.own_level(found, name, level)
     repairs = found.level(name, defaults, automation.REPAIR)
     own_repairs = switching.own_level(found, name, repairs, automation.REPAIR_LEVEL)
-    return contract.Level(aggregate=name, level=level, set_by=own and own.set_by,
-                          set_at=own and own.set_at, reason=own.reason if own else '',
+    return contract.Level(aggregate=name, level=level, set_by=own.set_by if own else None,
+                          set_at=own.set_at if own else None, reason=own.reason if own else '',
                           paused=found.paused_by(name), repairs=repairs,
-                          repairs_set_by=own_repairs and own_repairs.set_by)
+                          repairs_set_by=own_repairs.set_by if own_repairs else None)
 
 
 FUNCTIONS = {contract.SHOW.name: show, contract.HISTORY.name: history,

@@ -69,7 +69,7 @@ def check(values: Mapping[str, object]) -> None:
                 _refuse_outside_calendar(each, name)
 
 
-def _refuse_outside_calendar(time, what):
+def _refuse_outside_calendar(time: datetime.datetime, what: str) -> None:
     """Raise an error if a time cannot be converted to UTC.
 
     :raises OutOfBounds: in UTC, the time is before the first year or after the last year of the

@@ -2,6 +2,9 @@
 
 import dataclasses
 import datetime
+import typing
+from collections.abc import Collection
+from collections.abc import Mapping
 
 from kronos_client.contract import drains as contract
 from kronos_client.contract.base import OneHost
@@ -9,8 +12,13 @@ from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.drain import states as drains
+from kronos_nova.executor.hosts import ServerOnHost
+from kronos_nova.objects.snapshot import Service
 from kronos_nova.services import names as known_names
 from kronos_nova.services.context import Context
+
+if typing.TYPE_CHECKING:    # importing numpy takes most of the time of a command
+    from kronos_nova.drain import planning
 
 
 def list_drains(context: Context, request: contract.ListDrains) -> contract.Drains:
@@ -111,7 +119,8 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
                  for each in servers])
 
 
-def _occupancy(service, servers, drain):
+def _occupancy(service: Service, servers: Collection[ServerOnHost],
+               drain: drains.Drain | None) -> str:
     if not [each for each in servers
             if drain is None or not drain.has_stopped(each.uuid, each.status)]:
         # The drain may not have disabled the host yet, or a server is still migrating to it.
@@ -129,7 +138,8 @@ def view(found: drains.Drain) -> contract.Drain:
                                     stopped=dict(found.stopped))
 
 
-def _later(deadline, now):
+def _later(deadline: datetime.datetime | None,
+           now: datetime.datetime) -> datetime.datetime | None:
     """Convert the deadline of a drain to UTC, and return it; None if ``deadline`` is None.
 
     :raises RequestRefused: the deadline has passed
@@ -144,7 +154,8 @@ def _later(deadline, now):
     return found
 
 
-def _checked(drain, plan, names):
+def _checked(drain: drains.Drain, plan: 'planning.DrainPlan',
+             names: Mapping[str, str]) -> contract.CheckedHost:
     from kronos_nova.drain import orders  # imported late, as above
     leaving = orders.leaving(plan, drain.host)
     blocked, interrupted, stopped = (

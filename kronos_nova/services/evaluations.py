@@ -3,6 +3,7 @@ aggregate over time."""
 
 import collections
 import datetime
+from collections.abc import Iterable
 
 from kronos_client.contract import evaluations as contract
 from kronos_client.contract import plans
@@ -10,6 +11,8 @@ from kronos_client.contract.status import OneAggregate
 from kronos_nova import clock
 from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
+from kronos_nova.objects.host_load import HostLoad
+from kronos_nova.objects.plan import Immovable
 from kronos_nova.operations import overview
 from kronos_nova.operations import switching
 from kronos_nova.services import plans as plan_service
@@ -46,14 +49,14 @@ def show(context: Context, request: OneAggregate) -> contract.Evaluation:
         immovable=_immovable(report.immovable if report else ()))
 
 
-def _immovable(found):
+def _immovable(found: Iterable[Immovable]) -> list[contract.Immovable]:
     """Return the number of immovable servers for each reason, the most frequent reason first."""
     counts = collections.Counter((each.can, each.why) for each in found)
     return [contract.Immovable(can=can, why=why, count=count) for (can, why), count in sorted(
         counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
-def _host(load, scored_by):
+def _host(load: HostLoad, scored_by: Iterable[str]) -> contract.LoadedHost:
     pairs = [load.scores.get(policy, (None, None)) for policy in scored_by]
     return contract.LoadedHost.made_from(
         load, scores=[before for before, _after in pairs],

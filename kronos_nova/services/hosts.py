@@ -2,6 +2,9 @@
 
 import collections
 from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 from kronos_client.contract import hosts as contract
 from kronos_client.contract.base import OneHost
@@ -39,7 +42,7 @@ def show(context: Context, request: OneHost) -> contract.Host:
     return _view(request.host, loads, scored)
 
 
-def _found(context):
+def _found(context: Context) -> dict[str, dict[str, HostLoad]]:
     """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score.
     Aggregates for which Kronos does not plan are left out. A host that only belongs to such
     aggregates has an empty dict."""
@@ -57,11 +60,13 @@ def _views(context: Context, found: dict[str, dict[str, HostLoad]],
     return [_view(name, found[name], scored.get(name, ())) for name in names]
 
 
-def _view(name, loads, scored):
+def _view(name: str, loads: Mapping[str, HostLoad],
+          scored: Iterable[Any]) -> contract.Host:
     load = next(iter(loads.values()), None)
     return contract.Host(
-        name=name, aggregates=sorted(loads), state=load and load.state,
-        servers=load and load.servers, domains=dict(load.domains) if load else {}, scores=[
+        name=name, aggregates=sorted(loads), state=None if load is None else load.state,
+        servers=None if load is None else load.servers,
+        domains=dict(load.domains) if load else {}, scores=[
             contract.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
             for row in scored])
 

@@ -69,10 +69,11 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 def is_run(context: Context, found: m.Maintenance) -> bool:
     """Return whether a process that is alive runs a maintenance. The result is False if no process
     runs the maintenance, or if the process that ran it counts as dead."""
-    return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
+    return (found.runner is not None and found.runner_at is not None
+            and found.runner_at >= context.utcnow() - SILENT)
 
 
-def _to(context, state):
+def _to(context: Context, state: str) -> contract.Maintenance:
     """Set the state of the maintenance in progress, and return the maintenance.
 
     :raises MaintenanceNotFound: no maintenance is in progress, or it has ended meanwhile
@@ -84,7 +85,7 @@ def _to(context, state):
     return _view(context, maintenances.get(found.uuid))
 
 
-def _view(context, found):
+def _view(context: Context, found: m.Maintenance) -> contract.Maintenance:
     drained = Drains(context.database).latest_of(found.hosts)
     return contract.Maintenance.made_from(
         found, serviced=found.serviced, expected_end=found.expected_end(context.utcnow()),
@@ -92,12 +93,13 @@ def _view(context, found):
         hosts=[_host(host, state, drained.get(host)) for host, state in found.hosts.items()])
 
 
-def _host(name, state, drain):
-    is_drained = drain is not None and state != m.WAITING
+def _host(name: str, state: str, drain: drains.Drain | None) -> contract.HostInMaintenance:
+    if drain is None or state == m.WAITING:
+        return contract.HostInMaintenance(host=name, state=state, left=None, blocked=None,
+                                          is_released=False)
     return contract.HostInMaintenance(
-        host=name, state=state, left=drain.left if is_drained else None,
-        blocked=len(drain.blocked) if is_drained else None,
-        is_released=is_drained and drain.state in drains.OPENED)
+        host=name, state=state, left=drain.left, blocked=len(drain.blocked),
+        is_released=drain.state in drains.OPENED)
 
 
 FUNCTIONS = {contract.SHOW.name: show, contract.STOP.name: stop, contract.END.name: end,

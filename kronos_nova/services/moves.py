@@ -1,7 +1,9 @@
 """Operations on moves: list, show and abort moves."""
 
+import datetime
 import functools
 from collections.abc import Collection
+from typing import TypeVar
 
 from kronos_client.contract import moves as contract
 from kronos_nova.db import journal
@@ -14,6 +16,8 @@ from kronos_nova.operations import switching
 from kronos_nova.services import names
 from kronos_nova.services import pages
 from kronos_nova.services.context import Context
+
+AnyMove = TypeVar('AnyMove', bound=contract.Move)
 
 
 def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
@@ -34,7 +38,7 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
     page, following = pages.first_page(found, request, lambda each: each.uuid)
-    return contract.Moves(moves=views(context.database, page), next=following)
+    return contract.Moves(moves=views(context.database, page, contract.Move), next=following)
 
 
 def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
@@ -60,7 +64,7 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 
 def views(database: Database, found: Collection[moves.MoveRecord],
-          cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
+          cls: type[AnyMove], **more: object) -> list[AnyMove]:
     """Return moves as structs of the type ``cls`` of the contract. Each struct has, in addition to
     the data of the move, the name of the server, the progress and the estimated end of the move.
 
@@ -76,7 +80,8 @@ def views(database: Database, found: Collection[moves.MoveRecord],
             for move in found]
 
 
-def _future(end, now):
+def _future(end: datetime.datetime | None,
+            now: datetime.datetime) -> datetime.datetime | None:
     """Return ``end``, the estimated end of a move, if this time is in the future. Return None if
     the time has passed, because the estimate was then too early."""
     return end if end is not None and end > now else None

@@ -1,5 +1,6 @@
 """Search for servers by name or uuid, and for the reasons why servers stayed on their hosts."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kronos_nova import boundary
@@ -69,7 +70,8 @@ def immovable(database: Database, uuid: str) -> plans.Immovable | None:
                  for each in report.immovable if each.instance_uuid == uuid), None)
 
 
-def _reports_that_name(database, uuid):
+def _reports_that_name(database: Database,
+                       uuid: str) -> Iterator[tuple[str, plans.AggregateReport]]:
     """Yield (aggregate, report of its last evaluation) for each report that contains the uuid of a
     server."""
     for row in cycles.Cycles(database).last():

@@ -1,5 +1,7 @@
 """Operations on plans: list, show, approve and reject plans."""
 
+from typing import TypeVar
+
 from kronos_client.contract import plans as contract
 from kronos_client.contract import reasons
 from kronos_nova import exception
@@ -11,6 +13,8 @@ from kronos_nova.operations import approving
 from kronos_nova.operations import switching
 from kronos_nova.services import pages
 from kronos_nova.services.context import Context
+
+AnyPlan = TypeVar('AnyPlan', bound=contract.Plan)
 
 
 def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
@@ -70,16 +74,16 @@ def reject(context: Context, request: contract.OnePlan) -> None:
     context.journal().reject_plan(request.plan, context.who, context.utcnow())
 
 
-def view(cls: type[contract.Plan], found: plans.PlanRecord, **more: object) -> contract.Plan:
+def view(cls: type[AnyPlan], found: plans.PlanRecord, **more: object) -> AnyPlan:
     return cls.made_from(found, waits_for=found.detail, reason=found.ended_because, **more)
 
 
-def _report(context, report):
+def _report(context: Context, report: plans.AggregateReport) -> contract.PlanReport:
     names = context.names_of(plans.servers_of(report.moves))
     return contract.PlanReport(
         policies=[contract.PlannedPolicy.made_from(each) for each in report.policies],
         moves=[planned(each, names) for each in report.moves],
-        not_moved=[stayed(each.reason, each.count) for each in report.not_moved],
+        not_moved=[stayed(each.reason, each.count or 0) for each in report.not_moved],
         refusals=[contract.Refusal.made_from(each, hosts=list(each.hosts))
                   for each in report.refusals],
         warnings=list(report.warnings), notes=list(report.notes))
@@ -101,7 +105,7 @@ def planned(move: plans.PlannedMove, names: dict[str, str]) -> contract.PlannedM
 
 def next_best(move: plans.PlannedMove, names: dict[str, str]) -> contract.NextBest | None:
     other = move.next_best
-    return other and contract.NextBest.made_from(
+    return None if other is None else contract.NextBest.made_from(
         other, instance_name=names.get(other.instance_uuid))
 
 

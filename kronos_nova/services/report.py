@@ -6,6 +6,8 @@ import collections
 import dataclasses
 import datetime
 from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 from kronos_client.contract import report as contract
 from kronos_nova import clock
@@ -25,6 +27,8 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
 Key = tuple[str | None, str | None, str | None]
 """The key of a group of sums: (month, project, aggregate). An element is None if the sums are not
 grouped by this property."""
+Days = tuple[datetime.date, datetime.date]
+"""The first and the last day of a range."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -60,17 +64,17 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
         comparison=_comparison(known, request, days))
 
 
-def _add_moves(found, ended: Iterable[tuple[db_sums.MoveSum, int]]):
+def _add_moves(found: dict[Key, _Sums], ended: Iterable[tuple[db_sums.MoveSum, int]]) -> None:
     for each, servers in ended:
         _added(found, each).servers += servers
 
 
-def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
+def _add_dropped(found: dict[Key, _Sums], dropped: Iterable[db_sums.MoveSum]) -> None:
     for each in dropped:
         _added(found, each).is_single = False
 
 
-def _added(found, each: db_sums.MoveSum) -> _Sums:
+def _added(found: dict[Key, _Sums], each: db_sums.MoveSum) -> _Sums:
     """Add a MoveSum to the _Sums object with the same month, project and aggregate, and return this
     object."""
     sums = found[each.month, each.project, each.aggregate]
@@ -78,25 +82,25 @@ def _added(found, each: db_sums.MoveSum) -> _Sums:
     return sums
 
 
-def _add_loads(found, loads: Iterable[db_sums.LoadSum]):
+def _add_loads(found: dict[Key, _Sums], loads: Iterable[db_sums.LoadSum]) -> None:
     for each in loads:
         found[each.month, None, each.aggregate].loads = each
 
 
-def _order(found):
+def _order(found: tuple[Key, _Sums]) -> list[str]:
     return [value or '' for value in found[0]]
 
 
-def _oldest(context, known):
+def _oldest(context: Context, known: db_sums.Sums) -> datetime.datetime | None:
     day = known.oldest_day()
     return min(filter(None, (
         move_queries.oldest_end(context.database),
         day and datetime.datetime.combine(day, datetime.time(), datetime.UTC))), default=None)
 
 
-def _view(key, sums):
+def _view(key: Key, sums: _Sums) -> contract.Sums:
     month, project, aggregate = key
-    loads = {name: sums.loads and getattr(sums.loads, name) for name in LOADS}
+    loads: dict[str, Any] = {name: sums.loads and getattr(sums.loads, name) for name in LOADS}
     if sums.loads and sums.loads.replayed_seconds < sums.loads.observed_seconds:
         loads |= dict.fromkeys(UNMOVED)
     return contract.Sums(
@@ -105,7 +109,8 @@ def _view(key, sums):
         **{name: sums.moves[name] for name in db_sums.FIGURES}, **loads)
 
 
-def _comparison(known, request, days) -> contract.Comparison:
+def _comparison(known: db_sums.Sums, request: contract.ShowReport,
+                days: Days) -> contract.Comparison:
     """Compare the load on the days before the first completed move with the load on as many days
     after it, and return the comparison. The day of the move itself is left out."""
     first = known.first_move(request.aggregate)
@@ -136,12 +141,13 @@ def _comparison(known, request, days) -> contract.Comparison:
                                without_moves=unmoved)
 
 
-def _uncompared(explanation):
+def _uncompared(explanation: str) -> contract.Comparison:
     return contract.Comparison(explanation=explanation, before=None, after=None)
 
 
-def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
-          contended='contended_seconds') -> contract.LoadOfTime | None:
+def _load(loads: Sequence[db_sums.LoadSum], days: Days, covered: str = 'observed_seconds',
+          hot: str = 'hot_seconds',
+          contended: str = 'contended_seconds') -> contract.LoadOfTime | None:
     """Return the LoadOfTime of a range of days: the mean hot minutes and contended minutes per day.
     Hot minutes are the minutes in which a host has a score above 0.9, summed over all hosts.
     Contended minutes are the minutes in which a server is on a full host (a score of 1 or more),
@@ -153,10 +159,10 @@ def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
     :param hot: name of the field with the hot seconds
     :param contended: name of the field with the contended seconds
     """
-    [total] = loads or [None]
-    seconds = total and getattr(total, covered)
+    seconds = getattr(loads[0], covered) if loads else None
     if not seconds:
         return None
+    [total] = loads
     observed = seconds / DAY.total_seconds()
     return contract.LoadOfTime(
         since=days[0], until=days[1], observed_days=observed,

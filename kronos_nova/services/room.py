@@ -35,9 +35,13 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.planners.base import Limits
     from kronos_nova.policies.rules import OperatorRule
     from kronos_nova.room.making import RoomMove
+    from kronos_nova.room.slots import Slots
     from kronos_nova.room.trend import Trend
     from kronos_nova.room.whatif import Changed
 
+AboutCloud = (contract.ShowCapacity | contract.CheckFailover | contract.CheckRoom
+              | contract.ShowFragments | contract.ShowChangedLoad)
+"""A request about the cloud, or about the cloud after hypothetical changes."""
 HISTORY = datetime.timedelta(days=28)
 """Time (28 days) from which slot counts are used for a trend. A slot is room for one more server of
 a flavor. Each evaluation counts the slots, and the trend estimates when none will be left. Raised,
@@ -279,7 +283,7 @@ class _Asked:
     flavors: Callable[[], tuple[Shape, ...]]
 
 
-def _cloud(context: Context, request: contract.Changes) -> _Asked:
+def _cloud(context: Context, request: AboutCloud) -> _Asked:
     """Return the cloud for which a request is evaluated, after the hypothetical changes of the
     request. If the request names an aggregate, the cloud has only the hosts of this aggregate.
 
@@ -315,7 +319,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
 
 
 def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot: Snapshot,
-           moves: bool = False):
+           moves: bool = False) -> 'ConstraintRules':
     """Return the rules that decide which servers fit on which hosts.
 
     :param moves: True to include the checks for servers that are moved to a host; False for servers
@@ -347,10 +351,12 @@ def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Tren
     return {flavor: each for flavor, each in found.items() if each is not None}
 
 
-def _slots(found, after, trend, after_moves):
+def _slots(found: 'Slots', after: int | None, trend: 'Trend | None',
+           after_moves: int | None) -> contract.FlavorSlots:
     return contract.FlavorSlots(
         after_moves=after_moves,
-        full_in_days=trend and trend.days, full_in_days_error=trend and trend.error,
+        full_in_days=trend.days if trend else None,
+        full_in_days_error=trend.error if trend else None,
         flavor=found.shape.name, now=found.total, after_loss=after, short=found.short or None,
         unusable=dict(found.unusable),
         hosts={name: count for name, count in found.by_host.items() if count})

@@ -1,7 +1,10 @@
 """Operations on servers: list servers, and explain why a server was moved or stays on its host."""
 
+from collections.abc import Collection
+
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
+from kronos_client.contract.moves import Move
 from kronos_nova.cycle import aggregates
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import cycles
@@ -9,6 +12,7 @@ from kronos_nova.db import move_queries
 from kronos_nova.db import refusals
 from kronos_nova.db import server_names
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import LIVE
 from kronos_nova.operations import overview
 from kronos_nova.services import moves
@@ -58,7 +62,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         instance_uuid=uuid, instance_name=names.get(uuid), stays_because=stay and stay.reason,
         stays_in=stay and stay.aggregate,
         stays_means=stay and (stay.detail or reasons.WHY_SERVERS_STAY.get(stay.reason)),
-        planned=planned and plan_service.planned(planned, names), planned_in=planned_in,
+        planned=None if planned is None else plan_service.planned(planned, names),
+        planned_in=planned_in,
         quarantined_until=until, quarantined_because=because,
         cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
         refused_because=refusal and refusal.reason,
@@ -79,31 +84,37 @@ def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
     return known_names.Stay(last.outcome, aggregate, overview.reason(overview.report_of(last)))
 
 
-def _planned(context, uuid):
+def _planned(context: Context, uuid: str) -> tuple[plans.PlannedMove | None, str | None]:
     """Return (planned move of a server, uuid of its plan), from the plans that wait or run; (None,
     None) if no such plan moves the server."""
     for plan in context.journal().open_plans():
         if plan.report and uuid in plan.report:
-            for move in plans.AggregateReport.from_json(plan.report).moves:
+            for move in _moves_of(plan):
                 if move.instance_uuid == uuid:
                     return move, plan.uuid
     return None, None
 
 
-def _explained(context, found):
+def _explained(context: Context, found: Collection[MoveRecord]) -> list[contract.ExplainedMove]:
     """Return moves as structs of the contract. A struct has, in addition to the data of the move,
     the imbalances that the plan expected, and the best alternative to the move."""
     journal = context.journal()
     of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
-    as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(
-        plan.report).moves} if plan.report else {} for uuid, plan in of_moves.items()}
+    as_planned = {uuid: {move.order: move for move in _moves_of(plan)}
+                  for uuid, plan in of_moves.items()}
     planned = [as_planned[move.plan_uuid].get(move.ordinal) for move in found]
     names = context.names_of(plans.servers_of(filter(None, planned)))
     return [contract.ExplainedMove.made_from(
         move, next_best=as_it_was and plan_service.next_best(as_it_was, names),
         plan_imbalance_before=of_moves[move.plan_uuid].combined_before,
         plan_imbalance_after=of_moves[move.plan_uuid].combined_after)
-        for move, as_it_was in zip(moves.views(context.database, found), planned, strict=True)]
+        for move, as_it_was in zip(
+            moves.views(context.database, found, Move), planned, strict=True)]
+
+
+def _moves_of(plan: plans.PlanRecord) -> tuple[plans.PlannedMove, ...]:
+    """Return the moves of a plan as planned; empty if the report of the plan is no longer kept."""
+    return plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
 
 
 FUNCTIONS = {contract.LIST.name: list_servers, contract.EXPLAIN.name: explain}

@@ -1,9 +1,15 @@
 """Operations that show the status of Kronos: its problems, and the state of each aggregate."""
 
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+
 import msgspec
+from oslo_config import cfg
 
 from kronos_client.contract import status as contract
 from kronos_client.contract.base import Request
+from kronos_nova.db import models
 from kronos_nova.operations import health
 from kronos_nova.operations import overview
 from kronos_nova.operations import switching
@@ -37,21 +43,23 @@ def show_aggregate(context: Context, request: contract.OneAggregate) -> contract
                 if each.name == request.aggregate)
 
 
-def _cloud(conf):
+def _cloud(conf: cfg.ConfigOpts) -> str | None:
     """Return the name of the cloud; None if nova.conf does not name the cloud."""
     return conf.kronos_api.cloud_name or conf.kronos_nova.region_name
 
 
-def _observer(context):
+def _observer(context: Context) -> overview.Observer:
     return overview.Observer(context.conf, context.database, context.utcnow)
 
 
-def _all_measured(aggregates, last, drained):
+def _all_measured(aggregates: Iterable[contract.Aggregate], last: Collection[models.CycleRow],
+                  drained: Collection[contract.DrainState]) -> list[contract.Aggregate]:
     hosts = overview.hosts_measured(last)
     return [_measured(each, hosts.get(each.name, {}), drained) for each in aggregates]
 
 
-def _measured(aggregate, hosts, drained):
+def _measured(aggregate: contract.Aggregate, hosts: Mapping[str, int],
+              drained: Collection[contract.DrainState]) -> contract.Aggregate:
     return msgspec.structs.replace(
         aggregate, hosts=hosts.get('hosts'), hot_hosts=hosts.get('hot_hosts'),
         immovable=hosts.get('immovable'),

@@ -2,7 +2,9 @@
 in the database yet."""
 
 from typing import NoReturn
+from typing import cast
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from kronos_client.contract import automation as contract
@@ -25,7 +27,7 @@ class WithoutDatabase:
     :param error: the error of the database
     """
 
-    def __init__(self, conf, who: str, error: db_exc.DBError):
+    def __init__(self, conf: cfg.ConfigOpts, who: str, error: db_exc.DBError):
         self._conf = conf
         self._who = who
         self._error = error
@@ -43,16 +45,16 @@ class WithoutDatabase:
         """
         # A request that the database would refuse in any case is refused here, too.
         if operation is contract.STOP and not isinstance(self._error, db_exc.DBDataError):
-            self._stop(request)
+            self._stop(cast(contract.Stop, request))
         said = [error_text(self._error)]
         if operation is contract.RESUME:
-            said = [*self._take_back(request), *said]
+            said = [*self._take_back(cast(contract.Resume, request)), *said]
         stops = pending_stops.for_conf(self._conf).read().values()
         raise errors.Unreachable(' '.join(
             said + [f'{stop.sentence}; the control database does not have it yet.'
                     for stop in stops])) from self._error
 
-    def _stop(self, request):
+    def _stop(self, request: contract.Stop) -> NoReturn:
         problems = switching.stop_without_database(self._conf, automation.Switch(
             kind=automation.PAUSE, value='stop', aggregate=request.aggregate, set_by=self._who,
             set_at=clock.utcnow(), reason=boundary.remark(request.reason)), request.let_finish)
@@ -60,7 +62,7 @@ class WithoutDatabase:
             error_text(self._error), 'The stop is in force all the same: no move is started, and '
             'moves in progress are aborted as soon as the database answers.', *problems]))
 
-    def _take_back(self, request):
+    def _take_back(self, request: contract.Resume) -> list[str]:
         gone, problems = switching.resume_without_database(
             self._conf, request.aggregate, None if request.everyone else self._who)
         return [*(f'Taken back: {stop.sentence}.' for stop in gone), *problems]

@@ -96,7 +96,7 @@ class Operation:
         return msgspec.convert({**self._as_lists(sent), **path}, self.request,
                                strict=self.has_body)
 
-    def _as_lists(self, sent):
+    def _as_lists(self, sent: Mapping[str, object]) -> Mapping[str, object]:
         """Return a copy of the query parameters. In the copy, a single value of a list field is
         replaced by a list with this value."""
         if self.has_body:
@@ -107,7 +107,7 @@ class Operation:
                 for name, value in sent.items()}
 
 
-def _is_list(kind):
+def _is_list(kind: object) -> bool:
     """Return True if the type of a field is a list, with or without bounds; else False."""
     if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
