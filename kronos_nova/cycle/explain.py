@@ -37,6 +37,7 @@ from kronos_nova.load.host_readings import NAMED
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Delta
 from kronos_nova.model import Model
+from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.rules import ForbiddenPairs
@@ -518,6 +519,15 @@ def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
                'out of scope.')
 
 
+def uncertain(scope: Scope, load: Load, problem: Problem) -> Iterator[str]:
+    """Yield a warning about hosts whose load is measured but will change by an unknown amount,
+    because a server whose load is not known is migrating from or to each of them."""
+    hosts = np.flatnonzero(scope.available & load.measured & ~problem.available).tolist()
+    if hosts:
+        yield (f'a server whose load is not known is migrating from or to {len(hosts)} hosts, such '
+               f'as {problem.hosts[hosts[0]]}: balancing leaves them out until it has moved')
+
+
 def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
     """Yield warnings about hot (too loaded) hosts that moves cannot relieve, because servers cause
     little of the load of these hosts.
@@ -585,6 +595,7 @@ class Findings:
         given, policies = self.given, self.load.policies
         yield from forecast_columns.warnings(self.case.forecasts)
         yield from stranded(self.scope.hosts, self.scope.instances)
+        yield from uncertain(self.scope, self.load, self.case.problem)
         yield from given.measurements.of_moves(given.policies.migration).warnings
         yield from other_balancer(given.history, self.scope)
         yield from below_noise(policies, self.noise)

@@ -30,6 +30,7 @@ from kronos_nova.cycle.restraint import Outlook
 from kronos_nova.cycle.rule_holds import RuleHold
 from kronos_nova.cycle.rule_holds import rule_holds
 from kronos_nova.load import LoadStats
+from kronos_nova.load.instance_weights import NOT_RUNNING
 from kronos_nova.load.instance_weights import at_host
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
@@ -87,7 +88,8 @@ class MovesInFlight:
             self.moved[problem.vms[step.vm]] = problem.hosts[step.destination]
             self.left.setdefault(problem.vms[step.vm], problem.hosts[step.source])
             for host, sign in ((step.source, -1), (step.destination, 1)):
-                shift = sign * problem.weights[step.vm] * problem.host_scale[host]
+                load = np.nan if problem.unweighed[step.vm] else problem.weights[step.vm]
+                shift = sign * load * problem.host_scale[host]
                 for policy, value in zip(problem.policies, shift, strict=True):
                     self._shifts[problem.hosts[host], policy] += float(value)
             for name, amount in zip(problem.resource_classes, problem.demands[step.vm],
@@ -104,7 +106,8 @@ class MovesInFlight:
             self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
 
     def shift(self, hosts: Sequence[str], policies: Iterable[Policy]) -> np.ndarray:
-        """Return float64 (H, P): the change of the measured scores by the moves so far."""
+        """Return float64 (H, P): the change of the measured scores by the moves so far; NaN for the
+        hosts of a moved instance whose load is not known."""
         return _table(self._shifts, hosts, [policy.name for policy in policies])
 
     def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
@@ -309,21 +312,25 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
     leaving = _leaving(scope, snapshot)
     vms = tuple(instance.uuid for instance in scope.instances)
     holds = [history.hold_on(uuid) for uuid in vms]
-    assert load.weights is not None and load.units is not None, 'the load has weights'
-    unknown = _unknown(load.weights)
-    held = _held(scope, unknown | ~load.measured[vm_host], leaving, in_flight, history, options,
+    weights = load.weights
+    assert weights is not None and load.units is not None, 'the load has weights'
+    unknown = _unknown(weights)
+    shift = in_flight.shift(scope.host_names, policies)
+    for vm, host in leaving.items():
+        moved = 0.0 if scope.instances[vm].status in NOT_RUNNING else weights[vm]
+        shift[vm_host[vm]] -= moved * scale[vm_host[vm]]
+        if host is not None:
+            shift[host] += moved * scale[host]
+    for host, samples in _coming(scope, snapshot, feed, policies):
+        shift[host] += np.minimum(samples * load.units[host] * scale[host], 1.0)
+    # The load of a host that a server of unknown load leaves or reaches is not known either.
+    measured = load.measured & ~np.isnan(shift).any(axis=1)
+    weights, shift = np.nan_to_num(weights), np.nan_to_num(shift)
+    held = _held(scope, unknown | ~measured[vm_host], leaving, in_flight, history, options,
                  by_rules)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
-    available = scope.available & load.measured
-    weights = np.nan_to_num(load.weights)
-    shift = in_flight.shift(scope.host_names, policies)
-    for vm, host in leaving.items():
-        shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
-        if host is not None:
-            shift[host] += weights[vm] * scale[host]
-    for host, samples in _coming(scope, snapshot, feed, policies):
-        shift[host] += np.minimum(samples * load.units[host] * scale[host], 1.0)
+    available = scope.available & measured
     problem = Problem(
         hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
         policy_weights=np.array([policy.weight for policy in policies]),
@@ -407,13 +414,15 @@ def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
 
 
 def _sample(feed: MetricsReader, policy: Policy, instance: Instance) -> float:
-    """Return the sample of an instance on its host; 0 without a sample, with several samples, or if
-    the sample cannot be true."""
+    """Return the sample of an instance on its host; 0 if the instance does not run. Return NaN
+    without a sample, with several samples, or if the sample cannot be true."""
+    if instance.status in NOT_RUNNING:
+        return 0.0
     samples = at_host(feed.profile(policy)[0].get(
         getattr(instance, policy.vm_profile_label_type), ()), instance.host)
     most = np.inf if policy.profile_unit == ABSOLUTE else 1.0 + TOLERANCE
     return next((value for value, _host in samples if len(samples) == 1
-                 and 0.0 <= value <= most and value < np.inf), 0.0)
+                 and 0.0 <= value <= most and value < np.inf), np.nan)
 
 
 def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:

@@ -89,6 +89,7 @@ class PaceTest(Paced):
         two = Caps(total=2, per_source=1, per_destination=2)
         before = {move.destination: move.expected_seconds for move in self.plan(caps=two).moves}
         self.instances += [clouds.instance('e', 'h2', task_state='migrating', memory_mb=65536)]
+        self.ports.source.answers['vm_profile']['e'] = 0.0
         self.under_way = (objects.MoveUnderWay(instance_uuid='e', source='h2', destination='h1'),)
         after = {move.destination: move.expected_seconds for move in self.plan(caps=two).moves}
         self.assertEqual((11.0, 12.0), (before['h1'], after['h1']))

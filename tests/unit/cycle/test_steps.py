@@ -86,9 +86,13 @@ class PipelineTestCase(testtools.TestCase):
         self.groups = ()
         self.rules = ()
         self.far = None
+        self.moving = ()
         self.clock = lambda: 0.0
 
     def snapshot(self):
+        return self.read().with_moves_under_way(self.moving)
+
+    def read(self):
         far = [self.far] if self.far else []
         return objects.Snapshot(
             taken_at='', hosts=(*self.hosts.values(), *(host(each.host) for each in far)),
@@ -246,6 +250,48 @@ class PipelineTest(PipelineTestCase):
         self.far = instance('far', 'elsewhere')
         report = self.plan(evacuate_disabled_hosts=True)
         self.assertEqual((1, ()), (len(report.moves), report.hosts_emptied))
+
+    def with_a_server_of_unknown_load(self, **values):
+        """Server u migrates from h3 to h1, and the metrics do not have its load."""
+        self.hosts['h3'] = host('h3')
+        self.source.answers['imbalance']['h3'] = 0.1
+        self.instances['u'] = instance('u', 'h3', **values)
+        self.moving = (objects.MoveUnderWay(instance_uuid='u', source='h3', destination='h1'),)
+
+    def test_no_server_goes_by_load_to_where_one_of_unknown_load_is_migrating(self):
+        self.with_a_server_of_unknown_load()
+        report = self.plan()
+        self.assertEqual({('h0', 'h2')},
+                         {(move.source, move.destination) for move in report.moves})
+        self.assertIn('a server whose load is not known is migrating from or to 2 hosts, such as '
+                      'h1: balancing leaves them out until it has moved', report.warnings)
+
+    def test_no_server_leaves_by_load_where_one_of_unknown_load_is_leaving(self):
+        del self.source.answers['vm_profile']['a']
+        self.moving = (objects.MoveUnderWay(instance_uuid='a', source='h0', destination='h1'),)
+        self.assertEqual((), self.plan().moves)
+
+    def test_a_migrating_server_that_does_not_run_has_no_load(self):
+        self.with_a_server_of_unknown_load(status='SHUTOFF')
+        report = self.plan()
+        self.assertIn('h1', {move.destination for move in report.moves})
+        self.assertEqual((), report.warnings)
+
+    def test_a_disabled_host_is_emptied_onto_one_where_a_server_of_unknown_load_arrives(self):
+        self.with_a_server_of_unknown_load()
+        self.hosts |= {name: host(name, status='disabled') for name in ('h0', 'h2', 'h3')}
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual({'h1'}, {move.destination for move in report.moves})
+        self.assertEqual(('h0',), report.hosts_emptied)
+
+    def test_no_server_goes_by_load_to_where_an_unknown_one_arrives_from_elsewhere(self):
+        for profile, status, expected in (({}, 'ACTIVE', {'h2'}), ({}, 'SHUTOFF', {'h1', 'h2'}),
+                                          ({'far': 0.1}, 'ACTIVE', {'h1', 'h2'})):
+            self.source.answers['vm_profile'] = {**dict.fromkeys('abcd', 0.2), **profile}
+            self.source.answers['imbalance']['elsewhere'] = 0.0
+            self.far = instance('far', 'elsewhere', status=status)
+            self.assertEqual(expected, {move.destination for move in self.plan().moves},
+                             (profile, status))
 
     def test_a_plan_that_is_cut_begins_with_the_largest_server_of_a_disabled_host(self):
         self.hosts['h0'] = host('h0', status='disabled')
@@ -590,12 +636,14 @@ class PipelineTest(PipelineTestCase):
         self.far = instance('far', 'elsewhere')
         self.assertAlmostEqual(0.5, self.plan().policies[0].imbalance_before)
 
-    def test_an_impossible_load_of_an_instance_in_progress_counts_nowhere(self):
+    def test_with_an_impossible_load_of_an_instance_in_progress_its_destination_is_unknown(self):
         self.source.answers['imbalance']['h2'] = 0.3
         self.far = instance('far', 'elsewhere')
         for load in float('inf'), -0.5, 7.0:
             self.source.answers['vm_profile']['far'] = load
-            self.assertAlmostEqual(0.8, self.plan().policies[0].imbalance_before)
+            report = self.plan()
+            self.assertAlmostEqual(0.5, report.policies[0].imbalance_before)
+            self.assertEqual({'h2'}, {move.destination for move in report.moves})
 
     def test_an_instance_in_progress_counts_with_the_series_of_its_host(self):
         self.source.answers['imbalance']['h2'] = 0.3
