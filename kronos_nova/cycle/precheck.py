@@ -21,7 +21,6 @@ from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.model import Model
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.dry_run import AGREED
-from kronos_nova.objects.dry_run import KNOWN_LATER
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.dry_run import DryRun
@@ -135,8 +134,7 @@ class Precheck:
     def _verdict(self, move: PlannedMove, before: Before) -> Verdict:
         pair = move.instance_uuid, move.destination
         asked, known = self._verdicts.get(pair, (NOTHING_BEFORE, None))
-        if known is not None and _covers(asked, before) and (
-                not known.unasked or known.unasked in KNOWN_LATER):
+        if known is not None and _covers(asked, before):
             return known
         kind = self._kind(move.instance_uuid)
         of_kind = self._refused[kind]
@@ -162,7 +160,7 @@ class Precheck:
             return NO_ANSWER
         verdict = self._dry_run(move, self._instances[move.instance_uuid],
                                 self._hosts[move.destination], before)
-        self._is_silent = bool(verdict.unasked) and verdict.unasked not in KNOWN_LATER
+        self._is_silent = verdict.is_silent
         return verdict
 
     def _kind(self, uuid: str) -> Hashable:

@@ -19,12 +19,15 @@ class Verdict:
     refused : reason why Nova would refuse the move; else ''
     unasked : reason why the dry run has no result; else ''. Without a result, the move may still be
         made, and Nova may then refuse the move
+    is_silent : True if there is no result because a service did not answer. A further dry run may
+        wait as long in vain
     without : name of the part of the check that was left out; '' if the check was complete. A part
         is left out if its result depends on earlier moves of the plan
     """
 
     refused: str = ''
     unasked: str = ''
+    is_silent: bool = False
     without: str = ''
 
 
@@ -32,9 +35,6 @@ AGREED = Verdict()
 ROOM = 'the room that moves before it make'
 NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
 CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
-KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
-"""Reasons why a dry run of a move has no result yet. The reasons no longer apply once the earlier
-moves of the plan have ended, so that a later dry run may have a result."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

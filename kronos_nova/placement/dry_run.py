@@ -21,6 +21,7 @@ from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import ROOM
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.placement import errors
 from kronos_nova.placement import ownership
 from kronos_nova.placement import sharing
 from kronos_nova.placement.allocations import off
@@ -49,7 +50,8 @@ class PlacementDryRun:
         except exception.PlacementError as error:
             LOG.warning('The move of instance %s could not be checked with placement before it was '
                         'planned: %s', instance.uuid, error)
-            return Verdict(unasked=f'placement could not be asked: {error}')
+            return Verdict(unasked=f'placement could not be asked: {error}',
+                           is_silent=isinstance(error, errors.PlacementUnavailable))
 
     def _ask(self, instance, destination, before):
         amounts = before.wanted(self._amounts(instance, destination))

@@ -59,10 +59,12 @@ def _is_of_today(context, instance, before):
 def _verdict_after(error, instance_uuid):
     """Return the Verdict of a dry run that ended with an error. After an outage, the dry run has no
     result, because the instance is not the cause."""
-    if outages.is_outage(error) or isinstance(error, UNASKED):
+    is_silent = outages.is_outage(error)
+    if is_silent or isinstance(error, UNASKED):
         LOG.warning('The move of instance %s could not be checked with the scheduler before it was '
                     'planned: %s', instance_uuid, first_line(error))
-        return Verdict(unasked=f'the scheduler could not be asked: {first_line(error)}')
+        return Verdict(unasked=f'the scheduler could not be asked: {first_line(error)}',
+                       is_silent=is_silent)
     if isinstance(error, nova_exception.NovaException):
         return Verdict(refused=first_line(error))
     LOG.error('Nova cannot prepare a live migration of instance %s. Its records in the database of '

@@ -666,11 +666,23 @@ class PipelineTest(PipelineTestCase):
 
         def dry_run(*about):
             asked.append(about)
-            return Verdict(unasked='timed out')
+            return Verdict(unasked='timed out', is_silent=True)
         self.dry_run = dry_run
         report = self.plan()
         self.assertEqual(1, len(asked))
         self.assertTrue(all('not asked for beforehand' in move.reason for move in report.moves))
+
+    def test_an_error_about_one_server_leaves_the_checks_of_the_others(self):
+        asked = []
+
+        def dry_run(move, instance, destination, before):
+            asked.append(instance.uuid)
+            return Verdict(unasked='KeyError') if instance.uuid == 'a' else AGREED
+        self.dry_run = dry_run
+        report = self.plan()
+        self.assertEqual({'a': 1, 'b': 1}, collections.Counter(asked))
+        self.assertEqual({'a': True, 'b': False}, {
+            move.instance_uuid: 'not asked for beforehand' in move.reason for move in report.moves})
 
     def test_search_order_and_questions_share_one_deadline(self):
         """Every question takes 4 s, and every answer is no: the third one ends after the limit."""

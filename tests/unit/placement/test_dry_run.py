@@ -87,3 +87,4 @@ class PlacementDryRunTest(testtools.TestCase):
         verdict = self.ask(error)
         self.assertEqual('', verdict.refused)
         self.assertIn('could not be asked', verdict.unasked)
+        self.assertIs(isinstance(error, errors.PlacementUnavailable), verdict.is_silent)

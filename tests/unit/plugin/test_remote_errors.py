@@ -40,6 +40,15 @@ class RemoteErrorsTest(testtools.TestCase):
             verdict = asked(mock.Mock(instance_uuid='vm'), None, None)
             self.assertEqual('', verdict.refused)
             self.assertIn('could not be asked', verdict.unasked)
+            self.assertTrue(verdict.is_silent)
+
+    def test_an_error_of_a_filter_about_one_server_is_neither_a_refusal_nor_an_outage(self):
+        asked = object.__new__(dry_run.SchedulerDryRun)     # as above
+        self.patch(dry_run.cells, 'target_instance', lambda *_args: True)
+        asked._select = mock.Mock(side_effect=messaging.RemoteError('KeyError', 'cell', []))
+        verdict = asked(mock.Mock(instance_uuid='vm'), None, None)
+        self.assertEqual(('', False), (verdict.refused, verdict.is_silent))
+        self.assertIn('could not be asked', verdict.unasked)
 
     def test_a_faulty_record_is_a_refusal(self):
         asked = object.__new__(dry_run.SchedulerDryRun)     # as above
