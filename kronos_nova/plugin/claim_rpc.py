@@ -71,22 +71,22 @@ class ClaimsClient:
         :param instance: Instance
         :param migration: Nova's Migration of the move; None if Nova has not created it yet
         :returns: id of the claim; None if the host does not run Kronos
-        :raises PreFlightError: the instance does not fit on the host, or a check of Nova refuses it
-        :raises NovaClientError: the host did not answer
+        :raises PreFlightError: the instance does not fit on the host, Nova refuses it there, or the
+            host failed with an error that is no outage
+        :raises NovaUnavailable: the host did not answer, or reported an outage
         """
         try:
             return self._call(context, host, 'prepare', instance=instance, migration=migration,
                               node=node)
-        except nova_exc.NovaException as error:
-            # Nova's own checks, such as of the image of an instance, raise errors of other kinds.
-            kind = exception.NovaUnavailable if outages.is_outage(error) else (
-                exception.PreFlightError)
-            raise kind(instance=instance.uuid, reason=first_line(error)) from error
-        except messaging.MessagingException as error:
+        except (nova_exc.NovaException, messaging.MessagingException) as error:
             if is_unserved(error):
                 return None
-            raise exception.NovaUnavailable(
-                instance=instance.uuid, reason=first_line(error)) from error
+            # Nova's own checks, such as of the image of an instance, raise errors of other kinds.
+            # A RemoteError that is no outage is an error of the host's code about this instance.
+            is_refusal = isinstance(error, (nova_exc.NovaException, messaging.RemoteError)) and (
+                not outages.is_outage(error))
+            kind = exception.PreFlightError if is_refusal else exception.NovaUnavailable
+            raise kind(instance=instance.uuid, reason=first_line(error)) from error
 
     def confirm(self, context, host, claim_id):
         """Confirm the claim of a move that was made.

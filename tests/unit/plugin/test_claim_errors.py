@@ -41,6 +41,25 @@ class ClaimErrorsTest(testtools.TestCase):
             nova_exception.FlavorImageConflict('encryption needs UEFI\nTraceback'))
         self.assertTrue(str(error).endswith('encryption needs UEFI'), error)
 
+    def test_an_error_of_the_code_there_does_not_make_the_move_wait(self):
+        """It says the same each time, so another host is chosen."""
+        for kind in 'KeyError', 'ClaimError':
+            error = self.assertRaises(
+                exception.PreFlightError, self.prepare,
+                messaging.RemoteError(kind, 'no such cell', TRACEBACK))
+            self.assertTrue(str(error).endswith(f'{kind} no such cell'), error)
+
+    def test_a_host_that_cannot_be_reached_refuses_nothing(self):
+        for silent in (messaging.MessagingTimeout('no answer'),
+                       messaging.MessageDeliveryFailure('no broker'),
+                       messaging.ClientSendError('cmp1', ValueError('no broker'))):
+            self.assertRaises(exception.NovaUnavailable, self.prepare, silent)
+
+    def test_a_host_without_kronos_holds_no_room(self):
+        for unserved in (messaging.UnsupportedVersion('1.0'),
+                         messaging.RemoteError('NoSuchMethod', 'prepare', [])):
+            self.assertIsNone(self.prepare(unserved))
+
     def test_a_service_that_is_out_there_is_no_refusal(self):
         self.assertRaises(exception.NovaUnavailable, self.prepare,
                           nova_exception.CinderConnectionFailed(reason='timed out'))
