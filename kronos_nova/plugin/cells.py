@@ -5,6 +5,7 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.db.main import api as main_db
 from nova.db.main import models
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova.db.engine import first_line
@@ -77,6 +78,25 @@ def ask(context, wanted, read, patience=PATIENCE):
     for cell in silent:
         _log_unread(cell, answers[cell.uuid])
     return {cell.uuid: answers[cell.uuid] for cell in wanted if cell not in silent}, silent
+
+
+def read_each(context, read, patience=PATIENCE):
+    """Read all cells one after the other, except cell0, and yield the result of each. Cells that
+    cannot be read are left out and named in the log, with the reason. In contrast to :func:`ask`,
+    only the first answer of a cell is limited in time.
+
+    :param read: called with a context that is targeted at the cell, and the CellMapping
+    :raises DBError, NovaException: the cells are not known, because the API database cannot be read
+    """
+    alive, _silent = answering(context, mappings(context), patience)
+    for cell in alive:
+        try:
+            with nova_context.target_cell(context, cell) as cell_context:
+                found = read(cell_context, cell)
+        except (db_exc.DBError, nova_exception.NovaException) as error:
+            _log_unread(cell, error)
+        else:
+            yield found
 
 
 def _log_unread(cell, failure):

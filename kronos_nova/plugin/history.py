@@ -1,8 +1,6 @@
 """Recent successful live migrations in Nova's records, including migrations that users
 requested."""
 
-
-from nova import context as nova_context
 from nova import exception as nova_exception
 from oslo_db import exception as db_exc
 
@@ -17,18 +15,14 @@ from kronos_nova.plugin import nova_tables
 
 def past_moves(since):
     """Yield a PastMove for each live migration that has succeeded since the time ``since``. Cells
-    that do not answer are left out.
+    that cannot be read are left out and named in the log.
 
-    :raises InventoryError: a database cannot be read
+    :raises InventoryError: the cells are not known, because the API database cannot be read
     """
-    context = cells.admin_context()
     try:
-        alive, _silent = cells.answering(context, cells.mappings(context))
-        for cell in alive:
-            with nova_context.target_cell(context, cell) as cell_context:
-                for row in nova_tables.live_migrations(cell_context, migration_status.SUCCEEDED,
-                                                       since):
-                    yield _past_move(row)
+        for found in cells.read_each(cells.admin_context(), lambda context, _cell: (
+                nova_tables.live_migrations(context, migration_status.SUCCEEDED, since))):
+            yield from map(_past_move, found)
     except (db_exc.DBError, nova_exception.NovaException) as e:
         raise exception.InventoryError(problem=first_line(e)) from e
 

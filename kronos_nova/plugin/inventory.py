@@ -121,21 +121,20 @@ class InProcessInventory:
 
     def names_elsewhere(self, attribute, names):
         """Return those of ``names`` that belong to instances on hosts that were not in the last
-        reading. Only cells that answer are searched. See
+        reading. Only cells that can be read are searched. See
         :class:`kronos_nova.inventory.base.InventorySource`."""
         if self._read_last is None or not names:
             return set()
         hosts, known = self._read_last.keys(), set(self._read_last.values())
-        context, found = cells.admin_context(), set()
+
+        def read(context, cell):
+            if known == {cells.name(cell)} and nova_tables.is_unique_in_a_cell(attribute):
+                return set()
+            return nova_tables.names_elsewhere(context, attribute, names, hosts)
+
         with _readable():
-            alive, _silent = cells.answering(context, cells.mappings(context),
-                                              self._short_patience)
-            for cell in alive:
-                if known == {cells.name(cell)} and nova_tables.is_unique_in_a_cell(attribute):
-                    continue
-                with nova_context.target_cell(context, cell) as cell_context:
-                    found |= nova_tables.names_elsewhere(cell_context, attribute, names, hosts)
-        return found
+            return set().union(*cells.read_each(cells.admin_context(), read,
+                                                self._short_patience))
 
     def _read(self, context, taken_at, scopes, planned):
         self._pace.begin()

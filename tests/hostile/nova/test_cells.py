@@ -1,5 +1,7 @@
 """The database of one cell is down: all that is done for the others goes on, and it is named."""
 
+import datetime
+import itertools
 import threading
 import time
 
@@ -41,13 +43,20 @@ class CellDownTest(base.NovaTestCase):
         self.ended = threading.Event()
         self.addCleanup(self.ended.set)
 
-    def take_down(self, how):
+    def take_down(self, how, after=0):
+        """Let the database of cell2 fail.
+
+        :param how: called in place of a transaction there
+        :param after: number of transactions there that succeed before
+        """
+        before = itertools.count()
         names = {mapping.uuid: mapping.name
                  for mapping in objects.CellMappingList.get_all(cells.admin_context())}
         real = main_db.get_context_manager
 
         def get_context_manager(context):
-            if names.get(getattr(context, 'cell_uuid', None)) == 'cell2':
+            if (names.get(getattr(context, 'cell_uuid', None)) == 'cell2'
+                    and next(before) >= after):
                 how()
             return real(context)
 
@@ -112,6 +121,35 @@ class CellDownTest(base.NovaTestCase):
     def test_past_moves_are_those_of_the_others(self):
         self.take_down(self.refuse)
         self.assertEqual([], list(history.past_moves(clock.utcnow())))
+
+    def test_past_moves_are_those_of_the_others_if_it_fails_while_it_is_read(self):
+        for uuid, source in ((self.here['id'], 'host1'), (self.there['id'], 'host3')):
+            context = cells.admin_context()
+            cells.target_instance(context, uuid)
+            migration = objects.Migration(
+                context, instance_uuid=uuid, source_compute=source, dest_compute='host2',
+                migration_type='live-migration', status='running')
+            migration.create()
+            migration.status = 'completed'
+            migration.save()
+        self.assertEqual({'host1', 'host3'}, self.sources_of_past_moves())
+        self.take_down(self.refuse, after=1)
+        self.assertEqual({'host1'}, self.sources_of_past_moves())
+        self.assertIn('The database of cell cell2 does not answer', self.log.output)
+
+    def sources_of_past_moves(self):
+        return {move.source for move in history.past_moves(
+            clock.utcnow() - datetime.timedelta(hours=1))}
+
+    def test_names_are_looked_for_in_the_others_if_it_fails_while_it_is_read(self):
+        source = inventory.InProcessInventory()
+        aggregate = self.api.post_aggregate(
+            {'aggregate': {'name': 'a', 'availability_zone': None}})
+        self.api.add_host_to_aggregate(aggregate['id'], 'host2')
+        source.read(scopes=('a',))
+        self.take_down(self.refuse, after=1)
+        names = {self.here['name'], self.there['name']}
+        self.assertEqual({self.here['name']}, source.names_elsewhere('display_name', names))
 
     def test_the_others_are_audited_and_healed(self):
         self.lose_allocation(self.here)
