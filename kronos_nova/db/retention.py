@@ -180,9 +180,11 @@ def _events(before):
 
 
 def _moves(before):
-    move = models.MoveRow
-    return move, sa.select(move.uuid).where(
-        move.state.in_(moves.TERMINAL), move.finished_at < before, move.settled_at.is_not(None))
+    move, plan = models.MoveRow, models.PlanRow
+    # Other moves of a plan that still runs may depend on the end of this move.
+    return move, sa.select(move.uuid).join(plan, plan.uuid == move.plan_uuid).where(
+        move.state.in_(moves.TERMINAL), move.finished_at < before, move.settled_at.is_not(None),
+        _is_over(plan))
 
 
 def _is_over(plan):

@@ -95,6 +95,23 @@ class RetentionTest(ControlTestCase):
         self.assertEqual(0, self.drop(plans=10)['plans'])
         self.assertEqual(plans.DONE, self.journal.plan(uuid).state)
 
+    def test_moves_are_kept_while_another_move_of_their_plan_waits(self):
+        """The move of vm2 waits for that of vm1, and finds out how it ended."""
+        uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1))
+        [first] = self.journal.dispatch(WIDE, self.clock)
+        taken = self.journal.claim(first.uuid, self.clock())
+        taken = self.journal.advance(taken, moves.MIGRATING, self.clock())
+        self.journal.advance(taken, moves.FAILED, self.clock(), finished_at=self.clock())
+        self.journal.settle(taken.uuid, self.clock())
+        self.clock.go(2 * DAY)
+        self.assertEqual(0, self.drop(moves=1)['moves'])
+        [given_up] = self.journal.abandon(self.clock(), self.clock() - datetime.timedelta(days=9))
+        self.assertEqual('vm2', given_up.instance_uuid)
+        self.journal.close_plans(self.clock())
+        self.assertEqual(plans.DONE, self.journal.plan(uuid).state)
+        self.clock.go(2 * DAY)
+        self.assertEqual(2, self.drop(moves=1)['moves'])
+
     def test_what_waits_or_runs_is_kept_whatever_its_age(self):
         self.plan(('vm1', 'a', 'b'))
         self.plan(('vm2', 'a', 'b'), name='other', state=plans.PROPOSED)
