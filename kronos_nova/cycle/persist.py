@@ -23,6 +23,7 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db.cooldowns import Cooldown
 from kronos_nova.load import normalised
 from kronos_nova.objects import automation
 from kronos_nova.objects import host_load
@@ -121,19 +122,21 @@ class ResultWriter:
                 record.uuid, plans.APPROVED, plans.VOID, found.void, self.utcnow())
             return
         chosen = [move for move in report.moves if move.order not in found.wrong]
+        now = self.utcnow()
         try:
-            self.cycle_ports.journal.start_plan(record.uuid, chosen, self.utcnow(),
-                                                self.rules.start_interval, found.wrong)
+            # A plan without moves is void, and begins no cooldown.
+            self.cycle_ports.journal.start_plan(
+                record.uuid, chosen, now, self.rules.start_interval, found.wrong,
+                self._cooldowns(record.aggregate, chosen, now) if chosen else ())
         except exception.PlanNotFound:
             LOG.info('Plan %s for aggregate %s is not started: it has expired, or was ended while '
                      'it was checked', record.uuid, record.aggregate)
             return
         for order, why in sorted(found.wrong.items()):
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
-        if chosen:    # a plan without moves is void, and begins no cooldown
+        if chosen:
             LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
                      record.aggregate, record.approved_by, _moves(len(chosen)))
-            self._cool(record.aggregate, chosen, self.utcnow())
 
     def _postpone(self, record: plans.PlanRecord, why: str) -> None:
         if why != record.detail:
@@ -212,7 +215,9 @@ class ResultWriter:
         try:
             uuid = self.cycle_ports.journal.record_plan(
                 report, state, now, now + _seconds(self.rules.stale_plan_age),
-                self.rules.start_interval, report.purpose)
+                self.rules.start_interval, report.purpose,
+                cooldowns=self._cooldowns(report.name, report.moves, now)
+                if state == plans.EXECUTING else ())
         except exception.PlanPending as e:
             LOG.info('Aggregate %s gets no new plan before the present one has ended: %s',
                      report.name, e)
@@ -220,24 +225,23 @@ class ResultWriter:
         LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB of memory; %s',
                  uuid, report.name, state, level, _moves(len(report.moves)),
                  sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
-        if state == plans.EXECUTING:
-            self._cool(report.name, report.moves, now)
 
-    def _cool(self, aggregate: str, moves: Iterable[plans.PlannedMove],
-              now: datetime.datetime) -> None:
-        """Begin the cooldowns of an aggregate and of the instances that a plan moves."""
-        cooldowns, rules = self.cycle_ports.cooldowns, self.rules
-        cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
-        cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown),
-                       now)
-        if any(move.phase == plans.SPREAD for move in moves) and self.options.spread_interval:
-            cooldowns.cool(db_cooldowns.SPREAD, [aggregate],
-                           now + _seconds(self.options.spread_interval), now)
-        times = cooldowns.times()
+    def _cooldowns(self, aggregate: str, moves: Iterable[plans.PlannedMove],
+                   now: datetime.datetime) -> list[Cooldown]:
+        """Return the Cooldowns of an aggregate and of the instances that a plan moves. They begin
+        when the plan starts."""
+        rules, spread_interval = self.rules, self.options.spread_interval
+        self.cycle_ports.cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
+        found = [Cooldown(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))]
+        if any(move.phase == plans.SPREAD for move in moves) and spread_interval:
+            found.append(Cooldown(db_cooldowns.SPREAD, [aggregate],
+                                  now + _seconds(spread_interval)))
+        times = self.cycle_ports.cooldowns.times()
         for uuid in {move.instance_uuid for move in moves}:
             length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
                              rules.instance_cooldown_max, times.get(uuid, 0))
-            cooldowns.cool(db_cooldowns.INSTANCE, [uuid], now + _seconds(length), now)
+            found.append(Cooldown(db_cooldowns.INSTANCE, [uuid], now + _seconds(length)))
+        return found
 
 
 def alone(what: str, work: Callable[[], object]) -> None:

@@ -1,6 +1,8 @@
 """Cooldowns of aggregates and instances, and quarantines of instances."""
 
+import dataclasses
 import datetime
+from collections.abc import Iterable
 
 import sqlalchemy as sa
 
@@ -23,33 +25,47 @@ SPREAD = 'spread'
 moves are planned."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cooldown:
+    """A cooldown of aggregates or instances.
+
+    scope : AGGREGATE, INSTANCE or SPREAD
+    names : names of aggregates, or uuids of instances
+    until : end of the cooldown. If a later end is already recorded, the later end is kept
+    """
+
+    scope: str
+    names: Iterable[str]
+    until: datetime.datetime
+
+
+def begin(session, cooldowns, now=None):
+    """Begin some Cooldowns, within a transaction. Add 1 to the number of cooldowns of each
+    aggregate or instance.
+
+    The transaction has to be repeated after a duplicate key, because another worker may insert the
+    same row.
+
+    :param now: the present time; None to skip the check for a wrong clock. A wrong clock set a
+        recorded cooldown if its ``set_at`` is more than :data:`CLOCKS_APART` after ``now``. The end
+        of such a cooldown is replaced, even if the new end is earlier
+    """
+    for each in cooldowns:
+        for name in each.names:
+            row = session.get(models.CooldownRow, (each.scope, name))
+            if row is None:
+                row = models.CooldownRow(scope=each.scope, name=name, until=each.until, times=0)
+                session.add(row)
+            is_wrong = row.set_at and now and row.set_at > now + CLOCKS_APART
+            row.until = each.until if is_wrong else max(row.until, each.until)
+            row.times, row.set_at = row.times + 1, now
+
+
 class Cooldowns:
     """The tables of cooldowns of aggregates and instances, and of quarantines of instances."""
 
     def __init__(self, database):
         self.database = database
-
-    @retried_as_update
-    def cool(self, scope, names, until, now=None):
-        """Put aggregates or instances in cooldown until a time. Add 1 to the number of cooldowns of
-        each aggregate or instance.
-
-        :param scope: AGGREGATE, INSTANCE or SPREAD
-        :param names: names of aggregates, or uuids of instances
-        :param until: end of the cooldown. If a later end is already recorded, the later end is kept
-        :param now: the present time; None to skip the check for a wrong clock. A wrong clock set a
-            recorded cooldown if its ``set_at`` is more than :data:`CLOCKS_APART` after ``now``. The
-            end of such a cooldown is replaced by ``until``, even if ``until`` is earlier
-        """
-        with self.database.writer() as session:
-            for name in names:
-                row = session.get(models.CooldownRow, (scope, name))
-                if row is None:
-                    row = models.CooldownRow(scope=scope, name=name, until=until, times=0)
-                    session.add(row)
-                is_wrong = row.set_at and now and row.set_at > now + CLOCKS_APART
-                row.until = until if is_wrong else max(row.until, until)
-                row.times, row.set_at = row.times + 1, now
 
     @retried
     def cooling(self, scope, now):
@@ -103,14 +119,22 @@ class Cooldowns:
             ).order_by(models.QuarantineRow.created_at))
             return [(row.instance_uuid, row.until, row.reason, row.created_at) for row in rows]
 
-    @retried
     def release(self, instance_uuid):
         """End the quarantine of an instance.
 
         :raises QuarantineNotFound: the instance is in no quarantine
         """
+        if not self._has_quarantine(instance_uuid):
+            raise exception.QuarantineNotFound(instance=instance_uuid)
+        self._release(instance_uuid)
+
+    @retried
+    def _has_quarantine(self, instance_uuid):
+        with self.database.reader() as session:
+            return session.get(models.QuarantineRow, instance_uuid) is not None
+
+    @retried
+    def _release(self, instance_uuid):
         with self.database.writer() as session:
-            done = session.execute(sa.delete(models.QuarantineRow).where(
+            session.execute(sa.delete(models.QuarantineRow).where(
                 models.QuarantineRow.instance_uuid == instance_uuid))
-            if not done.rowcount:
-                raise exception.QuarantineNotFound(instance=instance_uuid)

@@ -36,7 +36,6 @@ class Stopping:
         self.database = database
         self.who = who
 
-    @retried
     def stop(self, switch, let_finish=False) -> Stopped:
         """Set a pause, and end the moves and the approved plans of its aggregate.
 
@@ -47,20 +46,30 @@ class Stopping:
         :param let_finish: whether moves that were already requested from Nova may continue to their
             end
         """
+        ended: dict[str, int] = {}
+        left = self._stop(switch, let_finish, ended)
+        return Stopped(abandoned=sum(ended.values()), under_way=left)
+
+    @retried
+    def _stop(self, switch, let_finish, ended):
+        """Stop as in :meth:`stop`, and return the number of moves that are still in progress. Add
+        to ``ended`` the number of moves that were given up, as {uuid of the move, or of the plan
+        that had not started: number}. After a lost answer, ``ended`` still has those that an
+        earlier try gave up."""
         why = f'Kronos was stopped: {switch}'
         every = switch.aggregate == automation.EVERY
         with rows.serialized(self.database, plans.PLANNING, rows.DISPATCH) as session:
             switches.put(session, switch)
-            not_started = plans.stop_approved(
-                session, None if every else switch.aggregate, why, switch.set_at)
+            ended.update(plans.stop_approved(
+                session, None if every else switch.aggregate, why, switch.set_at))
             gone = rows.abandon(session, self._within(switch, rows.moves_in(moves.NOT_BEGUN)),
                                 switch.set_at, self.who, why)
+            ended.update((move.uuid, 1) for move in gone)
             ending = (moves.CHECKING, moves.CLAIMING) if let_finish else moves.IN_FLIGHT
             session.execute(self._within(switch, sa.update(models.MoveRow).where(
                 models.MoveRow.state.in_(ending)).values(abort_requested=True)))
-            left = session.scalars(self._within(switch, sa.select(sa.func.count()).select_from(
+            return session.scalars(self._within(switch, sa.select(sa.func.count()).select_from(
                 models.MoveRow).where(models.MoveRow.state.in_(moves.IN_FLIGHT)))).one()
-            return Stopped(abandoned=len(gone) + not_started, under_way=left)
 
     @retried
     def knows(self, switch) -> bool:

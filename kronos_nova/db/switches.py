@@ -40,7 +40,6 @@ class SwitchBoard:
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)
 
-    @retried
     def resume(self, who: Switch, everyone: bool = False) -> list[Switch]:
         """End the pauses and stops of an aggregate. If the aggregate is ``*``, all pauses and stops
         end, including the ones for single aggregates.
@@ -51,6 +50,14 @@ class SwitchBoard:
             caller's own pauses and stops end
         :returns: the Switches that ended
         """
+        ended: dict[int, Switch] = {}
+        self._resume(who, everyone, ended)
+        return [ended[number] for number in sorted(ended)]
+
+    @retried
+    def _resume(self, who: Switch, everyone: bool, found: dict[int, Switch]) -> None:
+        """End the pauses and stops, and add them to ``found`` as {id: Switch}. After a lost answer,
+        ``found`` still has those that an earlier try ended."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             query = sa.select(models.SwitchRow).where(models.SwitchRow.kind == automation.PAUSE)
             if who.aggregate != automation.EVERY:
@@ -63,6 +70,7 @@ class SwitchBoard:
                 if not everyone and row.set_by != who.set_by:
                     continue
                 ended.append(_switch(row))
+                found[row.id] = ended[-1]
                 session.delete(row)
             session.flush()
             for aggregate in dict.fromkeys(each.aggregate for each in ended):
@@ -70,7 +78,6 @@ class SwitchBoard:
                 why = '; '.join(filter(None, [who.reason, *(f'still {each}' for each in left)]))
                 _note(session, automation.PAUSE, aggregate, CLEARED,
                       dataclasses.replace(who, reason=why))
-            return ended
 
     @retried
     def history(self, limit=50) -> list[Switch]:

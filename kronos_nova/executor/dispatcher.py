@@ -55,10 +55,8 @@ class Dispatcher:
         journal = self.executor_ports.journal
         for move in journal.unsettled(self._before(self.options.message_grace)):
             self.outcomes.settle_move(move)
-        now = self.executor_ports.utcnow()
-        for aggregate in journal.close_plans(now):
-            self.executor_ports.cooldowns.cool('aggregate', [aggregate], now + datetime.timedelta(
-                seconds=self.options.cooldown), now)
+        journal.close_plans(self.executor_ports.utcnow(),
+                            datetime.timedelta(seconds=self.options.cooldown))
 
     def _reclaim(self):
         for move in self.executor_ports.journal.reclaim(self.executor_ports.utcnow(),

@@ -12,6 +12,7 @@ from kronos_nova.objects import eligibility
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from tests.hostile import fakes_cloud as clouds
+from tests.unit.db import fixtures
 
 SERVERS = ('vm1', 'vm2', 'vm3')
 
@@ -29,7 +30,8 @@ def lock(control):
 
 
 def cool(control):
-    control.cooldowns.cool(cooldowns.INSTANCE, SERVERS, control.clock.now.replace(year=2030))
+    fixtures.cool(control.database, cooldowns.INSTANCE, SERVERS,
+                  control.clock.now.replace(year=2030))
 
 
 def quarantine(control):

@@ -10,10 +10,12 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import models
 from kronos_nova.db import notifications
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.db.retry import retried_as_update
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
@@ -35,7 +37,8 @@ class Plans:
     """The plans in the journal."""
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
-                    purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
+                    purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None,
+                    cooldowns=()):
         """Record a plan. If ``state`` is EXECUTING, the plan's moves are recorded as well, so that
         they can be dispatched.
 
@@ -48,14 +51,16 @@ class Plans:
         :param purpose: BALANCE, REPAIR, DRAIN or MAKE_ROOM
         :param kinds: {uuid of an instance that is not migrated live: kind of its move}
         :param uuid: uuid of the plan; None for a new uuid
+        :param cooldowns: Cooldowns that begin with the plan, in the same transaction
         :returns: the plan's uuid
         :raises PlanPending: the aggregate already has an open plan, from this or another worker
         """
         return self._record_plan(uuid or uuidutils.generate_uuid(), report, state, now, expires_at,
-                                 start_interval, purpose, kinds)
+                                 start_interval, purpose, kinds, cooldowns)
 
-    @retried
-    def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, kinds):
+    @retried_as_update
+    def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, kinds,
+                     cooldowns):
         with rows.serialized(self.database, PLANNING) as session:
             # An earlier try wrote the row, and its answer was lost.
             if session.get(models.PlanRow, uuid):
@@ -77,6 +82,7 @@ class Plans:
                                          body=report.to_summary_json()))
             if state == plans.EXECUTING:
                 _add_moves(session, plan, report.moves, now, start_interval, kinds)
+            db_cooldowns.begin(session, cooldowns, now)
             if state in TOLD_WHEN_MADE:
                 notifications.plan(session, plan.uuid, TOLD_WHEN_MADE[state], now)
             return plan.uuid
@@ -143,8 +149,8 @@ class Plans:
                    approved_at=now, approved_by=approved_by, ended_because=_left_out(
                        dict.fromkeys(left_out, f'left out by {approved_by}')))
 
-    @retried
-    def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
+    @retried_as_update
+    def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None, cooldowns=()):
         """Start an approved plan. If ``chosen`` is empty, end the plan as VOID instead. A move that
         becomes too old is not started; the age of the moves is counted from ``now``, because they
         were just checked.
@@ -152,6 +158,7 @@ class Plans:
         :param chosen: the Moves that still help; other moves of the plan are left out
         :param left_out: {order of a move: reason why the move is left out}
         :param start_interval: seconds between the due times of two consecutive moves
+        :param cooldowns: Cooldowns that begin in the same transaction, if the plan starts
         :raises PlanNotFound: there is no such plan
         :raises PlanNotWaiting: the plan is not approved
         """
@@ -169,6 +176,7 @@ class Plans:
             _enter(session, uuid, (plans.APPROVED,), plans.EXECUTING, now, detail=None,
                    ended_because=why)
             _add_moves(session, plan, chosen, now, start_interval)
+            db_cooldowns.begin(session, cooldowns, now)
 
     @retried
     def postpone_plan(self, uuid, why):
@@ -185,8 +193,8 @@ class Plans:
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state == plans.APPROVED))
 
-    @retried
-    def close_plans(self, now):
+    @retried_as_update
+    def close_plans(self, now, cooldown=None):
         """End the plans that are too old to start, and the running plans whose moves have all
         ended.
 
@@ -194,7 +202,8 @@ class Plans:
         plan is done once all its moves have ended and are settled (the consequences of their end
         are recorded).
 
-        :returns: aggregates of the running plans that ended
+        :param cooldown: length of the cooldown of the aggregates whose running plans end, which
+            begins in the same transaction; None for no cooldown
         """
         plan = models.PlanRow
         too_late = sa.and_(plan.state.in_(WAITING), plan.expires_at < now)
@@ -202,14 +211,17 @@ class Plans:
             expired = session.scalars(sa.select(plan.uuid).where(too_late)).all()
             ended = session.scalars(_ended_plans()).all()
         if not expired and not ended:
-            return []
+            return
         with self.database.writer() as session:
             # The state is checked again, so that only one of two workers makes the change.
             for uuid in expired:
                 _enter(session, uuid, WAITING, plans.EXPIRED, now, n.PLAN_VOID)
-            return [aggregate for uuid, aggregate in session.execute(
-                sa.select(plan.uuid, plan.aggregate).where(plan.uuid.in_(ended)))
+            done = [aggregate for uuid, aggregate in session.execute(
+                sa.select(plan.uuid, plan.aggregate).where(plan.uuid.in_(ended))).all()
                 if _enter(session, uuid, (plans.EXECUTING,), plans.DONE, now, n.PLAN_FINISHED)]
+            if cooldown is not None:
+                db_cooldowns.begin(session, [db_cooldowns.Cooldown(
+                    db_cooldowns.AGGREGATE, done, now + cooldown)], now)
 
     @retried
     def reject_plan(self, uuid, rejected_by, now):
@@ -307,15 +319,15 @@ def stop_approved(session, aggregate, why, now):
 
     :param session: session of a transaction under the lock :data:`PLANNING`
     :param aggregate: name of the aggregate; None for every aggregate
-    :returns: number of moves of these plans
+    :returns: {uuid of such a plan: number of its moves}
     """
     is_approved = models.PlanRow.state == plans.APPROVED
     waiting = sa.select(models.PlanRow.uuid, models.PlanRow.move_count).where(is_approved)
     if aggregate is not None:
         waiting = waiting.where(models.PlanRow.aggregate == aggregate)
-    return sum(count for uuid, count in session.execute(waiting).all()
-               if _enter(session, uuid, (plans.APPROVED,), plans.STOPPED, now, n.PLAN_VOID,
-                         ended_because=why))
+    return {uuid: count for uuid, count in session.execute(waiting).all()
+            if _enter(session, uuid, (plans.APPROVED,), plans.STOPPED, now, n.PLAN_VOID,
+                      ended_because=why)}
 
 
 def _refuse_second_plan(session, aggregate):

@@ -249,7 +249,6 @@ class Queue:
         with self.database.reader() as session:
             return dict(session.execute(rows.of_aggregates(query, aggregates)).tuples().all())
 
-    @retried
     def adopt(self, now, silent, aggregates=None):
         """Take over the moves in progress of workers that have died. A worker in ``silent`` keeps
         its moves if it has given another sign of life in the meantime.
@@ -259,6 +258,12 @@ class Queue:
         :param aggregates: names of the aggregates whose moves are taken over; None for any
         :returns: the MoveRecords, now owned by this worker. Their states are not changed
         """
+        return self._adopt(now, silent, aggregates, set())
+
+    @retried
+    def _adopt(self, now, silent, aggregates, taken):
+        """Take over moves as in :meth:`adopt`, and add their uuids to ``taken``. After a lost
+        answer, ``taken`` still has those that an earlier try took over."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             dead = [name for name, sign in silent.items()
                     if name is None or self._sign_of_life(session, name) == sign]
@@ -267,14 +272,16 @@ class Queue:
                 sa.or_(models.MoveRow.owner.in_([name for name in dead if name]),
                        sa.and_(models.MoveRow.owner.is_(None), None in dead)))
             found = session.scalars(rows.of_aggregates(query, aggregates)).all()
-            adopted = [row for row in found if rows.transit(
+            taken.update(row.uuid for row in found if rows.transit(
                 session, row, row.state, now, self.worker,
                 f'adopted from {row.owner or "a worker that has ended"}', owner=self.worker,
-                adopted=True)]
+                adopted=True))
             for name in dead:
                 session.execute(sa.delete(models.WorkerRow).where(
                     models.WorkerRow.name == name, models.WorkerRow.heartbeat_at == silent[name]))
-            return [rows.move_record(row) for row in adopted]
+            return [rows.move_record(row) for row in session.scalars(rows.moves_in(
+                moves.IN_FLIGHT).where(models.MoveRow.uuid.in_(taken),
+                                       models.MoveRow.owner == self.worker)).all()]
 
     @staticmethod
     def _sign_of_life(session, name):

@@ -345,7 +345,8 @@ class ExplanationTest(base.ApiTestCase):
         now = clock.utcnow()
         cooldowns = db_cooldowns.Cooldowns(self.database)
         cooldowns.quarantine('vm1', 600, 'MigrationFailed: why', now)
-        cooldowns.cool(db_cooldowns.INSTANCE, ['vm1'], now + datetime.timedelta(seconds=300))
+        db_fixtures.cool(self.database, db_cooldowns.INSTANCE, ['vm1'],
+                         now + datetime.timedelta(seconds=300))
         refusals.Refusals(self.database).rest(
             [plans.Refusal(instance_uuid='vm1', hosts=('b', 'c'), reason='no NUMA room')], 600, now)
         found = self.explain()

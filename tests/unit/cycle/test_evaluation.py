@@ -177,7 +177,7 @@ class CycleTest(CycleTestCase):
         self.assertEqual({report.name}, {*map(names.aggregate, self.cloud.placed)})
 
     def test_an_instance_that_is_moved_again_cools_for_longer(self):
-        self.cooldowns.cool(cooldowns.INSTANCE, list(self.cloud.placed), self.clock())
+        fixtures.cool(self.database, cooldowns.INSTANCE, list(self.cloud.placed), self.clock())
         self.clock.go(1)
         self.run_cycle()
         [left] = self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()).values()
@@ -587,7 +587,7 @@ class CycleTest(CycleTestCase):
         self.cloud.aggregates['ssd'] = ('b',)
         both = dataclasses.replace(OPTIONS, aggregates=('gpu', 'ssd'))
         self.cycles.begin('ssd', 'one', self.clock(), 1)
-        self.cooldowns.cool(cooldowns.AGGREGATE, ['ssd'],
+        fixtures.cool(self.database, cooldowns.AGGREGATE, ['ssd'],
                             self.clock() + datetime.timedelta(seconds=60))
         reports = {report.name: report for report in self.run_cycle(engine_options=both).aggregates}
         self.assertEqual(plans.COOLING, reports['gpu'].outcome)

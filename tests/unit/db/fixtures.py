@@ -9,6 +9,7 @@ import tempfile
 
 import fixtures
 
+from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.drain.states import DRAIN_TRANSITIONS
@@ -73,6 +74,12 @@ def bring(drains, drain, new, **values):
                  if after not in way]
     for old, after in itertools.pairwise(ways[0]):
         drains.enter(drain, (old,), after, **(values if after == new else {}))
+
+
+def cool(database, scope, names, until, now=None):
+    """Begin cooldowns without a plan."""
+    with database.writer() as session:
+        db_cooldowns.begin(session, [db_cooldowns.Cooldown(scope, names, until)], now)
 
 
 def report(moves, name='gpu', phase=plans.SPREAD):

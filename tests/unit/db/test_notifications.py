@@ -87,7 +87,7 @@ class PlanTest(AnnouncingTestCase):
         one, two = self.story.begin()
         self.story.end(one, moves.COMPLETED)
         self.story.end(two, moves.FAILED, error_type='MigrationFailed', error='why')
-        self.assertEqual(['gpu'], self.journal.close_plans(self.clock()))
+        self.journal.close_plans(self.clock())
         reported = self.story.reported()[-1]
         self.assertEqual((n.PLAN_FINISHED, {'completed': 1, 'failed': 1}),
                          (reported.event_type, reported.payload['kronos_object.data']['moves']))

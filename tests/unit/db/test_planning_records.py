@@ -29,7 +29,7 @@ class CooldownsTest(ControlDatabaseTest):
         self.cooldowns = cooldowns.Cooldowns(self.database)
 
     def test_what_cools_is_reported_with_the_seconds_left(self):
-        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1', 'vm2'], self.later(60))
+        fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1', 'vm2'], self.later(60))
         self.clock.go(20)
         self.assertEqual({'vm1': 40, 'vm2': 40},
                          self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
@@ -38,8 +38,8 @@ class CooldownsTest(ControlDatabaseTest):
         self.assertEqual({}, self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
 
     def test_cooling_again_counts_and_never_shortens(self):
-        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1'], self.later(60))
-        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1'], self.later(10))
+        fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(60))
+        fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(10))
         self.assertEqual({'vm1': 60}, self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
         self.assertEqual({'vm1': 2}, self.cooldowns.times())
 

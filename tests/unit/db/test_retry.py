@@ -14,9 +14,12 @@ from kronos_nova.db import drains as db_drains
 from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
 from kronos_nova.db import maintenances as db_maintenances
+from kronos_nova.db import stopping
+from kronos_nova.db import switches
 from kronos_nova.db import tasks as db_tasks
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
+from kronos_nova.objects import automation
 from kronos_nova.objects import hold
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import move as moves
@@ -74,6 +77,94 @@ class LostAnswerTest(testtools.TestCase):
         self.assertEqual([uuid], [record.uuid for record in plan.plans()])
         self.assertEqual(1, len(plan.moves()))
         self.assertEqual(2, self.commits)
+
+    def cooling(self):
+        return [cooldowns.Cooldown(cooldowns.AGGREGATE, ['gpu'],
+                                   self.now + datetime.timedelta(seconds=60)),
+                cooldowns.Cooldown(cooldowns.INSTANCE, ['vm1'],
+                                   self.now + datetime.timedelta(seconds=9))]
+
+    def assert_cooling(self):
+        """The cooldowns of :meth:`cooling` began, and each was counted once."""
+        found = cooldowns.Cooldowns(self.database)
+        self.assertEqual({'gpu': 60.0}, found.cooling(cooldowns.AGGREGATE, self.now))
+        self.assertEqual({'vm1': 9.0}, found.cooling(cooldowns.INSTANCE, self.now))
+        self.assertEqual({'vm1': 1}, found.times())
+
+    def test_a_plan_with_its_cooldowns(self):
+        plan = journal.Journal(self.database, 'one')
+        plan.record_plan(fixtures.report([('vm1', 'a', 'b')]), plans.EXECUTING, self.now,
+                         self.now, cooldowns=self.cooling())
+        self.assert_cooling()
+
+    def test_the_start_of_an_approved_plan_with_its_cooldowns(self):
+        found, uuid = self.waiting()
+        moving = self.chosen(found, uuid)
+        found.approve_plan(uuid, moving, 'ann', self.now)
+        self.commits = 0
+        found.start_plan(uuid, moving, self.now, cooldowns=self.cooling())
+        self.assert_cooling()
+
+    def test_a_plan_that_is_refused_begins_no_cooldown(self):
+        self.waiting()
+        found = journal.Journal(self.database, 'one')
+        self.assertRaises(
+            exception.PlanPending, found.record_plan, fixtures.report([('vm1', 'a', 'b')]),
+            plans.EXECUTING, self.now, self.now, cooldowns=self.cooling())
+        self.assertEqual({}, cooldowns.Cooldowns(self.database).cooling(
+            cooldowns.AGGREGATE, self.now))
+
+    def test_the_cooldown_at_the_end_of_a_plan(self):
+        found, move = self.accepted()
+        taken = found.advance(move, moves.FAILED, self.now, finished_at=self.now)
+        found.settle(taken.uuid, self.now)
+        self.commits = 0
+        found.close_plans(self.now, datetime.timedelta(seconds=60))
+        self.assertEqual([plans.DONE], [plan.state for plan in found.plans()])
+        self.assertEqual({'gpu': 60.0}, cooldowns.Cooldowns(self.database).cooling(
+            cooldowns.AGGREGATE, self.now))
+
+    def test_the_release_of_a_quarantine(self):
+        self.commits = 1    # this one is not lost
+        found = cooldowns.Cooldowns(self.database)
+        found.quarantine('vm1', -1, 'it failed', self.now)
+        self.commits = 0
+        found.release('vm1')
+        self.assertEqual({}, found.quarantined(self.now))
+        self.assertRaises(exception.QuarantineNotFound, found.release, 'vm1')
+
+    def pause(self, reason, who='ann'):
+        return automation.Switch(kind=automation.PAUSE, aggregate='gpu', value='pause',
+                                 set_at=self.now, set_by=who, reason=reason)
+
+    def test_the_end_of_pauses(self):
+        self.commits = 1    # none of these is lost
+        board = switches.SwitchBoard(self.database)
+        board.set(self.pause('disks'))
+        board.set(self.pause('power'))
+        self.commits = 0
+        self.assertEqual(['disks', 'power'], [
+            each.reason for each in board.resume(self.pause('done'))])
+        self.assertEqual([], board.resume(self.pause('done')))
+        self.assertEqual(3, len(board.history()))
+
+    def test_a_stop(self):
+        found, uuid = self.waiting()
+        found.approve_plan(uuid, self.chosen(found, uuid), 'ann', self.now)
+        found.record_plan(fixtures.report([('vm3', 'a', 'b'), ('vm4', 'a', 'b')], 'other'),
+                          plans.EXECUTING, self.now, self.now)
+        self.commits = 0
+        result = stopping.Stopping(self.database, 'one').stop(
+            dataclasses.replace(self.pause('fire'), aggregate=automation.EVERY))
+        self.assertEqual(stopping.Stopped(abandoned=3, under_way=0), result)
+
+    def test_moves_of_a_worker_that_has_died(self):
+        _found, move = self.accepted()
+        other = journal.Journal(self.database, 'two')
+        self.commits = 0
+        [adopted] = other.adopt(self.now, {'one': self.now})
+        self.assertEqual((move.uuid, 'two'), (adopted.uuid, adopted.owner))
+        self.assertEqual([], other.adopt(self.now, {'one': self.now}))
 
     def waiting(self):
         """Return a journal, and the uuid of a plan in it that waits for approval."""
@@ -231,5 +322,8 @@ class SameRowTest(testtools.TestCase):
         self.assertEqual({'vm1': -1}, self.cooldowns.quarantined(self.now))
 
     def test_a_cooldown(self):
-        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1'], self.now + datetime.timedelta(seconds=9))
+        journal.Journal(self.database, 'one').record_plan(
+            fixtures.report([('vm1', 'a', 'b')]), plans.EXECUTING, self.now, self.now,
+            cooldowns=[cooldowns.Cooldown(cooldowns.INSTANCE, ['vm1'],
+                                          self.now + datetime.timedelta(seconds=9))])
         self.assertEqual({'vm1': 9.0}, self.cooldowns.cooling(cooldowns.INSTANCE, self.now))

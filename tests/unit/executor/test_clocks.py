@@ -215,8 +215,8 @@ class FutureTimesTest(testtools.TestCase):
         return future_times.FutureTimes(self.database).correct(self.clock())
 
     def test_cooldowns_and_quarantines_last_as_long_as_their_options_say(self):
-        self.cooldowns.cool(db_cooldowns.AGGREGATE, ['gpu'], self.wrong() + self.seconds(300),
-                            self.wrong())
+        db_fixtures.cool(self.database, db_cooldowns.AGGREGATE, ['gpu'],
+                         self.wrong() + self.seconds(300), self.wrong())
         self.cooldowns.quarantine('vm1', 3600, 'it failed', self.wrong())
         self.assertEqual({'cooldowns': 1, 'quarantines': 1},
                          future_times.FutureTimes(self.database).count(self.clock()))
@@ -229,7 +229,8 @@ class FutureTimesTest(testtools.TestCase):
 
     def test_a_cooldown_that_a_right_clock_sets_ends_the_wrong_one(self):
         for clock in self.wrong, self.clock:
-            self.cooldowns.cool('aggregate', ['gpu'], clock() + self.seconds(300), clock())
+            db_fixtures.cool(self.database, 'aggregate', ['gpu'], clock() + self.seconds(300),
+                             clock())
         self.assertEqual({'gpu': 300}, self.cooldowns.cooling('aggregate', self.clock()))
 
     def test_a_plan_of_the_future_expires_in_time(self):
