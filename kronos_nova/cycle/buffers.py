@@ -87,7 +87,8 @@ class KeptBuffers:
         for state in states:
             if self.maker is not None and state.is_lost:
                 waits = AT_REST if moves else self.maker.waits_for(report, reports)
-                found = () if waits else self.maker.moves(state, self.states, report)
+                found = () if waits else self.maker.after(report, reports).moves(
+                    state, self.states, report)
                 warnings.append(_said(state, bool(found), waits))
                 moves = moves or found
         report = dataclasses.replace(report, warnings=tuple(warnings), buffers=tuple(
@@ -260,6 +261,12 @@ class _RoomMaker:
     planner_ports: PlannerPorts
     history: PlanningHistory
 
+    def after(self, report: AggregateReport, reports: Iterable[AggregateReport]) -> '_RoomMaker':
+        """Return the planner for one aggregate. Moves of the other aggregates' plans of this
+        evaluation count towards the limits on moves."""
+        return dataclasses.replace(self, history=move_limits.with_other_plans(
+            self.history, report.name, reports, self.options.automatic))
+
     def waits_for(self, report: AggregateReport, reports: Iterable[AggregateReport]) -> str:
         """Return the result of the function :func:`waits_for`."""
         return waits_for(report, reports, self.snapshot, self.options, self.history,
@@ -303,7 +310,8 @@ class _RoomMaker:
                 found = other
         if found is None or room_requests.refused(found.moves, cloud, self.planner_ports):
             return ()
-        moves = room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')
+        moves = room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}',
+                                      cloud.instances)
         rule = loss_rule.rule_of(self.snapshot, self.policies, self.options, self.planner_ports)
         return () if loss_rule.lowering(rule, moves) else moves
 

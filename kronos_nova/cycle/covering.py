@@ -11,6 +11,7 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import buffers
 from kronos_nova.cycle import loss_rule
+from kronos_nova.cycle import move_limits
 from kronos_nova.cycle import room_requests
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
@@ -65,7 +66,8 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
         if buffers.other_moves(each.name, found.values(), snapshot):
             continue
         moves = _plan(each.name, rule, open_losses, taken, policies, options, planner_ports,
-                      history)
+                      move_limits.with_other_plans(history, each.name, found.values(),
+                                                   options.automatic))
         if moves:
             found[each.name] = dataclasses.replace(
                 buffers.with_room_moves(each, moves), purpose=automation.REPAIR)
@@ -99,7 +101,8 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
             continue
         moves = room_requests.planned(
             found.moves,
-            f'all servers of {loss.name} restart elsewhere after it if {loss.name} is lost')
+            f'all servers of {loss.name} restart elsewhere after it if {loss.name} is lost',
+            taken.instances)
         if (rule.fitting(moves, [loss]) and not loss_rule.lowering(rule, moves)
                 and not room_requests.refused(found.moves, taken, planner_ports)):
             return moves

@@ -4,6 +4,7 @@ on moves because of one instance's load."""
 import collections
 import dataclasses
 import sys
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -16,6 +17,7 @@ from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.planners.base import Quotas
@@ -76,6 +78,17 @@ def counted(history: PlanningHistory, moves: Iterable[PlannedMove]) -> PlanningH
     projects.update(move.project_id for move in moves if move.project_id)
     caused.update(move.caused_by for move in moves if move.caused_by)
     return dataclasses.replace(history, projects_moved=projects, caused=caused)
+
+
+def with_other_plans(history: PlanningHistory, aggregate: str, reports: Iterable[AggregateReport],
+                     automatic: Collection[tuple[str, str]]) -> PlanningHistory:
+    """Return the history with the moves that this evaluation has planned for other aggregates. Only
+    plans that start without approval count.
+
+    :param automatic: (aggregate, purpose) of the plans that start without approval
+    """
+    return counted(history, [move for each in reports if each.name != aggregate
+                             and (each.name, each.purpose) in automatic for move in each.moves])
 
 
 def beyond(options: MoveLimits, moved: Iterable[Instance], history: PlanningHistory) -> set[str]:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -30,6 +31,7 @@ from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import DEFAULT_ZONE
+from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.room import holding
@@ -249,7 +251,7 @@ class RoomRequests:
             return
         journal.end_waiting(aggregate, plans.SUPERSEDED,
                             f'room for {what} is made, which goes first', now)
-        moves = planned(outcome.moves, f'makes room for {what}')
+        moves = planned(outcome.moves, f'makes room for {what}', snapshot.instances)
         named = plans.servers_of(moves)
         self.cycle_ports.names.save({
             each.uuid: each.display_name for each in snapshot.instances if each.uuid in named}, now)
@@ -297,12 +299,19 @@ def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:
         if zones.get(host.name, DEFAULT_ZONE) == hold.availability_zone))
 
 
-def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:
-    """Convert moves that make room to moves of a plan."""
+def planned(moves: Sequence[RoomMove], reason: str,
+            instances: Iterable[Instance] = ()) -> tuple[PlannedMove, ...]:
+    """Convert moves that make room to moves of a plan.
+
+    :param instances: the instances that are moved, and any others. The moves of a plan that is
+        recorded need them, because they count for the limits of the instances' projects
+    """
+    projects = {each.uuid: each.project_id or '' for each in instances}
     return tuple(PlannedMove(
         order=order, phase=plans.MAKE_ROOM, instance_uuid=move.instance_uuid, source=move.source,
         destination=move.destination, memory_mb=move.memory_mb, combined_after=None,
         reason=f'{reason}; {move.memory_mb} MiB to copy',
+        project_id=projects.get(move.instance_uuid, ''),
         depends_on=tuple(earlier + 1 for earlier in move.depends_on))
         for order, move in enumerate(moves, start=1))
 

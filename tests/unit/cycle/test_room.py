@@ -495,6 +495,28 @@ class LostBufferTest(RoomTestCase):
                 self.assertEqual(
                     planned, [move.phase for move in report.moves].count(plans.MAKE_ROOM))
 
+    def test_moves_that_make_room_count_for_their_project(self):
+        self.evaluate()
+        [move] = self.journal.moves()
+        self.assertEqual((plans.MAKE_ROOM, 'p'), (move.phase, move.project_id))
+        day = self.clock() - datetime.timedelta(days=1)
+        self.assertEqual({'p': 1}, self.journal.moved_since(day)[0])
+
+    def test_moves_of_another_aggregate_count_for_the_limits_of_a_day(self):
+        """The one move of project p that is left relieves a host of the other aggregate. Load was
+        to be spread in the first one, and its plan is not replaced."""
+        self.cloud.hosts, self.cloud.aggregates['ssd'] = 'abcd', ('c', 'd')
+        self.cloud.placed |= dict.fromkeys(('vm5', 'vm6'), 'c')
+        self.cloud.load |= {'c': 0.5, 'd': 0.3}
+        self.cycles.begin('ssd', 'one', self.clock(), 1)
+        for level, phases in (('observe', [plans.SPREAD, plans.MAKE_ROOM]),
+                              ('auto', [plans.SPREAD, plans.SPREAD])):
+            reports = self.evaluate(self.level(gpu='observe', ssd=level),
+                                    aggregates=('gpu', 'ssd'),
+                                    move_limits=MoveLimits(per_project_and_day=1))
+            self.assertEqual(phases, sorted((move.phase for report in reports
+                                             for move in report.moves), reverse=True), level)
+
     def test_a_server_that_was_moved_as_often_as_may_be_does_not_give_way(self):
         self.journal.record_plan(
             db_fixtures.report([('vm4', 'a', 'b')], name='gpu'), plans.EXECUTING,
