@@ -8,6 +8,7 @@ policy without data, and evaluations that fail.
 
 import collections
 import datetime
+import math
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -21,6 +22,7 @@ from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import metric_queries
+from kronos_nova.drain import states as drains
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
@@ -333,9 +335,12 @@ def _workers_and_drains(seen):
                  ('role', 'state'), workers)
     # A host that no evaluation has looked at yet must not seem to be empty.
     counted = [each for each in seen.drains if each.left is not None]
+    stuck = {(each.host, each.state): math.nan for each in seen.drains
+             if each.left is None and each.state in (drains.BLOCKED, drains.OVERDUE)}
     yield _gauge('kronos_drain_servers_left', 'Servers that are still on a host that is being '
-                 'emptied.',
-                 ('host', 'state'), {(each.host, each.state): each.left for each in counted})
+                 'emptied; NaN if the drain is blocked or overdue and the number is not known.',
+                 ('host', 'state'),
+                 stuck | {(each.host, each.state): each.left for each in counted})
     yield _gauge('kronos_drain_blocked_servers', 'Servers on a host that is being emptied which '
                  'cannot leave it.',
                  ('host',), {(each.host,): each.blocked for each in counted})

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import math
 import shutil
 import socket
 import subprocess
@@ -27,6 +28,7 @@ from kronos_nova.db import metric_queries
 from kronos_nova.db import scores
 from kronos_nova.drain.states import BLOCKED
 from kronos_nova.drain.states import DRAINING
+from kronos_nova.drain.states import OVERDUE
 from kronos_nova.drain.states import REQUESTED
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects import move as moves
@@ -256,6 +258,16 @@ class ExporterTest(ExporterTestCase):
             requested_at=clock.utcnow())])
         self.assertEqual(set(), {name for name, _labels in self.series()
                                  if name.startswith('kronos_drain')})
+
+    def test_a_drain_that_ended_before_its_host_was_read_is_shown_without_a_number(self):
+        self.evaluate(policies=(self.policy(0.05),))
+        drains.Drains(self.database).request([Drain(
+            uuid='1', host='a', aggregate='gpu', state=OVERDUE, requested_by='jane',
+            requested_at=clock.utcnow())])
+        found = self.series()
+        self.assertTrue(math.isnan(found['kronos_drain_servers_left', (
+            ('host', 'a'), ('state', 'overdue'))]))
+        self.assertNotIn(('kronos_drain_blocked_servers', (('host', 'a'),)), found)
 
     def test_how_long_a_drain_takes_is_estimated_from_past_moves(self):
         self.carry_out(1, seconds=40)
