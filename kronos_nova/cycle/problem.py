@@ -201,7 +201,8 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
     expected: Outlook | None = None
     if given.is_restrained:
         known = history.load_stats.get(scope.name, {})
-        stats = restraint.learnt(known, problem, planner_ports.now, load.references)
+        stats = restraint.learnt(known, problem, planner_ports.now, load.references,
+                                 scope.name in given.snapshot.unread)
         # The statistics of a policy without data are kept for when it has data again.
         planner_ports.learn(scope.name, {name: each for name, each in known.items()
                                          if each.is_recent(planner_ports.now)} | stats)

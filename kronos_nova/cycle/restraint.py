@@ -86,16 +86,19 @@ class Outlook:
 
 
 def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float,
-           references: np.ndarray | None = None) -> dict[str, LoadStats]:
+           references: np.ndarray | None = None,
+           keeps_others: bool = False) -> dict[str, LoadStats]:
     """Return {policy: load statistics of the instances}. The statistics are ``known``, updated with
     the measured loads of a problem.
 
     :param now: Unix seconds
     :param references: float64 (P,), amount of the resource that a load of 1 stands for; NaN if not
         known. None if all are not known
+    :param keeps_others: True to keep the statistics of instances that the problem does not have,
+        because hosts could not be read
     """
     units = [np.nan] * len(problem.policies) if references is None else references.tolist()
-    return {name: known.get(name, LoadStats()).after(now, problem.vms, loads, unit)
+    return {name: known.get(name, LoadStats()).after(now, problem.vms, loads, unit, keeps_others)
             for name, loads, unit in zip(problem.policies, problem.loads().T, units, strict=True)}
 
 

@@ -80,20 +80,24 @@ class LoadStats:
     unit: float = np.nan
 
     def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray,
-              unit: float = np.nan) -> 'LoadStats':
+              unit: float = np.nan, keeps_others: bool = False) -> 'LoadStats':
         """Return the statistics updated with one further sample of each instance. The statistics
         are converted to the unit of the samples, if both units are known.
 
         :param now: Unix seconds of the samples
-        :param vms: all present instances; all other instances are forgotten
+        :param vms: all present instances; all other instances are forgotten by default
         :param loads: float64 (V,), the samples; NaN if not measured. The statistics of an instance
             with NaN do not change
         :param unit: as ``unit`` of this class, for the samples
+        :param keeps_others: True to keep the statistics of all other instances, because the hosts
+            of some instances could not be read
         """
         elapsed = now - self.at
         figures = self.figures * _conversion(self.unit, unit)
         known = dict(zip(self.vms, figures, strict=True)) if self.is_recent(now) else {}
         elapsed = max(elapsed, 0.0)    # another controller's clock may be behind
+        others = sorted(known.keys() - {*vms}) if keeps_others else ()
+        vms, loads = (*vms, *others), np.append(loads, np.full(len(others), np.nan))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
         figures[measured] = _updated(figures[measured], loads[measured], elapsed)

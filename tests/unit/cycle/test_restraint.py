@@ -38,6 +38,7 @@ class Cloud(testtools.TestCase):
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      restraint=Restraint(1.0))
         self.learnt, self.variance, self.under_way = {}, .0001, ()
+        self.unread = {}
         self.sizes = {}
 
     def ports(self):
@@ -58,7 +59,7 @@ class Cloud(testtools.TestCase):
                 for name in self.hosts),
             instances=tuple(clouds.instance(name, self.on(name)) for name in self.loads),
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),),
-            moves_under_way=self.under_way)
+            moves_under_way=self.under_way, unread=self.unread)
 
     def plan(self, stats=None, **options):
         report, = plan_cycle(
@@ -218,6 +219,18 @@ class RestraintTest(Cloud):
             old = dataclasses.replace(stats, at=clouds.NOW - seconds)
             self.plan(old, evacuate_disabled_hosts=True)
             self.assertEqual(kept, self.learnt['agg'].keys())
+
+    def test_what_is_learnt_outlives_a_time_in_which_a_host_cannot_be_read(self):
+        self.place['vm7'] = 'h2'
+        self.plan(self.seen())
+        whole, hosts, loads = self.learnt['agg']['cpu'], self.hosts, self.loads
+        self.hosts = hosts[:2]
+        self.loads = {name: load for name, load in loads.items() if name != 'vm7'}
+        for unread, seconds in (({'agg': 'cell two does not answer'}, 86400), ({}, 0)):
+            self.unread = unread
+            self.plan(whole)
+            found = self.learnt['agg']['cpu'].known_seconds(('vm0', 'vm7'))
+            self.assertEqual([86400, seconds], found.tolist())
 
     def test_a_larger_host_that_joins_the_aggregate_changes_no_likely_load(self):
         """Profiles are fractions of a host of 16 CPUs. A host of 64 joins and leaves again."""
