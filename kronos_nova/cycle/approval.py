@@ -257,21 +257,30 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
                                case.problem.hosts[host] for host in np.flatnonzero(hot)))
 
 
-def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport) -> str:
+def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport,
+                       planner: str) -> str:
     """Return the reason why a new evaluation replaces a plan that waits for approval; '' if the
     waiting plan is kept.
 
     :param found: the end state of the waiting plan; None if the new evaluation made no plan
     :param level: automation level of the aggregate
+    :param planner: planner of the waiting plan
     """
     if new.outcome == plans.BALANCED:
         return 'every policy is at or below its threshold by now'
     if new.outcome == plans.NO_MOVE:
         return 'no move is permitted and of use by now'
-    if new.outcome != plans.PLANNED or found is None:
+    if new.outcome != plans.PLANNED:
+        return ''
+    makes_room = new.planner == automation.MAKE_ROOM
+    if makes_room and planner != automation.MAKE_ROOM:
+        return 'room is made first'
+    if found is None:
         return ''
     if level == automation.AUTO:
         return 'the level is auto by now, and a new plan starts without approval'
+    if makes_room:    # load does not decide which of two such plans is better
+        return ''
     if found.unrelieved:
         return f'{found.unrelieved[0]} is hot by now, and the plan does not relieve it'
     if new.combined_before is None or new.combined_after is None:

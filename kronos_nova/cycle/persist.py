@@ -183,7 +183,7 @@ class ResultWriter:
             return report
         found = self.outlooks.get(report.name)
         if record.purpose == report.purpose:
-            why = approval.superseded_because(found, level, report)
+            why = approval.superseded_because(found, level, report, record.planner)
         else:
             why = approval.replaced_because(report, switches.planning_level(
                 report.name, self.rules.automation, report.purpose))

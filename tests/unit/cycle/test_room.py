@@ -495,6 +495,17 @@ class LostBufferTest(RoomTestCase):
                 self.assertEqual(
                     planned, [move.phase for move in report.moves].count(plans.MAKE_ROOM))
 
+    def test_it_supersedes_a_plan_by_load_that_waits_for_approval(self):
+        """The lost room is asked for once: the plan that makes it is not superseded by itself."""
+        for buffer in '', self.buffers, self.buffers:
+            self.buffers = buffer
+            self.evaluate(self.level(gpu='approve'))
+            self.clock.go(60)
+        made, spread = self.journal.plans()
+        self.assertEqual((plans.SUPERSEDED, plans.PROPOSED), (spread.state, made.state))
+        self.assertEqual('room is made first', spread.ended_because)
+        self.assertIn('makes room for buffer spare', made.report)
+
     def test_moves_that_make_room_count_for_their_project(self):
         self.evaluate()
         [move] = self.journal.moves()
