@@ -86,7 +86,9 @@ class WritersTest(ServicesTestCase):
                                  destination=destination, project_id='a-project', user_id='u')
             moves.start(client, move, {destination: SMALL})
             if chance.random() < 0.5:
-                moves.finish(client, move)
+                # As nova-compute does when a migration has succeeded.
+                client.replace((move.migration,), lambda held: AllocationSet.from_consumers(
+                    *(each.holding({}) for each in held.values())))
                 source = destination
             else:
                 moves.revert(client, move, lambda: False)

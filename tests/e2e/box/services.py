@@ -1,6 +1,7 @@
 """MariaDB and placement alone, with Nova's tables but none of its services."""
 
 import contextlib
+import json
 
 from keystoneauth1 import adapter
 from keystoneauth1 import session
@@ -16,6 +17,12 @@ from tests.e2e.box.settings import Ports
 
 PLACEMENT_PROCESSES = 2
 """As the smallest of deployments has them: one is as fast as one core."""
+
+FLAVOR = {
+    'nova_object.name': 'Flavor', 'nova_object.namespace': 'nova', 'nova_object.version': '1.2',
+    'nova_object.data': {'name': 'small', 'flavorid': 'small', 'vcpus': 1, 'memory_mb': 512,
+                         'root_gb': 1, 'ephemeral_gb': 0, 'swap': 0, 'extra_specs': {}}}
+"""The flavor of all instances, as Nova writes it."""
 
 
 class Services:
@@ -57,7 +64,7 @@ class Services:
             'kronos_database': {'connection': self.database.url('kronos')}}, *layers)
 
     def record(self, nodes, instances):
-        """Write compute nodes and instances into Nova's tables.
+        """Write compute nodes, and instances of the flavor :data:`FLAVOR`, into Nova's tables.
 
         :param nodes: uuids; the first is that of host0, and so on
         :param instances: (uuid, number of its host)
@@ -71,9 +78,13 @@ class Services:
                 "%s, %s, %s, 64, 65536, 1000, 0, 0, 0, 'QEMU', 1, '{}', 1)", hosts)
             cursor.executemany(
                 'INSERT INTO instances (created_at, updated_at, deleted, uuid, host, node, '
-                "project_id, user_id, vm_state, hidden) VALUES ('2026-01-01', '2026-01-01', 0, %s, "
-                "%s, %s, 'a-project', 'u', 'active', 0)",
+                'project_id, user_id, vm_state, hidden, image_ref) VALUES '
+                "('2026-01-01', '2026-01-01', 0, %s, %s, %s, 'a-project', 'u', 'active', 0, 'i')",
                 [(uuid, f'host{number}', f'host{number}') for uuid, number in instances])
+            cursor.executemany(
+                'INSERT INTO instance_extra (created_at, deleted, instance_uuid, flavor) VALUES '
+                "('2026-01-01', 0, %s, %s)",
+                [(uuid, json.dumps({'cur': FLAVOR})) for uuid, _number in instances])
         [cell] = self.database.query('nova_api',
                                      "SELECT id FROM cell_mappings WHERE name = 'cell1'")
         with self.database.connect('nova_api') as connection, connection.cursor() as cursor:
