@@ -11,10 +11,11 @@ from tests.e2e.box import conffile
 from tests.e2e.box.settings import command
 from tests.e2e.executor.test_daemons import POLICIES
 
-ON_CONDUCTOR = {'claims'}
-ON_COMPUTE = {'windows', 'policies', 'prometheus', 'placement', 'nova', 'scope', 'names',
+OF_NOVA = {'nova', 'scope', 'names', 'exporters', 'loads', 'rules', 'buffers'}
+ON_CONDUCTOR = {'api', 'claims'}
+ON_COMPUTE = {*OF_NOVA, 'api', 'windows', 'policies', 'prometheus', 'noise', 'placement',
               'database'}
-ON_DAEMON = {'claims', 'plugin'}
+ON_DAEMON = {'api', 'claims', 'plugin'}
 
 
 class InstallsTest(testtools.TestCase):
@@ -84,4 +85,4 @@ class InstallsTest(testtools.TestCase):
                 'box:box', 'box:wrong')}})
         nova = self.cloud.nova
         role, failed = self.examine(nova.conf, spoilt, expected=1)
-        self.assertEqual(('conductor', {*ON_CONDUCTOR, 'nova', 'scope', 'names'}), (role, failed))
+        self.assertEqual(('conductor', {*ON_CONDUCTOR, *OF_NOVA}), (role, failed))
