@@ -4,13 +4,16 @@ import functools
 
 import nova.conf
 import prometheus_client
+from nova import exception as nova_exception
 from nova.compute import manager
 from oslo_log import log as logging
 from oslo_service import periodic_task
 
 from kronos_nova.claims import base as stores
+from kronos_nova.db.engine import first_line
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import marks
+from kronos_nova.plugin import outages
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import two_phase
@@ -47,6 +50,8 @@ EXPECTED = {
     **status_retry.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
     f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
+    f'{_MANAGER}.check_can_live_migrate_destination':
+        ('self', 'ctxt', 'instance', 'block_migration', 'disk_over_commit', 'migration', 'limits'),
     f'{_MANAGER}.prep_resize':
         ('self', 'context', 'image', 'instance', 'flavor', 'request_spec', 'filter_properties',
          'node', 'clean_shutdown', 'migration', 'host_list'),
@@ -108,6 +113,20 @@ class KronosComputeManager(interrupted_cold_migrations.EndsInterruptedColdMigrat
     def _build_tracker(self):
         store = stores.load_store(CONF.kronos_claims.store, CONF, self.host, claim_rpc.call_store)
         return resource_tracker.build(CONF, self.host, self.driver, self.reportclient, store)
+
+    def check_can_live_migrate_destination(self, ctxt, instance, *args, **kwargs):
+        """Check whether this host can receive a live migration, by Nova's method.
+
+        :raises ComputeServiceUnavailable: a service, such as the nova-compute of the source, did
+            not answer. Nova raises MigrationPreCheckError, as after a refusal, and conductors do
+            not receive the cause of an error
+        """
+        try:
+            return super().check_can_live_migrate_destination(ctxt, instance, *args, **kwargs)
+        except nova_exception.MigrationPreCheckError as error:
+            if outages.is_outage(error):
+                raise nova_exception.ComputeServiceUnavailable(first_line(error)) from error
+            raise
 
     def prep_resize(self, context, image, instance, flavor, request_spec, filter_properties, node,
                     clean_shutdown, migration, host_list):

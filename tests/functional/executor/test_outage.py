@@ -2,6 +2,7 @@
 refused."""
 
 import datetime
+import sys
 
 import oslo_messaging as messaging
 import testtools
@@ -10,6 +11,9 @@ from neutronclient.common import exceptions as neutron_exc
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
+from nova import rpc
+from nova.compute import rpcapi
+from oslo_messaging._drivers import common as messaging_common
 
 from kronos_nova import clock
 from kronos_nova import exception
@@ -142,6 +146,42 @@ class OutageTest(base.NovaTestCase):
         self.assertTrue(self.failed().is_outage)
         self.assertTrue(self.journal.move(self.move.uuid).outage)
         self.assert_untouched()
+
+    def test_a_source_that_does_not_answer_the_destination(self):
+        """Nova's destination reports the timeout as a refusal, and only its text has the cause."""
+        def check(*_args, **_kwargs):
+            raise messaging.MessagingTimeout('injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_source', check)
+        self.send_errors_of_the_destination()
+        found = self.failed()
+        self.assertTrue(found.is_outage)
+        self.assertIn('check_can_live_migrate_source from host1 to host host2', found.fault)
+        self.assertTrue(self.journal.move(self.move.uuid).outage)
+        self.assert_untouched()
+
+    def test_a_source_that_refuses_the_destination_is_not(self):
+        def check(*_args, **_kwargs):
+            raise nova_exception.InvalidSharedStorage(path='/a/disk', reason='injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_source', check)
+        self.send_errors_of_the_destination()
+        self.assertFalse(self.failed().is_outage)
+        self.assert_untouched()
+
+    def send_errors_of_the_destination(self):
+        """Have errors of the destination's check lose their causes, as on a real bus."""
+        real = rpcapi.ComputeAPI.check_can_live_migrate_destination
+
+        def check(*args, **kwargs):
+            try:
+                return real(*args, **kwargs)
+            except Exception:
+                sent = messaging_common.serialize_remote_exception(sys.exc_info())
+                raise messaging_common.deserialize_remote_exception(
+                    sent, rpc.get_allowed_exmods()) from None
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
 
     def test_also_while_the_destination_prepares_for_the_guest(self):
         def prepare(*_args, **_kwargs):
