@@ -27,6 +27,7 @@ from kronos_nova.placement.allocations import MIGRATION
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
+from kronos_nova.placement.allocations import off
 from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
 
@@ -123,7 +124,8 @@ def _refused_at_source(client, allocations):
 
 
 def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
-           before: Allocations | None = None) -> AllocationSet | None:
+           before: Allocations | None = None,
+           claimed: Allocations | None = None) -> AllocationSet | None:
     """Undo the changes of allocations after a failed move. The instance gets back its allocations
     on the source, and the migration has no allocations.
 
@@ -131,6 +133,10 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
     know them. ``before`` is needed only if a resize has changed an amount on a sharing provider.
     ``is_gone`` is called after each reading of the consumers, and returns whether the instance was
     deleted. A deleted instance gets no allocations back.
+
+    ``claimed`` are the allocations that :func:`start` gave to the instance; None if the caller does
+    not know them. Further allocations of the instance were made by an evacuation during the move,
+    and are kept.
 
     :raises NothingToMove: neither consumer has allocations on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory has become too small; nothing was changed
@@ -146,11 +152,23 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
         elif before is not None:
             restored = before
         else:
-            restored = _restored(move, held, source, sharing)
+            restored = {**_added(held[move.instance].allocations, claimed, source | sharing),
+                        **_restored(move, held, source, sharing)}
         return AllocationSet.from_consumers(
             migration.holding({}), instance.holding(restored)).changed_from(held.values())
 
     return client.replace(move.consumers, change)
+
+
+def _added(held, claimed, others):
+    """Return the allocations in ``held`` that exceed ``claimed``, without those on the providers
+    ``others``. Return {} if ``claimed`` is None."""
+    left = {} if claimed is None else {
+        uuid: {name: amount - claimed.get(uuid, {}).get(name, 0) for name, amount in each.items()}
+        for uuid, each in off(held, others).items()}
+    positive = {uuid: {name: amount for name, amount in each.items() if amount > 0}
+                for uuid, each in left.items()}
+    return {uuid: each for uuid, each in positive.items() if each}
 
 
 def _restored(move, held, source, sharing):

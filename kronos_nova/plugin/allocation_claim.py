@@ -43,6 +43,7 @@ class AllocationClaim:
         self._source_tree = placement.tree(source.uuid)
         self._before = placement.consumer(instance.uuid).allocations
         self._parties = None
+        self._claimed = {}
 
     def shared_with(self, destination: str) -> Allocations:
         """Return the allocations of the instance that it keeps when it moves: they are on sharing
@@ -96,9 +97,14 @@ class AllocationClaim:
         except errors.SourceRefused as error:
             raise nova_exception.NoValidHost(reason=first_line(error)) from error
         except exception.PlacementError:
-            self._parties = parties
+            self._note(parties, allocations)
             raise
+        self._note(parties, allocations)
+
+    def _note(self, parties, allocations):
+        """Record a claim that has been made, or may have been made."""
         self._parties = parties
+        self._claimed = {**self._claimed, **allocations}
 
     def copy_to(self, node) -> None:
         """Claim on the ComputeNode ``node`` the amounts that the instance has on its source. Nova
@@ -118,17 +124,21 @@ class AllocationClaim:
                        'forced.')
         self.claim(destination, {destination: ownership.totals(local)})
 
-    def release(self, is_gone) -> None:
+    def release(self, is_gone, root: str | None) -> None:
         """Restore the allocations as they were before :meth:`claim`. Do nothing if no claim has
-        changed them.
+        changed them. Allocations of an evacuation that was begun after the claim are kept.
 
         :param is_gone: callable that returns True if the instance was deleted
+        :param root: provider of the host where the instance is now; None if it is on no host. After
+            an evacuation, this may be a host of which resources were claimed
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
         if self._parties is None:
             return
+        here = () if root in (None, self._source.uuid) else self._placement.tree(root)
         try:
-            moves.revert(self._placement, self._parties, is_gone)
+            moves.revert(self._placement, self._parties, is_gone,
+                         claimed=off(self._claimed, here))
         except errors.NothingToMove:
             moves.revert(self._placement, self._parties, is_gone, before=self._before)
 

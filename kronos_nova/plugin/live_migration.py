@@ -148,7 +148,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             return
         try:
             if self._claim is not None:
-                self._claim.release(lambda: reverts.is_gone(self.context, self.instance))
+                self._claim.release(lambda: reverts.is_gone(self.context, self.instance),
+                                    reverts.root_of(self.context, self.instance))
         except exception.PlacementError as error:
             reverts.log_unreturned(self.migration, self.instance, error)
 

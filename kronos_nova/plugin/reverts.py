@@ -80,6 +80,15 @@ def is_gone(context, instance):
     return False
 
 
+def root_of(context, instance):
+    """Return the uuid of the ComputeNode where an instance is now; None if it is on no host."""
+    try:
+        now = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
+        return objects.ComputeNode.get_by_host_and_nodename(context, now.host, now.node).uuid
+    except (nova_exception.InstanceNotFound, nova_exception.ComputeHostNotFound):
+        return None
+
+
 def _parties(context, instance, migration):
     source = objects.ComputeNode.get_by_host_and_nodename(
         context, migration.source_compute, migration.source_node or instance.node)

@@ -56,6 +56,34 @@ class AtomicMoveTest(AtomicTestCase):
         self.assert_holds(server['id'], {'host2': SMALL})
         self.assert_holds(migration['uuid'], {})
 
+    def test_a_server_that_is_evacuated_before_its_migration_fails_keeps_its_new_room(self):
+        self.assert_evacuated_to('host3')
+
+    def test_also_when_it_is_evacuated_to_the_destination(self):
+        self.assert_evacuated_to('host2')
+
+    def assert_evacuated_to(self, host):
+        """Lose the source while the destination is checked, and evacuate the server."""
+        server = self.boot('host1')
+
+        def check(*_args, **_kwargs):
+            self.computes['host1'].stop()
+            [service] = self.api.get_services(host='host1', binary='nova-compute')
+            self.api.put_service(service['id'], {'forced_down': True})
+            self.api.post_server_action(server['id'], {'evacuate': {'host': host}})
+            self._wait_for_server_parameter(server, {
+                'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': None, 'status': 'SHUTOFF'})
+            raise exception.MigrationPreCheckError(reason='injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
+        self.migrate(server, 'host2')
+
+        # Nova removes the allocations on the lost host when its nova-compute is started again.
+        self.assert_holds(server['id'], {'host1': SMALL, host: SMALL})
+        listed = self.api.api_get(f'/os-migrations?instance_uuid={server["id"]}').body
+        for migration in listed['migrations']:
+            self.assert_holds(migration['uuid'], {})
+
     def test_without_a_destination_the_scheduler_chooses(self):
         server = self.boot('host1')
 
