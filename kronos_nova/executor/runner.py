@@ -252,6 +252,8 @@ class Runner:
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
                                               migration_uuid=migration.uuid, **copied))
             return
+        if migration.status == migration_status.EVACUATED:
+            self._outdate(move, 'it was evacuated while it was moved')
         move = self._record_progress(move, migration)
         if move.kind in drains.COLD_KINDS:
             self._watch_cold(move, migration)
@@ -639,4 +641,4 @@ class Runner:
 def _has_succeeded(move, migration):
     if move.kind in drains.COLD_KINDS:
         return migration.status == migration_status.CONFIRMED
-    return migration.status in migration_status.SUCCEEDED
+    return migration.status == migration_status.COMPLETED

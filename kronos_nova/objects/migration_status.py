@@ -32,7 +32,9 @@ COPIED = ('running', 'running (post-copy)')
 statuses in nova-compute before the copy."""
 
 COMPLETED, ERROR, CANCELLED = 'completed', 'error', 'cancelled'
-SUCCEEDED = (COMPLETED, 'done')
+EVACUATED = 'done'
+"""Status of an evacuation that has ended. Nova also writes this status into the record of a live
+migration, if the instance is evacuated while nova-conductor prepares the live migration."""
 FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
 """Status of a cold migration that waits for its confirmation or revert."""
@@ -40,7 +42,7 @@ CONFIRMING = 'confirming'
 """Status of a cold migration that nova-compute was asked to confirm, until it is confirmed."""
 CONFIRMED, REVERTED = 'confirmed', 'reverted'
 SETTLED = (CONFIRMED, REVERTED)
-ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
+ENDED = frozenset((COMPLETED, EVACUATED, *FAILED, *SETTLED))
 
 LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, POST_MIGRATING, PRE_MIGRATING, MIGRATING)
 """Statuses in which Nova's record of the instance still has the source as its host."""

@@ -21,7 +21,7 @@ def past_moves(since):
     """
     try:
         for found in cells.read_each(cells.admin_context(), lambda context, _cell: (
-                nova_tables.live_migrations(context, migration_status.SUCCEEDED, since))):
+                nova_tables.live_migrations(context, (migration_status.COMPLETED,), since))):
             yield from map(_past_move, found)
     except (db_exc.DBError, nova_exception.NovaException) as e:
         raise exception.InventoryError(problem=first_line(e)) from e

@@ -382,6 +382,16 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual(moves.COMPLETED, self.tick())
         self.assertEqual('moved, and on c since', self.journal.events(self.move().uuid)[-1][-1])
 
+    def test_a_server_that_is_evacuated_from_a_lost_source_is_not_called_moved(self):
+        """Nova writes the end of the evacuation into the record of the live migration."""
+        self.plan()
+        self.tick()
+        self.nova.says('done')
+        self.nova.puts('c', status='SHUTOFF')
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertIn('it was evacuated while it was moved', self.move().error)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
     def test_a_server_that_arrives_in_error_is_a_failure(self):
         self.plan()
         self.tick()
