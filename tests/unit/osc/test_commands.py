@@ -283,6 +283,18 @@ class RoomTest(test_host.WithRecordedCloud, CommandsTestCase):
         self.assertIn('not all restart', said)
         self.assertIn('hosts may fail', self.openstack('failover'))
 
+    def test_programs_get_no_sentences_among_the_rows(self):
+        for words, sentence, given in (
+                (('capacity', '--loss', '--boot', '9:m1.1'), 'No room for 6', {'expected': 4}),
+                (('failover', '--all'), 'hosts may fail', {}),
+                (('room', 'check', 'm1.1'), 'There is room for 1', {}),
+                (('room', 'fragments', 'm1.1'), 'new servers fit now', {}),
+                (('room', 'what-if', '--add', '1:like=a'), 'would restart on other hosts', {}),
+                (('room', 'make', 'm1.1', '--aggregate', 'gpu'), 'Room ',
+                 {'token': base.OPERATOR})):
+            self.table(*words, **given)
+            self.assertIn(sentence, self.err.getvalue())
+
     def test_no_room_ends_it_with_4(self):
         self.assertIn('There is room for 1 of 1 server', self.openstack('room', 'check', 'm1.1'))
         said = self.openstack('room', 'check', 'm1.999', expected=4)

@@ -76,9 +76,18 @@ class Lister(Command, lister.Lister):
 
     short: tuple[str, ...] = ()
     exit_code = 0
+    _is_for_people = True
 
     def run(self, parsed_args):
+        self._is_for_people = parsed_args.formatter == 'table'
         return super().run(parsed_args) or self.exit_code
+
+    def say(self, line: str) -> None:
+        """Print a sentence about the table. In an output for programs, the sentence is printed on
+        stderr, because a program could not parse the sentence."""
+        out = self.app.stdout if self._is_for_people else self.app.stderr
+        out.write(f'{line}\n')
+        out.flush()
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
