@@ -49,7 +49,7 @@ class ReplayedMove(Response):
     source: str
     destination: str
     memory_mb: int
-    combined_after: float
+    combined_after: float | None
     reason: str
     group: int | None
 

@@ -105,6 +105,18 @@ class ReplayTest(SnapshotsTestCase):
         self.assertIn('greedy', [each['planner'] for each in self.replay(
             spread_planner='greedy')['aggregates']])
 
+    def test_moves_that_make_the_room_of_a_buffer_have_no_imbalance(self):
+        cloud = clouds.Cloud(4)
+        cloud.inventory['server_groups'] = []
+        cloud.write(str(self.kept / 'full'))
+        policies = cloud.policies() | {'buffers': [
+            {'name': f'of-{each["name"]}', 'aggregate': each['name'], 'flavor': '6:8192', 'keep': 2}
+            for each in cloud.inventory['aggregates']]}
+        found = self.replay(name='full', policies=policies)
+        self.assertIn(('make_room', None), [
+            (move['phase'], move['combined_after']) for each in found['aggregates']
+            for move in each['moves']])
+
     def test_what_is_wrong_is_reported(self):
         self.assertIn('policies', self.replay(400, policies={'policies': 7})['detail'])
         self.assertIn('nonsense', self.replay(400, spread_planner='nonsense')['detail'])
