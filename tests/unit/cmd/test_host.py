@@ -379,6 +379,21 @@ class StatusTest(HostTestCase):
         self.manage('host', 'status', 'a', expected=host.DOWN)
         self.assertIn('Host x', self.manage('host', 'status', 'x', expected=1))
 
+    def test_a_host_that_nova_has_no_more_hides_no_other(self):
+        for name in 'abc':
+            self.drain(name)
+        del self.cloud.services['b']
+        said = self.manage('host', 'status', expected=host.NOT_YET)
+        self.assertIn('b could not be read: Host b: Nova has no nova-compute of that name', said)
+        self.assertIn('a: 2 servers', said)
+        self.assertIn('c: empty', said)
+        self.assertNotIn('No host is drained', self.manage('host', 'status', 'b', expected=1))
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            manage.main([f'--config-file={self.config}', 'host', 'status', '-f', 'json'])
+        self.assertEqual(['a', 'c'], [each['host'] for each in json.loads(out.getvalue())])
+        self.assertIn('b could not be read', err.getvalue())
+
     def test_programs_get_all_of_it(self):
         self.drain(reason='new disks')
         [found] = json.loads(self.manage('host', 'status', 'a', '-f', 'json', expected=3))

@@ -3,6 +3,8 @@
 import json
 import math
 import time
+from collections.abc import Iterable
+from collections.abc import Iterator
 
 import msgspec
 
@@ -13,10 +15,11 @@ from kronos_client.contract import drains as contract
 from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
-EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
-"""Exit codes of the commands that empty hosts. ``EMPTY``: the host is empty. ``NOT_YET``: the host
-is not empty yet. ``BLOCKED``: a server cannot leave the host. ``DOWN``: the nova-compute of the
-host is down. The codes are documented in maintenance.rst. Fixed: scripts depend on the codes."""
+EMPTY, UNREAD, NOT_YET, BLOCKED, DOWN = 0, 1, 3, 4, 5
+"""Exit codes of the commands that empty hosts. ``EMPTY``: the host is empty. ``UNREAD``: the state
+of the host could not be read. ``NOT_YET``: the host is not empty yet. ``BLOCKED``: a server cannot
+leave the host. ``DOWN``: the nova-compute of the host is down. The codes are documented in
+maintenance.rst. Fixed: scripts depend on the codes."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
 """Exit codes of refused drains: {code of the error: exit code}."""
@@ -247,17 +250,28 @@ class Status(_OfHosts):
         is_for_programs = parsed_args.format == 'json'
         hosts = list(dict.fromkeys(parsed_args.hosts)) or [
             each.host for each in self.call(contract.LIST, contract.ListDrains()).drains]
-        states = [self.occupancy(host) for host in hosts]
+        states = list(self._readable(hosts))
+        code = UNREAD if len(states) < len(hosts) else EMPTY
         if parsed_args.wait:
-            states = self.wait(hosts, self.app.stderr if is_for_programs else self.app.stdout)
+            states = self.wait([state.host for state in states],
+                               self.app.stderr if is_for_programs else self.app.stdout)
         if is_for_programs:
             self.say(json.dumps([_as_json(state) for state in states], indent=1))
-        elif not states:
+        elif not hosts:
             self.say('No host is drained.')
         else:
             for state in states:
                 self._show(state)
-        return _worst(states)
+        return max(_worst(states), code)
+
+    def _readable(self, hosts: Iterable[str]) -> Iterator[contract.Occupancy]:
+        """Yield the Occupancy of each host whose state can be read. Print an error on stderr for
+        each other host, such as a host that was removed from Nova after its drain."""
+        for host in hosts:
+            try:
+                yield self.occupancy(host)
+            except (errors.Refused, errors.Unreachable) as error:
+                self.app.stderr.write(f'{host} could not be read: {error}\n')
 
     def _show(self, found):
         self.say(_text(found))
