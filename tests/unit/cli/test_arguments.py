@@ -2,8 +2,11 @@
 
 import argparse
 import datetime
+import time
+import types
 
 import ddt
+import fixtures
 import testtools
 
 from kronos_client.cli import arguments
@@ -39,6 +42,30 @@ class ArgumentsTest(testtools.TestCase):
     def test_times_of_day(self):
         for text, padded in (('1:02', '01:02:00'), ('1:02:03', '01:02:03')):
             self.assertEqual(arguments.past(padded), arguments.past(text))
+
+    def test_a_time_of_day_before_the_clocks_were_changed(self):
+        """Yesterday had another offset from UTC than today: at 23:30 it was not 00:30."""
+        self.addCleanup(time.tzset)     # after the variable has its old value
+        self.useFixture(fixtures.EnvironmentVariable('TZ', 'Europe/Berlin'))
+        time.tzset()
+        for changed in ('2026-03-29', '2026-10-25'):
+            now = datetime.datetime.fromisoformat(f'{changed}T12:00').astimezone(datetime.UTC)
+            self.patch(arguments, 'datetime', _Stopped(now))
+            found = arguments.past('23:30')
+            self.assertEqual('23:30', found.astimezone().strftime('%H:%M'))
+            self.assertLess(now - found, datetime.timedelta(hours=14))
+
+
+class _Stopped(types.SimpleNamespace):
+    """The module datetime at a moment at which it is always ``now``."""
+
+    def __init__(self, now):
+        class Datetime(datetime.datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return now.astimezone(tz)
+        super().__init__(datetime=Datetime, UTC=datetime.UTC, time=datetime.time,
+                         timedelta=datetime.timedelta)
 
 
 @ddt.ddt

@@ -103,11 +103,12 @@ def past(text: str) -> datetime.datetime:
         if ago is not None:
             return now - datetime.timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
         if TIME_OF_DAY.fullmatch(text):
-            found = datetime.datetime.combine(
+            today = datetime.datetime.combine(
                 now.astimezone().date(), datetime.time.fromisoformat(
-                    text if text[2] == ':' else f'0{text}')).astimezone()
-            day = datetime.timedelta(days=1)
-            return (found if found <= now else found - day).astimezone(datetime.UTC)
+                    text if text[2] == ':' else f'0{text}'))
+            # The day before may have another offset from UTC.
+            found = today if today.astimezone() <= now else today - datetime.timedelta(days=1)
+            return found.astimezone(datetime.UTC)
         return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f'"{text:.40}" is not a time; give {PAST}') from None
