@@ -21,8 +21,10 @@ import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import manage
+from kronos_nova.conf import invalid_values
 from kronos_nova.cycle import levels
 from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
@@ -127,7 +129,34 @@ class Daemon(cotyledon.Service):
 
     def reload(self):
         LOG.info('%s reads its configuration again', self.name)
-        self._conf.mutate_config_files()
+        try:
+            _refuse_invalid(self._conf)
+            self._conf.mutate_config_files()
+        except cfg.Error as error:
+            # An error that was raised here would end the process, and its moves in progress would
+            # be left to other processes.
+            LOG.error('%s continues with the options that it has, because its configuration cannot '
+                      'be read again: %s. Correct it, and send SIGHUP again.', self.name, error)
+
+
+def _refuse_invalid(conf):
+    """Read the configuration files of ``conf`` into another ConfigOpts, and check the options that
+    may change while the daemon runs.
+
+    :raises cfg.Error: a file cannot be read, or an option has an invalid value
+    """
+    fresh = cfg.ConfigOpts()
+    kronos_conf.register_opts(fresh)
+    kronos_conf.read(
+        fresh, [*(f'--config-file={path}' for path in conf.config_file or ()),
+                *(f'--config-dir={path}' for path in conf.config_dir or ())],
+        project='nova', default_config_files=[], default_config_dirs=[])
+    mutable = {(module.GROUP.name, option.dest) for module in kronos_conf.GROUPS
+               for option in module.OPTS if option.mutable}
+    wrong = {key: problem for key, problem in invalid_values.values(fresh).items()
+             if key in mutable}
+    if wrong:
+        raise cfg.Error(invalid_values.described(wrong))
 
 
 def serve(conf, name, make_parts):
