@@ -30,9 +30,7 @@ class AggregateLocks:
 
     def __init__(self, url, state_path, member):
         if url is None:
-            directory = os.path.join(state_path, 'kronos-locks')
-            os.makedirs(directory, mode=0o700, exist_ok=True)
-            url = f'file://{directory}'
+            url = f'file://{_folder(state_path)}'
         self._held = {}
         self._secret = urllib.parse.urlsplit(url).password
         try:
@@ -70,10 +68,10 @@ class AggregateLocks:
             lock = self._coordinator.get_lock(_name(aggregate))
             if not lock.acquire(blocking=False):
                 return False
-        except tooz.ToozError as e:
+        except (tooz.ToozError, OSError) as e:  # OSError: a lock file cannot be opened
             LOG.warning('The lock on %s cannot be acquired now, because the lock service of '
-                        '[kronos] coordination_url fails: %s', _described(aggregate),
-                        self._said(e))
+                        '[kronos] coordination_url (by default, files below state_path) fails: %s',
+                        _described(aggregate), self._said(e))
             return False
         self._held[aggregate] = lock
         return True
@@ -103,6 +101,22 @@ class AggregateLocks:
             # The lock has expired, or will.
             LOG.warning('The lock on %s could not be released, and is free once it expires: %s',
                         _described(aggregate), self._said(e))
+
+
+def _folder(state_path):
+    """Make the folder of lock files below ``state_path``, and return its path.
+
+    :raises ConfigurationError: the folder cannot be made
+    """
+    path = os.path.join(state_path, 'kronos-locks')
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise exception.ConfigurationError(
+            what='state_path', problem=f'{path} cannot be made: {error.strerror}',
+            remedy='Let the user of this service write to state_path, or set [kronos] '
+                   'coordination_url to the URL of another back end.') from error
+    return path
 
 
 def _described(aggregate):
