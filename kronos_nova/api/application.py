@@ -128,7 +128,7 @@ def _as_it_is(_request, _response, error, _params):
 class BodyLimit:
     """A middleware that refuses a body larger than ``[oslo_middleware] max_request_body_size``
     with a JSON error. The middleware of oslo.middleware is not used, because it answers in plain
-    text."""
+    text. A body of unknown length is refused, too."""
 
     def __init__(self, conf):
         for group, options in middleware_opts.list_opts_sizelimit():
@@ -136,7 +136,12 @@ class BodyLimit:
         self._group = conf.oslo_middleware
 
     def process_request(self, request, _response):
-        # falcon does not read a body of unknown length.
+        # A web server may pass on a body in chunks without its length. falcon would not read such a
+        # body, so an operation would use the default of every field.
+        if request.content_length is None and request.get_header('Transfer-Encoding'):
+            raise falcon.HTTPBadRequest(
+                description='The request needs a Content-Length, because the web server does not '
+                            'report the length of a body in chunks.')
         most = self._group.max_request_body_size
         if (request.content_length or 0) > most:
             raise falcon.HTTPContentTooLarge(

@@ -4,9 +4,12 @@ import http.client
 import urllib.parse
 
 import requests
+from falcon import testing
 
+from kronos_nova.api import application
 from kronos_nova.api import protocol
 from kronos_nova.cmd import api
+from kronos_nova.objects import plan as plans
 from tests.unit.api import base
 from tests.unit.record import clouds
 
@@ -115,3 +118,27 @@ class TextTest(base.ApiTestCase):
             error = self.refuse('/v1/drains', 400, method='POST', token=base.OPERATOR,
                                 json={'hosts': ['a'], 'deadline': deadline})
             self.assertIn('deadline', error['detail'])
+
+
+class LengthTest(base.ApiTestCase):
+    kronos = 'aggregates = gpu, db\nautomation = approve'
+
+    def test_a_body_in_chunks_is_read(self):
+        found = self.ask('/v1/pause', method='POST', token=base.OPERATOR,
+                         data=iter([b'{"aggregate": ', b'"gpu"}']))
+        self.assertEqual(['gpu'], [each['aggregate'] for each in found['pauses']])
+
+    def test_a_body_of_unknown_length_is_not_taken_for_an_empty_one(self):
+        """As gunicorn gives a body in chunks. An empty body would approve every move."""
+        proposed = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c'))
+        environ = testing.create_environ(
+            f'/v1/plans/{proposed}/approve', method='POST', body='{"skip": [2]}',
+            headers={'X-Auth-Token': base.OPERATOR, 'Transfer-Encoding': 'chunked'})
+        del environ['CONTENT_LENGTH']
+        answer = []
+        content = b''.join(application.make(self.conf, self.services())(
+            environ | {'wsgi.input_terminated': True}, lambda status, _headers, *_more:
+            answer.append(status)))
+        self.assertEqual('400 Bad Request', answer[0], content)
+        self.assertIn(b'Content-Length', content)
+        self.assertEqual(plans.PROPOSED, self.journal.plan(proposed).state)
