@@ -83,7 +83,9 @@ class DrainService:
 
     def tick(self) -> None:
         """Do the next step of every drain in scope: disable, check or enable the service of its
-        host.
+        host. A drain whose release was requested is in the scope of every worker. Its aggregate may
+        have been renamed, or may have been removed from ``[kronos] aggregates``, so that no worker
+        carries out moves of the aggregate.
 
         :raises DBError: the control database cannot be reached
         """
@@ -92,7 +94,7 @@ class DrainService:
         self._timers = {drain.uuid: self._timer(drain, drain.deadline)
                         for drain in known if drain.deadline}
         for drain in known:
-            if drain.aggregate not in self.aggregates:
+            if drain.state != drains.RELEASING and drain.aggregate not in self.aggregates:
                 continue
             try:
                 self._step(drain)

@@ -428,6 +428,22 @@ class DrainingTest(DrainTestCase):
         self.service.tick()
         self.assertEqual(drains.REQUESTED, self.state())
 
+    def test_a_host_is_released_although_its_aggregate_was_renamed_or_left_the_scope(self):
+        self.request()
+        self.service.tick()
+        self.board.note(self.board.get('d'), (drains.DRAINING,),
+                        stopped={'vm-1': drains.STOPPED})
+        self.nova.put(**{'vm-1': 'SHUTOFF'})
+        self.service.aggregates = ['gpu-renamed']
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+        self.assertEqual([('start', 'vm-1')], self.nova.asked)
+        self.nova.put(**{'vm-1': 'ACTIVE'})
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+
     def test_a_host_is_not_drained_twice_at_once(self):
         self.request()
         self.assertRaises(exception.DrainPending, self.request, uuid='e')
