@@ -263,6 +263,10 @@ def _custom(snapshot):
     return {word for keys in amounts for key in keys for word in _CUSTOM.findall(key)}
 
 
+_ABSENT = 'unknown-1'
+"""Pseudonym of a host that is not in the snapshot, for rules that name only such hosts."""
+
+
 def _snapshot(snapshot, names):
     return dataclasses.replace(
         snapshot,
@@ -407,13 +411,11 @@ def _rules(selections, names):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)
         if rule.places is not None:
-            if not hosts:
-                continue
-            wish = {'hosts': hosts}
+            wish = {'hosts': hosts or [_ABSENT]}  # a rule without a host may forbid every host
         elif rule.move_only:
             wish = [_window(text, names) for text in rule.move_only]
-        elif isinstance(wish, str) and wish != HOST:
-            wish = names.key(wish)
+        elif rule.level != HOST:
+            wish = names.key(rule.level)
         for part, uuids in enumerate(found.parts if is_joint(rule) else (found.servers,), 1):
             if uuids:
                 yield {'name': f'rule-{number:03}-{part}', rule.relation: wish,

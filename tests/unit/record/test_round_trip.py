@@ -7,6 +7,7 @@ import pathlib
 import ddt
 import fixtures
 import testtools
+import yaml
 
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.record import anonymise
@@ -118,9 +119,24 @@ class RoundTripTest(testtools.TestCase):
             self.folder)[0].snapshot.hosts if 'CUSTOM_LICENSE' in host.inventory]
         self.assertEqual(0, found.capacity)
 
+    @ddt.data('must_run_on: {hosts: gone}', 'unmovable: leave', 'unmovable: stop')
+    def test_a_cloud_with_a_rule(self, relation):
+        folder = Cloud(9).know_what_rules_go_by().write(self.folder / 'original')
+        path = folder / 'policies.yaml'
+        servers = [each.uuid for each in taken_from(folder)[0].snapshot.instances]
+        tree = yaml.safe_load(path.read_text()) | {'rules': [{
+            'name': 'some', 'servers': {'uuid': servers[::7]}, **yaml.safe_load(relation)}]}
+        path.write_text(yaml.safe_dump(tree))
+        self.check_folder(folder)
+        [rule] = taken_from(self.folder / 'anonymous')[1].rules
+        self.assertEqual(yaml.safe_load(relation).keys(), {rule.relation})
+
     def check(self, cloud):
         """:returns: the snapshot as it was read back"""
-        taken, policy_set = taken_from(cloud.write(self.folder / 'original'))
+        return self.check_folder(cloud.write(self.folder / 'original'))
+
+    def check_folder(self, folder):
+        taken, policy_set = taken_from(folder)
         writer.write(taken, self.folder / 'again')
         again, _ = taken_from(self.folder / 'again')
         self.assertEqual(rows(taken.snapshot), rows(again.snapshot))
