@@ -95,7 +95,7 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     anonymised = dataclasses.replace(
         taken, cloud='anonymised', snapshot=_snapshot(taken.snapshot, names),
         policies=_policies(policies, taken.snapshot, names),
-        bodies={key: _body(taken.bodies[key], *known) for key, known in
+        bodies={key: _body(taken.bodies[key], tables) for key, tables in
                 _labels(policies, names).items() if key in taken.bodies},
         options=taken.options and _options(taken.options, names),
         history=taken.history and _history(taken.history, names))
@@ -435,35 +435,34 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """Return {(policy, kind of query): (label, {value: pseudonym})}. ``label`` is the label that
-    names the hosts or instances in the answer to the query."""
+    """Return {(policy, kind of query): {label: {value: pseudonym}}}. The labels are those that name
+    the hosts or instances in the answer to the query."""
     migration, found = policies.migration, {}
     for policy in policies.active:
-        found |= {(policy.name, kind): (policy.host_label, names.host) for kind in metrics.KEYS}
-        found[policy.name, metrics.VM_PROFILE] = (
-            policy.vm_profile_label,
-            {'uuid': names.instance_uuid, 'name': names.domain,
-             'display_name': names.display_name}[policy.vm_profile_label_type])
+        found |= {(policy.name, kind): {policy.host_label: names.host} for kind in metrics.KEYS}
+        found[policy.name, metrics.VM_PROFILE][policy.vm_profile_label] = {
+            'uuid': names.instance_uuid, 'name': names.domain,
+            'display_name': names.display_name}[policy.vm_profile_label_type]
     for kind in metrics.OF_MIGRATION:
-        found[metrics.MIGRATION, kind] = (migration.label, names.instance_uuid)
-    found[metrics.MIGRATION, metrics.LINK] = migration.host_label, names.host
+        found[metrics.MIGRATION, kind] = {migration.label: names.instance_uuid}
+    found[metrics.MIGRATION, metrics.LINK] = {migration.host_label: names.host}
     return found
 
 
-def _body(body, label, table):
-    """Return the body of an answer of Prometheus in which the values of ``label`` are replaced by
-    pseudonyms. All other labels are left out. A value that is not a name in the snapshot gets a
-    pseudonym as well.
+def _body(body, tables):
+    """Return the body of an answer of Prometheus in which the values of labels are replaced by
+    pseudonyms. Labels that are not in ``tables`` are left out. A value that is not a name in the
+    snapshot gets a pseudonym as well.
 
-    :param table: {value: pseudonym}
+    :param tables: {label: {value: pseudonym}}
     """
-    answer = json.loads(body)
-    result = answer['data']['result']
-    strangers = _numbered((series['metric'].get(label) for series in result
-                           if series['metric'].get(label) not in table), 'unknown-{}'.format)
-    known = {**strangers, **table}
-    series = [{'metric': {label: known[s['metric'][label]]} if label in s['metric'] else {},
-               'value': s['value']} for s in result]
+    result = json.loads(body)['data']['result']
+    known = {label: _with_strangers(table, {
+        each['metric'][label] for each in result if label in each['metric']})
+        for label, table in tables.items()}
+    series = [{'metric': {label: known[label][value] for label, value in each['metric'].items()
+                          if label in known},
+               'value': each['value']} for each in result]
     return json.dumps({'status': 'success',
                        'data': {'resultType': 'vector', 'result': series}}).encode()
 

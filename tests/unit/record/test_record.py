@@ -280,12 +280,25 @@ class AnonymiseTest(RecordTestCase):
              for each in policies.load(self.target / 'policies.yaml').buffers])
 
     def test_the_plan_is_the_same_under_other_names(self):
+        self.compare_plans((f'instance-{n:08x}', {}, 0.2) for n in range(1, 9))
+
+    def test_the_plan_is_the_same_if_another_cloud_has_servers_of_the_same_names(self):
+        """Two clouds share a Prometheus. A label tells the hosts of one from those of the other."""
+        self.compare_plans((f'instance-{n:08x}', {'host': host}, load) for n in range(1, 9)
+                           for host, load in ((f'cmp{1 + n % 2}', 0.2), ('acme-other', 0.9)))
+        self.assertNotIn('acme-other', (self.target / 'metrics/cpu/vm_profile.json').read_text())
+
+    def compare_plans(self, weights):
+        """Compare the plans of a snapshot and of an anonymised snapshot of the same cloud.
+
+        :param weights: (name of the libvirt domain, further labels, load) of each series
+        """
         self.cloud.services = [service(f'cmp{n}') for n in (1, 2, 3)]
         self.cloud.servers = [server(n, f'cmp{1 + n % 2}') for n in range(1, 9)]
         self.answers['load'] = vector(*(({'host': f'cmp{n}'}, load)
                                         for n, load in ((1, 0.8), (2, 0.8), (3, 0.0))))
-        self.answers['weight'] = vector(*(({'domain': f'instance-{n:08x}'}, 0.2)
-                                          for n in range(1, 9)))
+        self.answers['weight'] = vector(*(({'domain': name, **labels}, load)
+                                          for name, labels, load in weights))
         plans = []
         for arguments in ((), ('--anonymise',)):
             self.target = self.folder / f'snapshot{len(arguments)}'
