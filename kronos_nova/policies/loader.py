@@ -74,7 +74,7 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
         problem, with its place in the file
     """
     path = pathlib.Path(path)
-    if path.exists() and not path.is_file():  # reading a FIFO would block
+    if os.path.exists(path) and not os.path.isfile(path):  # reading a FIFO would block
         raise _error(path, ['is not a file'])
     try:
         with path.open('rb') as stream:

@@ -1,6 +1,7 @@
 """A metrics source that answers queries with the answers recorded in a snapshot."""
 
 import functools
+import os
 import pathlib
 
 from kronos_nova import exception
@@ -44,7 +45,7 @@ class RecordedMetrics:
 
     def _read_file(self, policy, kind):
         path = self._path(policy, kind)
-        if kind in (metrics.VM_PROFILE, *metrics.OF_MIGRATION) and not path.exists():
+        if kind in (metrics.VM_PROFILE, *metrics.OF_MIGRATION) and not os.path.exists(path):
             return Vector(samples=())
         return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
 
@@ -57,7 +58,7 @@ class RecordedMetrics:
         for policy in policies.active:
             for kind, option in _NEEDED.items():
                 path = self._path(policy.name, kind)
-                if getattr(policy, option) is not None and not path.is_file():
+                if getattr(policy, option) is not None and not os.path.isfile(path):
                     problems.add(str(path.relative_to(self._folder)),
                                  f'is missing, and policy {policy.name} needs it')
             for kind in (*_NEEDED, metrics.VM_PROFILE):
@@ -68,7 +69,7 @@ class RecordedMetrics:
 
     def _try(self, policy, kind, problems):
         path = self._path(policy, kind)
-        if not path.is_file():
+        if not os.path.isfile(path):
             return
         try:
             self._read(policy, kind)

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import os
 import pathlib
 
 import pydantic
@@ -45,7 +46,7 @@ def read(folder) -> Recording:
     """
     folder = pathlib.Path(folder)
     problems = Problems(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         problems.add('', 'is not a folder')
         problems.raise_if_any()
     meta = _file(folder / 'meta.json', schema.Meta, problems)
@@ -73,7 +74,7 @@ def _history(before, cooldowns) -> PlanningHistory:
 def _optional(path, model, problems):
     """Return the content of a file as an instance of ``model``; None if there is no such file. If
     the file is not valid, add its problems to ``problems``, and return None."""
-    return _file(path, model, problems) if path.exists() else None
+    return _file(path, model, problems) if os.path.exists(path) else None
 
 
 def _file(path, model, problems):

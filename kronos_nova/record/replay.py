@@ -2,6 +2,7 @@
 plans for a live cloud."""
 
 import dataclasses
+import os
 import pathlib
 import time
 
@@ -42,7 +43,8 @@ def folders(path) -> tuple[pathlib.Path, ...]:
     snapshot, return only ``path``. Names are usually times, so the order is usually that of the
     times."""
     path = pathlib.Path(path)
-    inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
+    is_one = os.path.exists(path / 'meta.json') or not os.path.isdir(path)
+    inside = () if is_one else sorted(path.glob('*/meta.json'))
     return tuple(meta.parent for meta in inside) or (path,)
 
 
@@ -56,7 +58,7 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
     folder = pathlib.Path(folder)
     wrong = []
     recording = _collect(wrong, reader.read, folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise wrong[0]
     chosen = _collect(wrong, policies.load, policies_file or folder / 'policies.yaml')
     if chosen is not None:

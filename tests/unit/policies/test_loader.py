@@ -141,6 +141,12 @@ class LoaderTest(testtools.TestCase):
         path.write_text('policies:' + CPU.replace('0.5', '1').replace('0.1', '0.2'))
         self.assertEqual([0.2], [policy.threshold for policy in policies.load(path).active])
 
+    def test_a_file_of_which_not_even_the_kind_can_be_found_out_is_named(self):
+        """So it is with a file in a directory that another user owns, except for root."""
+        path = pathlib.Path('n' * 300)
+        error = self.assertRaises(exception.PolicyError, policies.load, path)
+        self.assertIn('cannot be read: File name too long', str(error))
+
     def test_a_file_that_cannot_be_read_is_named(self):
         path = self.useFixture(fixtures.TempDir()).join('none.yaml')
         error = self.assertRaises(exception.PolicyError, policies.load, path)

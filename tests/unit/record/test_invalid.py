@@ -144,6 +144,11 @@ class InvalidTest(testtools.TestCase):
         self.assertIn('metrics/steal/imbalance.json: is missing, and policy steal needs it',
                       self.found('--policies', policies))
 
+    def test_a_folder_that_cannot_be_looked_into(self):
+        """So it is with a folder that another user owns, except for root."""
+        self.folder = self.folder / ('n' * 300)
+        self.assertIn('is not a folder', self.found())
+
     def test_a_folder_that_is_not_there(self):
         code, _out, err = run(self.folder / 'nowhere')
         self.assertEqual((1, f'{self.folder}/nowhere: is not a folder\n'), (code, err))
