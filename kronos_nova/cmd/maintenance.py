@@ -289,8 +289,7 @@ class Run(_Running):
                 _keep_a_host(snapshot, checked, drained)
             for _name, _drains, plan in checked:
                 moving += len(plan.report.moves)
-                taken = checker.seconds(plan.report.moves, options.parallel)
-                seconds = None if seconds is None or taken is None else seconds + taken
+                seconds += checker.seconds(plan.report.moves, options.parallel) or 0.0
         expected = f', about {columns.duration(seconds)} without the hooks' if seconds else ''
         self._say(f'{columns.count(len(hosts), "host")}, {columns.count(moving, "server")} to move '
                   f'at least once{expected}')

@@ -54,6 +54,18 @@ class MaintenanceTest(test_host.HostTestCase):
         self.known.set_host('m', 'a', m.FINISHED)
         return self.known.get('m')
 
+    def test_it_is_said_how_long_it_takes_although_a_host_is_empty(self):
+        for server, host in self.cloud.placed.items():
+            self.cloud.placed[server] = 'a' if host == 'b' else host
+
+        def advance(work):
+            self.known.set_state(work.uuid, m.DONE)
+            return self.known.get(work.uuid)
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
+        for hosts in (['a'], ['a', 'b']):
+            said = self.manage('maintenance', 'run', *hosts, expected=commands.STOPPED)
+            self.assertIn('to move at least once, about ', said)
+
     def test_hosts_of_an_aggregate_that_cannot_be_read_are_not_left_out(self):
         read = self.cloud.read
         self.cloud.read = lambda: dataclasses.replace(
