@@ -11,6 +11,7 @@ from oslo_db import exception as db_exc
 from kronos_client.cli import columns
 from kronos_client.cli import hosts as host
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import manage
 from kronos_nova.cooldown.planning_history import PastTry
@@ -355,9 +356,75 @@ class DrainTest(HostTestCase):
         self.patch(host, 'time', types.SimpleNamespace(
             monotonic=lambda: now[0], sleep=lambda _s: now.__setitem__(0, now[0] + 10)))
         self.patch(host, 'PATIENCE_SECONDS', 30)
-        self.wait(*[lambda: None] * 2, self.to(drains.BLOCKED), self.is_down, self.goes_on,
+        self.wait(lambda: None, self.to(drains.BLOCKED), self.is_down, self.goes_on,
                   self.to(drains.BLOCKED))
         self.assertEqual(60.0, now[0])
+
+    def manage_apart(self, *words):
+        """Return the exit code of a command, its stdout, and its stderr."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = manage.main([f'--config-file={self.config}', *words])
+        return code, out.getvalue(), err.getvalue()
+
+    def to_empty(self, name):
+        return lambda: db_fixtures.bring(self.drains, self.drains.latest(name), drains.EMPTY)
+
+    def clear(self, *names):
+        self.cloud.placed = {
+            server: on for server, on in self.cloud.placed.items() if on not in names}
+
+    def test_the_others_go_on_while_the_cell_of_one_does_not_answer(self):
+        service, looks = self.cloud.service, iter(range(9))
+
+        def read(name):
+            if name == 'a' and (look := next(looks)) < 4:
+                if look == 2:
+                    self.clear('b')
+                    self.to_empty('b')()
+                raise exception.NovaClientError(instance=name, reason=f'no answer ({look})')
+            if name == 'a':
+                self.clear('a')
+                self.to_empty('a')()
+            return service(name)
+        self.drain('a')
+        self.drain('b')
+        self.cloud.service = read
+        code, out, err = self.manage_apart('host', 'status', 'a', 'b', '--wait')
+        self.assertEqual(host.EMPTY, code, err)
+        self.assertIn('b: 1 server', out)
+        self.assertIn('b: empty', out)
+        self.assertEqual(1, err.count('a could not be read: '), err)
+        self.assertIn('no answer (0)', err)
+
+    def removed_during_the_wait(self):
+        """A function that reads services, while Nova forgets host a and then host b is emptied."""
+        service, looks = self.cloud.service, iter(range(99))
+
+        def read(name):
+            look = next(looks)
+            if look == 2:
+                del self.cloud.services['a']
+            if look == 4:
+                self.clear('b')
+                self.to_empty('b')()
+            return service(name)
+        return read
+
+    def check_removed_during_the_wait(self, *words):
+        self.cloud.service = self.removed_during_the_wait()
+        code, out, err = self.manage_apart('host', *words, 'a', 'b', '--wait')
+        self.assertEqual(1, code, err)
+        self.assertEqual(1, err.count('a could not be read: Host a: Nova has no nova-compute'))
+        self.assertIn('b: empty', out)
+
+    def test_a_host_that_is_removed_does_not_end_the_wait_for_others(self):
+        self.drain('a')
+        self.drain('b')
+        self.check_removed_during_the_wait('status')
+
+    def test_a_host_that_is_removed_does_not_end_the_wait_of_a_drain(self):
+        self.check_removed_during_the_wait('drain', '--force')
 
     def test_what_is_blocked_from_the_first_look_on_is_not_waited_for(self):
         self.drain()

@@ -88,17 +88,16 @@ class _OfHosts(command.Command):
         """Print the progress of hosts that are being emptied. Return when each host is empty, is no
         longer being drained, or was blocked or down for :data:`PATIENCE_SECONDS`.
 
+        A host whose state cannot be read because of an outage is read again. A host whose state
+        Kronos refuses to read is dropped, such as a host that was removed from Nova. Both are
+        reported on stderr.
+
         :param out: text stream to print to
-        :returns: list of the last Occupancy of each host
+        :returns: list of the last Occupancy of each host that was not dropped
         """
         said = {}
+        hosts, unread = list(hosts), set()
         moving_at = {}      # {host: when it was last seen to be neither blocked nor down}
-
-        def say(about, line):
-            if said.get(about) != line:
-                out.write(f'{line}\n')
-                out.flush()
-                said[about] = line
 
         def is_settled(found, now):
             return found.is_over or (
@@ -106,20 +105,43 @@ class _OfHosts(command.Command):
                 and now - moving_at.get(found.host, -math.inf) >= PATIENCE_SECONDS)
 
         while True:
-            try:
-                states = [self.occupancy(host) for host in hosts]
-            except errors.Unreachable as error:
-                say(None, f'Asked again soon: {error}')
-                time.sleep(LOOK_SECONDS)
-                continue
+            states = self._look_at(hosts, unread)
             now = time.monotonic()
             for found in states:
-                say(found.host, _text(found))
+                if said.get(found.host) != _text(found):
+                    said[found.host] = _text(found)
+                    out.write(f'{_text(found)}\n')
+                    out.flush()
                 if found.state == contract.NOT_EMPTY:
                     moving_at[found.host] = now
-            if all(is_settled(found, now) for found in states):
+            if not unread and all(is_settled(found, now) for found in states):
                 return states
             time.sleep(LOOK_SECONDS)
+
+    def _look_at(self, hosts: list[str], unread: set[str]) -> list[contract.Occupancy]:
+        """Return the Occupancy of each host whose state can be read.
+
+        :param hosts: names of hosts; the hosts to drop are removed from the list
+        :param unread: hosts that could not be read because of an outage; the set is updated
+        """
+        states = []
+        for host in [*hosts]:
+            try:
+                states.append(self.occupancy(host))
+            except errors.Unreachable as error:
+                # The text of an outage may differ each time, for example by the id of the request.
+                if host not in unread:
+                    unread.add(host)
+                    self.report_unread(host, f'{error} The command asks again.')
+                continue
+            except errors.Refused as error:
+                hosts.remove(host)
+                self.report_unread(host, error)
+            unread.discard(host)
+        return states
+
+    def report_unread(self, host: str, error: Exception | str) -> None:
+        self.app.stderr.write(f'{host} could not be read: {error}\n')
 
 
 class Drain(_OfHosts):
@@ -140,9 +162,9 @@ class Drain(_OfHosts):
     Exit codes with --check: 0 every server can leave; 1 the request is invalid; 4 a server cannot
     leave, or the drain needs --force; 5 nova-compute of a host is down.
 
-    Exit codes with --wait: 0 the hosts are empty; 1 the request is invalid; 3 the drain ended, by
-    its deadline or by "host release", before the hosts were empty; 4 a server cannot leave, or the
-    drain needs --force; 5 nova-compute of a host is down.
+    Exit codes with --wait: 0 the hosts are empty; 1 the request is invalid, or a host was removed
+    from Nova; 3 the drain ended, by its deadline or by "host release", before the hosts were empty;
+    4 a server cannot leave, or the drain needs --force; 5 nova-compute of a host is down.
     """
 
     def get_parser(self, prog_name):
@@ -193,10 +215,12 @@ class Drain(_OfHosts):
         self.say(f'Draining{until or ""}; "host status" shows the progress.')
         if not parsed_args.wait:
             return EMPTY
-        states = self.wait([each.host for each in found.drains], self.app.stdout)
+        hosts = [each.host for each in found.drains]
+        states = self.wait(hosts, self.app.stdout)
         # A host whose drain was given up or released is open: it may take servers again.
         opened = any(state.drain.state in RELEASED for state in states)
-        return max(_worst(states), NOT_YET if opened else EMPTY)
+        return max(_worst(states), NOT_YET if opened else EMPTY,
+                   UNREAD if len(states) < len(hosts) else EMPTY)
 
     def _show(self, found):
         for each in found.checked:
@@ -250,11 +274,10 @@ class Status(_OfHosts):
         is_for_programs = parsed_args.format == 'json'
         hosts = list(dict.fromkeys(parsed_args.hosts)) or [
             each.host for each in self.call(contract.LIST, contract.ListDrains()).drains]
-        states = list(self._readable(hosts))
-        code = UNREAD if len(states) < len(hosts) else EMPTY
         if parsed_args.wait:
-            states = self.wait([state.host for state in states],
-                               self.app.stderr if is_for_programs else self.app.stdout)
+            states = self.wait(hosts, self.app.stderr if is_for_programs else self.app.stdout)
+        else:
+            states = list(self._readable(hosts))
         if is_for_programs:
             self.say(json.dumps([_as_json(state) for state in states], indent=1))
         elif not hosts:
@@ -262,7 +285,7 @@ class Status(_OfHosts):
         else:
             for state in states:
                 self._show(state)
-        return max(_worst(states), code)
+        return max(_worst(states), UNREAD if len(states) < len(hosts) else EMPTY)
 
     def _readable(self, hosts: Iterable[str]) -> Iterator[contract.Occupancy]:
         """Yield the Occupancy of each host whose state can be read. Print an error on stderr for
@@ -271,7 +294,7 @@ class Status(_OfHosts):
             try:
                 yield self.occupancy(host)
             except (errors.Refused, errors.Unreachable) as error:
-                self.app.stderr.write(f'{host} could not be read: {error}\n')
+                self.report_unread(host, error)
 
     def _show(self, found):
         self.say(_text(found))
