@@ -90,11 +90,22 @@ class MaintenanceRunner:
         if not waiting or free < 1:
             return
         with self._report_errors(waiting[0]):
+            if any([self._leave_out_if_removed(host) for host in waiting[:free]]):
+                return  # The next advance begins with the hosts that remain.
             for host in self.dependencies.fits(waiting[:free], waiting[free:]):
                 # The check takes a while, in which the maintenance may have been stopped.
                 if self.dependencies.maintenances.get(self.uuid).state != m.RUNNING:
                     return
                 self._begin(found, host)
+
+    def _leave_out_if_removed(self, host) -> bool:
+        """Leave a host out of the maintenance if the host was removed from Nova. Return whether the
+        host is left out."""
+        if self.dependencies.hosts.service(host) is not None:
+            return False
+        self.dependencies.maintenances.set_host(self.uuid, host, m.LEFT_OUT)
+        self._tell(host, f'{m.LEFT_OUT}: Nova has no nova-compute of that name any more')
+        return True
 
     def _begin(self, found, host):
         known = self.dependencies.drains.latest(host)
@@ -108,6 +119,8 @@ class MaintenanceRunner:
         self.dependencies.drains.request([self.dependencies.drain(host, later)])
 
     def _drained(self, found, host):
+        if self._leave_out_if_removed(host):
+            return
         drain = self.dependencies.drains.latest(host)
         if drain.state == drains.EMPTY and not self._is_empty(host):
             self._tell(host, 'is not empty any more, or was enabled: not serviced before that is '

@@ -26,7 +26,8 @@ FAILED = 'failed'
 """State of a host whose hook failed. The host stays disabled, and the maintenance waits until an
 operator resumes it."""
 LEFT_OUT = 'left out'
-"""State of a host that an operator released before it was serviced."""
+"""State of a host that was not serviced, because an operator released the host or removed it from
+Nova before."""
 
 AT_WORK = (DRAINING, HOOK, RETURNING)
 

@@ -305,6 +305,55 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.assertEqual(['b'], [*self.hooks])
         self.assertTrue(any('its cell does not answer' in line for line in self.said))
 
+    def begin_without_a(self, **options):
+        """Begin a maintenance, and then remove its first host from Nova."""
+        work = self.begin(**options)
+
+        def drain(host, avoid):
+            if self.service(host) is None:
+                raise exception.NotInScope(what=f'Host {host}', problem='is gone', remedy='')
+            return self.drain(host, avoid)
+        work.dependencies = dataclasses.replace(work.dependencies, drain=drain)
+        return work
+
+    def check_removed_before_its_turn(self, **options):
+        work = self.begin_without_a(**options)
+        self.service_of['a'] = None
+        work.advance()
+        work.advance()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING], self.states()[:2])
+        self.assertIn('a: left out: Nova has no nova-compute of that name any more', self.said)
+
+    def test_a_host_that_is_removed_before_its_turn_is_left_out_and_the_others_are_serviced(self):
+        self.check_removed_before_its_turn()
+
+    def test_a_host_that_is_removed_is_left_out_of_a_batch(self):
+        self.check_removed_before_its_turn(batch=2)
+
+    def check_removed_while_emptied(self, state):
+        work = self.begin_without_a()
+        work.advance()
+        fixtures.bring(self.drains, self.drains.latest('a'), state)
+        self.service_of['a'] = None
+        work.advance()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+
+    def test_a_host_that_is_removed_while_it_is_emptied_is_left_out(self):
+        self.check_removed_while_emptied(drains.BLOCKED)
+
+    def test_a_host_that_is_removed_after_the_deadline_of_its_drain_is_left_out(self):
+        self.check_removed_while_emptied(drains.OVERDUE)
+
+    def test_a_host_of_a_cell_that_does_not_answer_is_not_left_out(self):
+        work = self.begin()
+
+        def service(host):
+            raise exception.NovaClientError(instance=host, reason='its cell does not answer')
+        work.dependencies = dataclasses.replace(work.dependencies, hosts=_Hosts(service))
+        work.advance()
+        self.assertEqual([m.WAITING] * 3, self.states())
+        self.assertIn('its cell does not answer', self.said[-1])
+
     def test_a_host_that_is_not_there_any_more_ends_no_run(self):
         def fits(_wanted, _later):
             raise exception.ConfigurationError(what='Host b', problem='is gone', remedy='')
