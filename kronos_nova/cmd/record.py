@@ -88,15 +88,15 @@ def _history(conf, inventory, source, policy_set):
     chosen, rules = engine_options.from_conf(conf), CycleRules.from_conf(conf)
     try:
         database = databases.control_database(conf)
+        cycle_ports = CyclePorts.over(
+            database, journal.Journal(database, 'observer'), inventory=inventory, metrics=source,
+            history=inventory.past_moves)
+        return observe.planning_history(cycle_ports, chosen, rules, database.utcnow(), names=None,
+                                        units={}, proposals={}, policies=policy_set)
     except (exception.ConfigurationError, db_exc.DBError) as error:
         print(f'{recorded_history.NAME} is left out, and a replay expects every load to stay as '
               f'it is: {db_engine.first_line(error)}', file=sys.stderr)
         return None
-    cycle_ports = CyclePorts.over(
-        database, journal.Journal(database, 'observer'), inventory=inventory, metrics=source,
-        history=inventory.past_moves)
-    return observe.planning_history(cycle_ports, chosen, rules, database.utcnow(), names=None,
-                                    units={}, proposals={}, policies=policy_set)
 
 
 def main(argv=None):

@@ -6,7 +6,9 @@ import json
 import time
 
 import numpy as np
+from fixtures import MonkeyPatch
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cooldown import PlanningHistory
@@ -104,6 +106,16 @@ class RecordedTest(InForceTestCase):
         self.assertEqual({*self.known}, {*found.load_stats['gpu']['cpu'].vms})
         np.testing.assert_allclose(
             found.load_stats['gpu']['cpu'].figures[0], [80000.0, 0.2, 0.0, 0.2, 0.0], rtol=1e-6)
+
+    def test_a_database_that_stops_answering_leaves_the_history_out(self):
+        def fail(*_args):
+            raise db_exc.DBConnectionError('gone away')
+        with MonkeyPatch('kronos_nova.db.cycles.Cycles.imbalanced', fail):
+            status, _out, err = self.run_command()
+        self.assertEqual(0, status, err)
+        self.assertIn('history.json is left out', err)
+        self.assertIn('gone away', err)
+        self.assertFalse((self.target / 'history.json').exists())
 
     def test_a_history_is_read_as_it_was_written(self):
         written = json.loads(json.dumps(history.as_object(HISTORY)))
