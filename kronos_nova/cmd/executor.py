@@ -1,5 +1,6 @@
 """``kronos-executor``: the daemon that carries out moves through Nova's public API."""
 
+import functools
 import sys
 import time
 
@@ -49,13 +50,15 @@ class ExecutorParts:
 
     def drain(self):
         """Continue the accepted moves for at most ``drain_timeout``, then leave the remaining moves
-        to other executors."""
+        to other executors. An outage of the database does not shorten this time."""
         self._execution.stop_taking()
         deadline = time.monotonic() + self._conf.kronos_executor.drain_timeout
-        while self._execution.tick(adopts=False) and time.monotonic() < deadline:
+        tick = functools.partial(self._execution.tick, adopts=False)
+        # The result is None if the number of moves could not be read.
+        while self._guard.run('executor', tick) != 0 and time.monotonic() < deadline:
             time.sleep(self._conf.kronos_executor.poll_interval)
-        self._execution.retire()
-        self._dispatch.stop()
+        self._guard.run('executor', self._execution.retire)
+        self._guard.run('dispatcher', self._dispatch.stop)
 
 
 def aggregates(conf):

@@ -28,9 +28,10 @@ class Guard:
         errors.
 
         :param part: name of the part, for the log
+        :returns: the result of ``work``; None if the part has a problem
         """
         try:
-            work()
+            result = work()
         except db_exc.DBError as e:
             self._miss_database(part, e)
         except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
@@ -38,6 +39,8 @@ class Guard:
         else:
             self._find_database(part)
             self._say(part, None)
+            return result
+        return None
 
     def _miss_database(self, part, error):
         if not self._without_database:

@@ -399,12 +399,9 @@ class Kronos:
         if self._planning is not None:
             self._guard.run('planner', self._planning.stop)
         if self._execution is not None:
-            self._guard.run('executor', self._stop_services)
-
-    def _stop_services(self):
-        self._execution.stop_taking()
-        self._execution.retire()
-        self._dispatch.stop()
+            self._execution.stop_taking()
+            self._guard.run('executor', self._execution.retire)
+            self._guard.run('dispatcher', self._dispatch.stop)
 
     def _reconcile(self):
         if self._reconciling is None:

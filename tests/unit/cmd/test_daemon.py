@@ -1,14 +1,17 @@
-"""A daemon that is asked by a signal to read its configuration again."""
+"""A daemon that is asked by a signal to read its configuration again, or to end."""
 
 import pathlib
+import unittest.mock
 
 import ddt
 import fixtures
 import testtools
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import daemon
+from kronos_nova.cmd import executor
 
 
 @ddt.ddt
@@ -51,3 +54,69 @@ class ReloadTest(testtools.TestCase):
     def test_an_error_of_an_option_that_takes_effect_at_the_next_start_prevents_nothing(self):
         self.write('max_concurrent_migrations = 5', '[kronos_api]', 'port = none')
         self.assertEqual(5, self.most())
+
+
+class Service:
+    """The services of an executor. Each call takes the next of the results; an exception is
+    raised."""
+
+    def __init__(self, results=(), retired=None):
+        self.results = list(results)
+        self.retired = retired
+        self.calls = []
+
+    def tick(self, adopts=True):
+        self.calls.append('tick')
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def stop_taking(self):
+        self.calls.append('stop_taking')
+
+    def retire(self):
+        self.calls.append('retire')
+        if self.retired:
+            raise self.retired
+
+    def stop(self):
+        self.calls.append('stop')
+
+
+class ExecutorEndTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(self.conf)
+        self.conf.register_cli_opts(executor.CLI_OPTS)
+        self.conf([], default_config_files=[], default_config_dirs=[])
+        self.conf.set_override('poll_interval', 0.1, 'kronos_executor')
+        self.logger = self.useFixture(fixtures.FakeLogger())
+
+    def drain(self, execution):
+        """Drain an executor with this ExecutionService, and return its DispatchService."""
+        dispatch = Service()
+        for module, name, made in (
+                (executor.daemon, 'make_context', unittest.mock.Mock()),
+                (executor.connection, 'connect', None),
+                (executor.service, 'ExecutionService', execution),
+                (executor.service, 'DispatchService', dispatch)):
+            self.useFixture(fixtures.MockPatchObject(
+                module, name, lambda *_args, made=made, **_more: made))
+        executor.ExecutorParts(self.conf).drain()
+        return dispatch
+
+    def test_a_database_that_does_not_answer_for_a_moment_does_not_end_the_moves_in_progress(self):
+        execution = Service([1, db_exc.DBConnectionError('gone'), 1, 0])
+        dispatch = self.drain(execution)
+        self.assertEqual(['stop_taking', *['tick'] * 4, 'retire'], execution.calls)
+        self.assertEqual(['stop'], dispatch.calls)
+        self.assertIn('a database does not answer: gone', self.logger.output)
+
+    def test_a_database_that_does_not_answer_is_waited_for_until_the_timeout(self):
+        self.conf.set_override('drain_timeout', 0.3, 'kronos_executor')
+        gone = db_exc.DBConnectionError('gone')
+        execution = Service([gone] * 99, retired=gone)
+        dispatch = self.drain(execution)
+        self.assertEqual(('retire', ['stop']), (execution.calls[-1], dispatch.calls))

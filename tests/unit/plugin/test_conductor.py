@@ -6,6 +6,7 @@ from unittest import mock
 import nova.conf
 import testtools
 from oslo_config import fixture as config_fixture
+from oslo_db import exception as db_exc
 from oslo_messaging import conffixture
 
 from kronos_nova import clock
@@ -46,3 +47,12 @@ class ConductorTest(testtools.TestCase):
             requested_at=now)])
         self.kronos.execute()
         self.assertEqual('disabled', self.hosts.services['a'].status)
+
+    def test_the_dispatcher_is_stopped_although_the_moves_cannot_be_left_to_others(self):
+        self.kronos.execute()
+        stopped = mock.Mock()
+        self.patch(conductor.service.DispatchService, 'stop', stopped)
+        self.patch(db_journal.Journal, 'retire', mock.Mock(
+            side_effect=db_exc.DBConnectionError('gone')))
+        self.kronos.stop()
+        stopped.assert_called_once_with()
