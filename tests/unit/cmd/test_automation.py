@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import pathlib
+import types
 
 import fixtures
 import sqlalchemy
@@ -14,6 +15,7 @@ from oslo_db import exception as db_exc
 
 from kronos_client.cli import automation
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.cmd import login
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
@@ -214,6 +216,31 @@ class StopTest(OperatorTestCase):
         said = self.manage('stop', '--timeout', '0', expected=automation.NOT_QUIET)
         self.assertIn('Everything is stopped', said)
         self.assertIn('Whether moves are still in progress could not be read', said)
+
+    def test_an_operator_who_may_not_list_moves_has_stopped_them_all_the_same(self):
+        def moves_of(*_args, **_kwargs):
+            raise exception.RequestRefused(what='Jane', problem='may not list moves', remedy='')
+        self.patch(move_queries, 'moves', moves_of)
+        said = self.manage('stop', expected=automation.NOT_QUIET)
+        self.assertIn('Everything is stopped', said)
+        self.assertIn('may not list moves', said)
+        self.assertIn('Whether moves are still in progress could not be read', said)
+
+    def test_a_move_whose_end_may_not_be_read_is_still_seen_to_have_ended(self):
+        plan = self.run_plan(('vm1', 'a', 'b'))
+        [move] = self.journal.dispatch(WIDE, clock.utcnow)
+        taken = self.journal.claim(move.uuid, clock.utcnow())
+
+        def show(*_args):
+            raise exception.MoveNotFound(move=move.uuid)
+        self.patch(db_journal.Journal, 'move', show)
+        self.patch(automation, 'time', types.SimpleNamespace(
+            monotonic=lambda: 0.0, sleep=lambda _seconds: self.journal.advance(
+                taken, moves.ABANDONED, clock.utcnow(), finished_at=clock.utcnow())))
+        said = self.manage('stop')
+        self.assertEqual([moves.ABANDONED], [each.state for each in self.journal.moves(plan)])
+        self.assertIn('vm1, a -> b: has ended; its result could not be read', said)
+        self.assertIn('No move is in progress.', said)
 
     def test_no_reason_keeps_it_from_stopping(self):
         self.manage('stop', '--reason', 'fire \N{FIRE}\n\x1b[2J' + 'x' * 9000)

@@ -291,6 +291,18 @@ class CheckTest(HostTestCase):
 
 
 class DrainTest(HostTestCase):
+    def test_a_refusal_is_shown_even_if_the_servers_cannot_be_shown(self):
+        self.cloud.status.update(web1='SHUTOFF', web2='SHUTOFF')
+        read, reads = self.cloud.read, iter([True])
+
+        def read_once():
+            if next(reads, False):
+                return read()
+            raise exception.InventoryError(what='Nova', problem='does not answer')
+        self.cloud.read = read_once
+        said = self.manage('host', 'drain', 'a', expected=host.BLOCKED)
+        self.assertIn('"host drain --force"', said)
+
     def test_a_failure_domain_is_drained(self):
         self.cloud.room = 5
         self.manage('host', 'drain', 'b', '--domain', 'room=y')

@@ -169,8 +169,8 @@ class Stop(_OfAggregates):
     recorded in the database.
 
     Exit codes: 0 moves are stopped, and no move is in progress; 1 moves could not be stopped; 3
-    moves are stopped, but a move was still in progress after --timeout, or the control database
-    does not answer.
+    moves are stopped, but a move was still in progress after --timeout, the moves in progress could
+    not be read, or the control database does not answer.
     """
 
     def get_parser(self, prog_name):
@@ -209,7 +209,7 @@ class Stop(_OfAggregates):
 
     def _watch(self, parsed_args):
         """Print the end of each move in progress, until all have ended or the timeout has passed.
-        Return the moves that have not ended; None if the control database does not answer."""
+        Return the moves that have not ended; None if the moves could not be read."""
         deadline, seen, problem = time.monotonic() + parsed_args.timeout, None, None
         while True:
             try:
@@ -219,6 +219,10 @@ class Stop(_OfAggregates):
                 before, problem = problem, str(error)
                 if problem != before:
                     self.say(f'{problem} The command asks again.')
+            except errors.Refused as refused:
+                # The user may be permitted to stop moves, but not to list moves.
+                self.say(str(refused))
+                return None
             is_quiet = seen is not None and not seen
             if is_quiet or time.monotonic() > deadline:
                 return None if seen is None else list(seen.values())
@@ -233,7 +237,11 @@ class Stop(_OfAggregates):
         now = {move.uuid: move for move in self.collect(
             moves.LIST, request, 'moves', arguments.LARGEST)}
         for uuid in seen.keys() - now.keys():
-            self.say(_text(self.call(moves.SHOW, moves.OneMove(move=uuid))))
+            try:
+                self.say(_text(self.call(moves.SHOW, moves.OneMove(move=uuid))))
+            except errors.Refused as refused:
+                self.say(f'{_route(seen[uuid])}: has ended; its result could not be read: '
+                         f'{refused}')
         for uuid, move in now.items():
             if uuid not in seen or seen[uuid].state != move.state:
                 self.say(_text(move))
@@ -241,6 +249,10 @@ class Stop(_OfAggregates):
 
 
 def _text(move):
-    name = columns.server(move.instance_uuid, move.instance_name)
     asked = ', asked to abort' if move.abort_requested and move.state in moves.LIVE else ''
-    return f'{name}, {move.source} -> {move.destination}: {move.state}{asked}'
+    return f'{_route(move)}: {move.state}{asked}'
+
+
+def _route(move):
+    name = columns.server(move.instance_uuid, move.instance_name)
+    return f'{name}, {move.source} -> {move.destination}'

@@ -1,5 +1,6 @@
 """Commands that empty hosts, show whether they are empty, and enable them again."""
 
+import contextlib
 import json
 import math
 import time
@@ -201,7 +202,8 @@ class Drain(_OfHosts):
         except errors.Refused as refused:
             if refused.code not in REFUSALS:
                 raise
-            self._show(self.call(contract.BEGIN, msgspec.structs.replace(request, check=True)))
+            with contextlib.suppress(errors.Refused, errors.Unreachable):
+                self._show(self.call(contract.BEGIN, msgspec.structs.replace(request, check=True)))
             self.say(str(refused))
             return REFUSALS[refused.code]
         self._show(found)
