@@ -12,8 +12,11 @@ from kronos_nova import exception
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import prometheus_collector
+from kronos_nova.conf import invalid_values
 
 NAME = 'kronos-exporter'
+GROUPS = ('kronos', 'kronos_database', 'kronos_executor', 'kronos_exporter')
+"""Names of the groups of options that the metrics depend on."""
 
 LOG = logging.getLogger(__name__)
 
@@ -24,8 +27,10 @@ def serve(conf):
     :returns: the server and its thread
     :raises DatabaseVersionError: the control database is not at the revision of this code
     :raises DBError: the control database does not answer
-    :raises ConfigurationError: the server cannot listen at the configured address
+    :raises ConfigurationError: the server cannot listen at the configured address; or the value of
+        an option is invalid
     """
+    invalid_values.refuse(conf, *GROUPS)
     # If a scrape waited for a database, Prometheus would give it up, and would not even get the
     # metric which says that the database does not answer.
     database = databases.impatient_database(conf)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
 
 _WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 is no whole number'),
           (re.compile(r'could not convert string to float: (.*)'), r'\1 is no number'),
@@ -36,6 +37,17 @@ def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
 def described(wrong: Mapping[tuple[str, str], str]) -> str:
     return '; '.join(f'[{group}] {option}: {problem}'
                      for (group, option), problem in wrong.items())
+
+
+def refuse(conf: cfg.ConfigOpts, *groups: str) -> None:
+    """Check the values in some groups of Kronos.
+
+    :raises ConfigurationError: a value is invalid
+    """
+    wrong = {key: problem for key, problem in values(conf).items() if key[0] in groups}
+    if wrong:
+        raise exception.ConfigurationError(what='nova.conf', problem=described(wrong),
+                                           remedy='Correct the value.')
 
 
 def use_defaults(conf: cfg.ConfigOpts, wrong: Container[tuple[str, str]]) -> None:

@@ -149,7 +149,8 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
     :param patience: seconds for all answers together
     :raises ConfigurationError: a value is invalid, or options contradict each other
     """
-    _refuse_invalid(conf)
+    # oslo.config refuses an invalid value only when the option is read.
+    invalid_values.refuse(conf, GROUP)
     group = conf.kronos_prometheus
     _check(group)
     endpoint = Endpoint(
@@ -163,20 +164,6 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
     smoothing = (group.smoothing_window, group.smoothing_step) if group.smoothing_window else None
     return PrometheusClient(endpoint, max_retries=group.max_retries, smoothing=smoothing,
                             patience=patience)
-
-
-def _refuse_invalid(conf):
-    """Check the values of the group's options. The check is needed because oslo.config refuses an
-    invalid value only when the option is read.
-
-    :raises ConfigurationError: a value is invalid
-    """
-    wrong = {key: problem for key, problem in invalid_values.values(conf).items()
-             if key[0] == GROUP}
-    if wrong:
-        raise exception.ConfigurationError(
-            what='nova.conf', problem=invalid_values.described(wrong),
-            remedy='Correct the value.')
 
 
 def _check(group):

@@ -465,3 +465,16 @@ class ExporterTest(ExporterTestCase):
         error = self.assertRaises(exception.ConfigurationError, exporter.serve, self.conf)
         self.assertIn('[kronos_exporter] port', str(error))
         self.assertIn('port to a free port', str(error))
+
+    def test_an_invalid_value_is_named_at_the_start_instead_of_failing_every_scrape(self):
+        self.configure('aggregates = gpu, db', 'evaluation_interval = often', '[kronos_executor]',
+                       'max_concurrent_migrations = many')
+        self.conf([f'--config-file={self.config}'])
+        error = self.assertRaises(exception.ConfigurationError, exporter.serve, self.conf)
+        self.assertIn("[kronos] evaluation_interval: 'often' is no whole number", str(error))
+        self.assertIn("[kronos_executor] max_concurrent_migrations: 'many' is", str(error))
+
+    def test_an_invalid_value_that_the_exporter_does_not_use_changes_nothing(self):
+        self.configure('aggregates = gpu, db', '[kronos_claims]', 'claim_expiry_time = often')
+        self.conf([f'--config-file={self.config}'])
+        self.assertIn('kronos_control_database_up 1.0', self.scrape())
