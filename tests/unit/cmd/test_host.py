@@ -558,6 +558,19 @@ class ReleaseTest(HostTestCase):
         self.assertEqual([drains.RELEASING, drains.DRAINING],
                          [self.drains.latest(name).state for name in 'ab'])
 
+    def test_a_release_whose_result_may_not_be_read_is_requested_all_the_same(self):
+        self.drain()
+        self.drain('b')
+
+        def get(*_args):
+            raise exception.RequestRefused(what='Jane', problem='may not show drains', remedy='')
+        self.patch(Drains, 'get', get)
+        said = self.manage('host', 'release', 'a', 'b', expected=host.NOT_YET)
+        for name in 'ab':
+            self.assertIn(f'{name}: the release is requested; its result could not be read: Jane: '
+                          'may not show drains', said)
+            self.assertEqual(drains.RELEASING, self.drains.latest(name).state)
+
     def test_no_worker_releases_the_hosts(self):
         self.drain()
         self.drain('b')

@@ -340,7 +340,7 @@ class Release(command.Command):
     command is refused for a host that a maintenance is servicing.
 
     Exit codes: 0 the drains have ended; 1 the request was refused; 3 no worker has ended the drains
-    yet.
+    yet, or it could not be read whether the drains have ended.
     """
 
     def get_parser(self, prog_name):
@@ -361,7 +361,17 @@ class Release(command.Command):
                              'shows the result.')
                 raise
         deadline_at = time.monotonic() + RELEASE_SECONDS
-        return max(self._wait(drain, deadline_at) for drain in asked)
+        return max(self._result(drain, deadline_at) for drain in asked)
+
+    def _result(self, drain, deadline_at):
+        """Wait until a worker has released a host, and return the exit code. The user may be
+        permitted to release hosts, but not to read the result."""
+        try:
+            return self._wait(drain, deadline_at)
+        except errors.Refused as refused:
+            self.say(f'{drain.host}: the release is requested; its result could not be read: '
+                     f'{refused}')
+            return NOT_YET
 
     def _wait(self, drain, deadline_at):
         """Wait until a worker has released a host, and return the exit code."""
