@@ -873,15 +873,16 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
                            threshold=policy.threshold, **_answered(given, load, name))
         for policy in given.policies.active for name, detail in load.no_data.items()
         if policy.name == name}
-    if found is not None and before is not None:
-        imbalances, ends = before.imbalances(), (before if after is None else after).imbalances()
+    if found is not None:
+        imbalances = found.before.imbalances()
+        ends = (after or found.before).imbalances()
         for number, policy in enumerate(load.policies):
             rows[policy.name] = PolicyReport(
                 name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
                 imbalance_before=float(imbalances[number]),
                 imbalance_after=float(ends[number]),
                 forecast=forecast_columns.report(policy.name, found.case.forecasts,
-                                                 before.problem, imbalances),
+                                                 found.before.problem, imbalances),
                 noise=found.noise.get(policy.name), **_answered(given, load, policy.name))
     unread, homes = given.snapshot.unread.get(scope.name), given.history.homes
     return AggregateReport(

@@ -23,7 +23,6 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db import cooldowns as db_cooldowns
-from kronos_nova.db.cooldowns import Cooldown
 from kronos_nova.load import normalised
 from kronos_nova.objects import automation
 from kronos_nova.objects import host_load
@@ -227,20 +226,22 @@ class ResultWriter:
                  sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
 
     def _cooldowns(self, aggregate: str, moves: Iterable[plans.PlannedMove],
-                   now: datetime.datetime) -> list[Cooldown]:
+                   now: datetime.datetime) -> list[db_cooldowns.Cooldown]:
         """Return the Cooldowns of an aggregate and of the instances that a plan moves. They begin
         when the plan starts."""
         rules, spread_interval = self.rules, self.options.spread_interval
         self.cycle_ports.cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
-        found = [Cooldown(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))]
+        found = [db_cooldowns.Cooldown(db_cooldowns.AGGREGATE, [aggregate],
+                                       now + _seconds(rules.cooldown))]
         if any(move.phase == plans.SPREAD for move in moves) and spread_interval:
-            found.append(Cooldown(db_cooldowns.SPREAD, [aggregate],
-                                  now + _seconds(spread_interval)))
+            found.append(db_cooldowns.Cooldown(db_cooldowns.SPREAD, [aggregate],
+                                               now + _seconds(spread_interval)))
         times = self.cycle_ports.cooldowns.times()
         for uuid in {move.instance_uuid for move in moves}:
             length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
                              rules.instance_cooldown_max, times.get(uuid, 0))
-            found.append(Cooldown(db_cooldowns.INSTANCE, [uuid], now + _seconds(length)))
+            found.append(db_cooldowns.Cooldown(db_cooldowns.INSTANCE, [uuid],
+                                               now + _seconds(length)))
         return found
 
 

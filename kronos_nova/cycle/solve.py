@@ -634,7 +634,7 @@ def _may_spread(problem: Problem, due: DuePhases) -> bool:
     return due.may_balance and (due.balance or not is_restrained(problem))
 
 
-def _relieving(due: DuePhases, options: EngineOptions) -> Relieve:
+def _relieving(due: DuePhases, _name: str, options: EngineOptions) -> Relieve:
     assert due.relieve is not None, 'the phase is due'
     return Relieve(due.relieve, options.min_gain.per_move)
 
@@ -665,8 +665,7 @@ METHODS = (
            lambda _due, _name, options: RuleRepair(
                options.repair_rules == 'all', options.max_rule_repairs_per_cycle)),
     # Servers leave the hosts that are hot.
-    Method(lambda _problem, due: due.relieve is not None,
-           lambda due, _name, options: _relieving(due, options)),
+    Method(lambda _problem, due: due.relieve is not None, _relieving),
     # Hosts become less likely to be full, where this saves more than the copies cost.
     Method(lambda problem, due: is_restrained(problem) and (
                _may_spread(problem, due) or due.lower_risk),
