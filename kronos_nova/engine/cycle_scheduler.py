@@ -19,6 +19,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_nova.cycle import levels
@@ -106,45 +107,46 @@ class CycleScheduler:
 
     ``child`` is the Popen of the child while the child plans; otherwise None.
 
-    :param scheduler_ports: SchedulerPorts
-    :param command: planning_client.Command of the child
+    :param command: command of the child
     """
 
-    def __init__(self, conf, scheduler_ports, command):
+    def __init__(self, conf: cfg.ConfigOpts, scheduler_ports: SchedulerPorts,
+                 command: planning_client.Command):
         self.conf = conf
         self.scheduler_ports = scheduler_ports
         self.command = command
-        self.child = None
-        self._process = None
-        self._scopes = ()
+        self.child: subprocess.Popen[bytes] | None = None
+        self._process: planning_client.PlanningClient | None = None
+        self._scopes: tuple[str, ...] = ()
         self._started = self._ended = 0.0
-        self._refused_since = None
+        self._refused_since: float | None = None
 
-    def tick(self):
+    def tick(self) -> None:
         """Check whether the child has finished its cycle. If no child plans, start a cycle for the
         aggregates that are due. If none is due, end a child that has been idle for too long."""
-        if self.child is not None:
-            self._check_child()
+        if self.child is not None and self._process is not None:
+            self._check_child(self._process)
         if self.child is None:
             ours = self._lock_due()
             if ours:
                 self._begin(ours)
         if self.child is None and self._process is not None:
-            self._mind_the_spare()
+            self._mind_the_spare(self._process)
 
-    def stop(self):
+    def stop(self) -> None:
         """End the child within a bounded time, and release the locks on its aggregates."""
-        if self.child is None:
+        child = self.child
+        if child is None:
             self._dismiss()
             return
-        self.child.terminate()
+        child.terminate()
         try:
-            self.child.wait(LEAVE_SECONDS)
+            child.wait(LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
-            self._kill()
+            self._kill(child)
         self._end()
 
-    def _lock_due(self):
+    def _lock_due(self) -> list[str]:
         """Lock the aggregates that are due and that no other worker has locked.
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan or a
@@ -163,7 +165,8 @@ class CycleScheduler:
         is_alone = self.scheduler_ports.locks.acquire(TAKING)
         if not is_alone and not self._has_waited_enough():
             return []
-        self._refused_since, ours = None, []
+        self._refused_since = None
+        ours: list[str] = []
         try:
             ours = self._lock_in_order(due)
         finally:
@@ -173,7 +176,7 @@ class CycleScheduler:
                 self.scheduler_ports.locks.release(TAKING)
         return ours
 
-    def _has_waited_enough(self):
+    def _has_waited_enough(self) -> bool:
         """Return whether this worker has waited :data:`TAKING_PATIENCE` seconds for the lock
         :data:`TAKING`, which another worker holds. This worker may then continue without the lock.
 
@@ -191,7 +194,7 @@ class CycleScheduler:
                     'continues or ends.', TAKING_PATIENCE)
         return True
 
-    def _due(self):
+    def _due(self) -> _Due:
         group, now = self.conf.kronos, self.scheduler_ports.utcnow()
         switches, defaults = self.scheduler_ports.switches.read(), levels.defaults(self.conf)
         approved = {plan.aggregate for plan in self.scheduler_ports.journal.approved_plans()
@@ -215,10 +218,10 @@ class CycleScheduler:
                                          key=lambda scope: scope in failed),
                     failed=failed, urgent=urgent, ordered=draining, wanted=wanted)
 
-    def _lock_in_order(self, due):
+    def _lock_in_order(self, due: _Due) -> list[str]:
         group = self.conf.kronos
         units = _Units(due.wanted, self.scheduler_ports.aggregate_hosts)
-        ours = []
+        ours: list[str] = []
         for scope in due.healthy_first:
             if scope in ours or (ours and scope in due.failed):
                 continue
@@ -229,7 +232,8 @@ class CycleScheduler:
                 break
         return ours
 
-    def _lock_unit(self, scope, units, interval, is_ordered):
+    def _lock_unit(self, scope: str, units: '_Units', interval: float,
+                   is_ordered: bool) -> list[str]:
         """Lock an aggregate and all aggregates that share hosts with it, and record the start of
         their evaluations. Either all of these aggregates are locked, or none of them.
 
@@ -249,7 +253,8 @@ class CycleScheduler:
                 locks.release(*taken)
         return taken if is_begun else []
 
-    def _begin_evaluation(self, scope, others, interval, is_ordered):
+    def _begin_evaluation(self, scope: str, others: list[str], interval: float,
+                          is_ordered: bool) -> bool:
         cycles, worker = self.scheduler_ports.cycles, self.scheduler_ports.journal.worker
         now = self.scheduler_ports.utcnow()
         is_begun = cycles.begin(scope, worker, now, interval, is_ordered)
@@ -257,16 +262,21 @@ class CycleScheduler:
             cycles.begin(other, worker, now, 0)
         return is_begun
 
-    def _begin(self, ours):
+    def _begin(self, ours: list[str]) -> None:
+        self._scopes = tuple(ours)
         try:
             LOG.debug('Planning aggregates %s', ', '.join(ours))
             self.child = self._started_child(ours)
+        except OSError as error:
+            LOG.error('No process can be started that plans aggregates %s: %s. Each of these '
+                      'aggregates is planned later, in a cycle of its own.', ', '.join(ours), error)
+            self._fail()
         finally:
             if self.child is None:
                 self.scheduler_ports.locks.release_all()
-        self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
+        self._started = self.scheduler_ports.monotonic()
 
-    def _started_child(self, ours):
+    def _started_child(self, ours: list[str]) -> subprocess.Popen[bytes]:
         """Send a child the order to plan for the aggregates ``ours``, and return the Popen of the
         child. The child of the last cycle is used if it has the present configuration and accepts
         the order. Otherwise a new child is started."""
@@ -280,47 +290,47 @@ class CycleScheduler:
             self._process.order(ours)
         return self._process.popen
 
-    def _mind_the_spare(self):
+    def _mind_the_spare(self, process: planning_client.PlanningClient) -> None:
         """End the idle child if it has been idle for ``planner_idle_time``. Close the connection to
         the child if it has already ended."""
         idle = self.scheduler_ports.monotonic() - self._ended
-        if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
+        if process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
             self._dismiss()
 
-    def _dismiss(self):
+    def _dismiss(self) -> None:
         if self._process is not None:
             self._process.dismiss()
             self._process = None
 
     @property
-    def _head_start(self):
+    def _head_start(self) -> int:
         """Return the seconds for which a due aggregate is reserved for the worker that last
         evaluated the aggregate. A child process of this worker may still have the data of the
         aggregate in memory. Return 0 if child processes always end before the next cycle."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
-    def _check_child(self):
-        status = self._process.answer()
+    def _check_child(self, process: planning_client.PlanningClient) -> None:
+        status = process.answer()
         if status is not None:
             if status:
                 LOG.error('A planning process could not plan aggregates %s; the log lines of that '
                           'process have the cause. These aggregates are tried again when they are '
                           'next due.', ', '.join(self._scopes))
-            if self._process.is_leaving:
+            if process.is_leaving:
                 self._dismiss()
             self._leave()
             return
-        status = self.child.poll()
+        status = process.popen.poll()
         if status is None:
-            self._mind_the_time()
+            self._mind_the_time(process)
             return
         LOG.error('The planning process for aggregates %s ended unexpectedly, with status %d. '
                   'Each of these aggregates is planned again later, in a cycle of its own.',
                   ', '.join(self._scopes), status)
         self._fail()
 
-    def _mind_the_time(self):
+    def _mind_the_time(self, process: planning_client.PlanningClient) -> None:
         taken = self.scheduler_ports.monotonic() - self._started
         limit = self.conf.kronos.cycle_timeout
         if taken <= limit:
@@ -330,20 +340,20 @@ class CycleScheduler:
                   'finished, and [kronos] cycle_timeout allows %d s. For %d s the process waited '
                   'for a processor; if that is most of the time, lower planner_niceness. Each of '
                   'these aggregates is planned again later, in a cycle of its own.',
-                  ', '.join(self._scopes), taken, limit, self._process.waited())
-        self._kill()
+                  ', '.join(self._scopes), taken, limit, process.waited())
+        self._kill(process.popen)
         self._fail()
 
-    def _kill(self):
-        self.child.kill()  # SIGKILL, because a stopped process ignores every other signal
+    def _kill(self, child: subprocess.Popen[bytes]) -> None:
+        child.kill()  # SIGKILL, because a stopped process ignores every other signal
         try:
-            self.child.wait(LEAVE_SECONDS)
+            child.wait(LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
             LOG.error('The planning process %d was killed but has not ended, probably because it '
                       'waits for a disk or a file system. A new process plans instead; the old '
-                      'process can no longer change anything.', self.child.pid)
+                      'process can no longer change anything.', child.pid)
 
-    def _fail(self):
+    def _fail(self) -> None:
         """Postpone the next evaluation of the aggregates that the child did not finish, and release
         the locks on these aggregates. The time until the next evaluation grows with the number of
         failed evaluations in a row."""
@@ -353,13 +363,13 @@ class CycleScheduler:
         finally:
             self._end()
 
-    def _end(self):
+    def _end(self) -> None:
         """Close the connection to a child that has ended, and release the locks on its
         aggregates."""
         self._dismiss()
         self._leave()
 
-    def _leave(self):
+    def _leave(self) -> None:
         self.child, self._scopes, self._ended = None, (), self.scheduler_ports.monotonic()
         self.scheduler_ports.locks.release_all()
 
@@ -368,12 +378,13 @@ class _Units:
     """The groups of aggregates that share hosts. The first call of :meth:`unit_of` reads the hosts
     of all aggregates."""
 
-    def __init__(self, names, aggregate_hosts):
+    def __init__(self, names: Sequence[str],
+                 aggregate_hosts: Callable[[], Mapping[str, Collection[str]]]):
         self._names, self._aggregate_hosts = names, aggregate_hosts
 
     @functools.cached_property
-    def _units(self):
+    def _units(self) -> Mapping[str, frozenset[str]]:
         return planning_units(self._names, self._aggregate_hosts())
 
-    def unit_of(self, name) -> frozenset[str]:
+    def unit_of(self, name: str) -> frozenset[str]:
         return self._units[name] if len(self._names) > 1 else frozenset((name,))

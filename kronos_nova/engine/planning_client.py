@@ -13,8 +13,12 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import IO
+from typing import cast
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_nova.engine import planning_worker
@@ -33,6 +37,10 @@ NICEST = 19
 Linux."""
 
 
+Configuration = tuple[int | tuple[object, ...], ...]
+"""A fingerprint of the configuration with which a child is started, see :func:`configuration`."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Command:
     """The command that starts a child.
@@ -49,19 +57,19 @@ class PlanningClient:
     """A planning process that was started as a child. ``popen`` is the Popen of the child. While
     ``is_leaving`` is true, the child accepts no further order.
 
-    :param command: Command
     :param configuration: result of :func:`configuration` at the start of the child
     :param niceness: number that is added to the niceness of this process; the sum is the niceness
         of the child
     :raises OSError: no process can be started
     """
 
-    def __init__(self, command, configuration, niceness):
+    def __init__(self, command: Command, configuration: Configuration, niceness: int):
         self.configuration = configuration
         self.is_leaving = False
         self._waited_before = 0.0
-        self._answers, theirs = os.pipe()
-        os.set_blocking(self._answers, False)
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        self._answers = os.fdopen(ours, 'rb', buffering=0)
         argv = [sys.executable, '-m', command.module, '--answers', str(theirs), '--',
                 *command.arguments]
         # The child is no server: it needs none of the green threads that this process may have.
@@ -72,10 +80,11 @@ class PlanningClient:
                 # The child ignores signals to the process group of the service (SIGHUP, Ctrl-C).
                 process_group=0)
         except OSError:
-            os.close(self._answers)
+            self._answers.close()
             raise
         finally:
             os.close(theirs)
+        self._orders = cast(IO[bytes], self.popen.stdin)
         # The niceness is set here and not by the child, because loading Nova, the first thing that
         # the child does, is half of its work.
         with _as_far_as_it_may():
@@ -86,57 +95,50 @@ class PlanningClient:
             with _as_far_as_it_may():
                 os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
 
-    def order(self, scopes):
+    def order(self, scopes: Sequence[str]) -> bool:
         """Send the child the order to plan some aggregates.
 
         :returns: whether the child received the order; False if the child has ended
         """
         self._waited_before = self._waited_ever()
         try:
-            self.popen.stdin.write(json.dumps(list(scopes)).encode() + b'\n')
-            self.popen.stdin.flush()
+            self._orders.write(json.dumps(list(scopes)).encode() + b'\n')
+            self._orders.flush()
         except OSError:
             return False
         return self.popen.poll() is None
 
-    def answer(self):
+    def answer(self) -> int | None:
         """Return the status (:data:`planning_worker.PLANNED` or ``NOT_PLANNED``) with which the
         child has answered the last order. Return None if the child still works on the order, or
         ended without an answer."""
-        with contextlib.suppress(BlockingIOError):
-            said = os.read(self._answers, 64)
-            if said.endswith(b'\n'):
-                status, next_step = said.decode().split()
-                self.is_leaving = next_step == planning_worker.LEAVES
-                return int(status)
-        return None
+        said = self._answers.read(64)
+        if not said:
+            return None
+        status, next_step = said.decode().split()
+        self.is_leaving = next_step == planning_worker.LEAVES
+        return int(status)
 
-    def waited(self):
+    def waited(self) -> float:
         """Return for how many seconds since its last order the child was ready to run, but had no
         processor. The result is 0 if the kernel does not count these seconds."""
         return self._waited_ever() - self._waited_before
 
-    def _waited_ever(self):
+    def _waited_ever(self) -> float:
         with contextlib.suppress(OSError), open(f'/proc/{self.popen.pid}/schedstat') as file:
             return int(file.read().split()[1]) / 1e9
         return 0.0
 
-    def dismiss(self):
+    def dismiss(self) -> None:
         """End the idle child, and close the pipes to it."""
         self.popen.kill()
-        self.forget()
-
-    def forget(self):
-        """Close the pipes to the child, which has ended or will end."""
         with contextlib.suppress(OSError):
-            self.popen.stdin.close()
-        if self._answers is not None:
-            os.close(self._answers)
-            self._answers = None
+            self._orders.close()
+        self._answers.close()
 
 
 @contextlib.contextmanager
-def _as_far_as_it_may():
+def _as_far_as_it_may() -> Iterator[None]:
     """Log and suppress an OSError of the ``with`` block. The block sets the priority of a child. A
     container may forbid this, and the child then plans with its present priority."""
     try:
@@ -146,7 +148,7 @@ def _as_far_as_it_may():
                  'The process continues, and may delay other services of this host: %s', error)
 
 
-def configuration(conf):
+def configuration(conf: cfg.ConfigOpts) -> Configuration:
     """Return a fingerprint of the configuration with which a child is started. The fingerprint
     changes when a configuration file or ``planner_niceness`` changes."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
@@ -155,7 +157,7 @@ def configuration(conf):
     return (conf.kronos.planner_niceness, *((str(path), *_state(path)) for path in files))
 
 
-def _state(path):
+def _state(path: pathlib.Path) -> tuple[int | None, ...]:
     try:
         found = path.stat()
     except OSError:

@@ -200,6 +200,10 @@ class PlanningThread(threading.Thread):
         except Exception as error:
             self._error = error
 
+    @property
+    def popen(self):
+        return self
+
     def poll(self):
         return None if self.is_alive() else 0
 
@@ -328,7 +332,7 @@ class Rounds:
             while worker.child is not None and worker.child.is_alive():
                 time.sleep(0.005)
             if worker.child is not None:
-                worker._check_child()
+                worker._check_child(worker._process)
         except Exception as error:
             errors_met.append(error)
 

@@ -190,6 +190,19 @@ class PlanningTest(testtools.TestCase):
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
 
+    def test_aggregates_are_planned_later_if_no_child_can_be_started(self):
+        self.set(aggregates=['a'])
+        log = self.useFixture(fixtures.FakeLogger())
+        one, two = self.worker('one'), self.worker('two')
+        with fixtures.MonkeyPatch('sys.executable', '/no/such/python'):
+            one.tick()
+        self.assertIsNone(one.child)
+        self.assertIn('No process can be started that plans aggregates a: [Errno 2]', log.output)
+        self.clock.go(INTERVAL)
+        two.tick()
+        self.assertEqual({'a': 'two'}, self.begun())
+        self.assertIsNotNone(two.child)
+
     def test_a_child_lets_the_service_go_first(self):
         worker = self.worker('one')
         worker.tick()
