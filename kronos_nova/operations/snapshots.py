@@ -11,7 +11,10 @@ import sys
 import tarfile
 import tempfile
 import threading
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import IO
 
 from kronos_nova import boundary
 from kronos_nova import clock
@@ -99,7 +102,7 @@ class SnapshotFolder:
     """
 
     def __init__(self, folder: str | None, seconds: float, memory: int, program: str):
-        self._folder = folder and pathlib.Path(folder)
+        self._folder = pathlib.Path(folder) if folder else None
         self._seconds = seconds
         self._memory = memory
         self._program = program
@@ -124,15 +127,19 @@ class SnapshotFolder:
                 continue
         return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
 
-    def packed(self, name: str):
+    def packed(self, name: str) -> IO[bytes]:
         """Return a snapshot as a compressed tar archive in an open temporary file.
 
         :raises SnapshotNotFound: there is no snapshot with this name
         """
         folder = self._find(name)
         file = tempfile.TemporaryFile()     # noqa: SIM115 - its reader closes it
-        with tarfile.open(fileobj=file, mode='w:gz', compresslevel=1) as archive:
-            archive.add(folder, arcname=name, filter=_anybody)
+        try:
+            with tarfile.open(fileobj=file, mode='w:gz', compresslevel=1) as archive:
+                archive.add(folder, arcname=name, filter=_anybody)
+        except FileNotFoundError as error:  # the snapshot was removed meanwhile
+            file.close()
+            raise exception.SnapshotNotFound(snapshot=boundary.shown(name)) from error
         file.seek(0)
         return file
 
@@ -156,7 +163,7 @@ class SnapshotFolder:
         finally:
             self._turn.release()
 
-    def _run(self, arguments):
+    def _run(self, arguments: Sequence[str]) -> dict:
         try:
             done = subprocess.run(  # noqa: S603 - no shell, and a program of ours
                 [sys.executable, '-c', CHILD.format(program=self._program), str(self._memory),
@@ -176,7 +183,7 @@ class SnapshotFolder:
                     said.replace('\n', '; '), LONGEST_PROBLEM))
         return json.loads(done.stdout)
 
-    def _find(self, name):
+    def _find(self, name: str) -> pathlib.Path:
         folder = self._folder and self._folder / name
         # A name with a slash could be a path outside the folder. The method is_file of a path would
         # raise an error for a name that is too long for a folder.
@@ -186,7 +193,7 @@ class SnapshotFolder:
         return folder
 
 
-def _arguments(change, scratch):
+def _arguments(change: Change, scratch: pathlib.Path) -> Iterator[str]:
     if change.policies is not None:
         file = scratch / 'policies.yaml'    # the content is JSON, which YAML includes
         try:
@@ -201,7 +208,7 @@ def _arguments(change, scratch):
             yield f'--{option.replace("_", "-")}={value}'
 
 
-def _anybody(member):
+def _anybody(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Remove the names and ids of the owner and group of a file from its entry in an archive, and
     return the entry."""
     member.uid = member.gid = 0

@@ -4,6 +4,7 @@ import http.client
 import io
 import json
 import pathlib
+import shutil
 import tarfile
 import time
 import urllib.parse
@@ -77,6 +78,16 @@ class ListTest(SnapshotsTestCase):
         here = run(self.written, '-f', 'json')
         self.assertEqual(_planned(json.loads(here[1])), _planned(json.loads(there[1])))
 
+    def test_one_that_is_removed_during_its_download_is_not_found(self):
+        add = tarfile.TarFile.add
+
+        def remove_and_add(archive, folder, **options):
+            shutil.rmtree(folder)
+            return add(archive, folder, **options)
+
+        self.useFixture(fixtures.MonkeyPatch('tarfile.TarFile.add', remove_and_add))
+        self.assertEqual(404, self.get('noon')[0])
+
     def test_a_reader_downloads_nothing(self):
         self.refuse('/v1/snapshots/noon', 403)
 
@@ -145,8 +156,9 @@ class ReplayTest(SnapshotsTestCase):
 
 class NoneTest(base.ApiTestCase):
     def test_without_a_folder_there_are_none(self):
-        none = snapshots.SnapshotFolder(None, 60, 2048, api.replay.__name__)
-        self.assertEqual([], none.list())
+        for path in (None, ''):
+            none = snapshots.SnapshotFolder(path, 60, 2048, api.replay.__name__)
+            self.assertEqual([], none.list())
         self.refuse('/v1/snapshots/noon', 404, token=base.OPERATOR)
 
 
