@@ -2,6 +2,9 @@
 
 import collections
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
 from urllib import parse
 
 from oslo_log import log as logging
@@ -22,25 +25,27 @@ TO_CONFIRM = 'VERIFY_RESIZE'
 class OpenStackHostApi(OpenStackComputeApi):
     """A HostApi that uses Nova's public API."""
 
-    def servers_on(self, host):
-        found, marker = [], ''
-        while page := self._get(host, '/servers/detail?all_tenants=1&soft_deleted=True&limit=1000'
-                                      f'&host={parse.quote(host, "")}{marker}')['servers']:
+    def servers_on(self, host: str) -> list[ServerOnHost]:
+        found: list[ServerOnHost] = []
+        marker = ''
+        path = ('/servers/detail?all_tenants=1&soft_deleted=True&limit=1000'
+                f'&host={parse.quote(host, "")}')
+        while page := self._list(host, f'{path}{marker}', 'servers'):
             found += map(_on_host, page)
             marker = f'&marker={page[-1]["id"]}'
         found += self._unsettled(host, {server.uuid for server in found})
         self._services(host)  # Nova leaves a cell that is down out of the lists above.
         return found
 
-    def server(self, uuid):
+    def server(self, uuid: str) -> ServerOnHost | None:
         server = self._server(uuid)
-        return server and _on_host(server)
+        return None if server is None else _on_host(server)
 
-    def _unsettled(self, host, here):
+    def _unsettled(self, host: str, here: set[str]) -> Iterator[ServerOnHost]:
         moved = collections.defaultdict(list)
         for status in migration_status.NOT_LET_GO_OF:
             path = f'/os-migrations?status={status}&source_compute={parse.quote(host, "")}'
-            for each in self._get(host, path)['migrations']:
+            for each in self._list(host, path, 'migrations'):
                 if each['source_compute'] == host:
                     moved[each['instance_uuid']].append((status, each))
         for uuid in sorted(moved.keys() - here):
@@ -48,25 +53,25 @@ class OpenStackHostApi(OpenStackComputeApi):
             if server is not None and _needs_source(server, moved[uuid]):
                 yield dataclasses.replace(_on_host(server), is_unsettled=True)
 
-    def disable(self, host, reason):
+    def disable(self, host: str, reason: str) -> None:
         self._update(host, {'status': 'disabled', 'disabled_reason': reason})
 
-    def enable(self, host):
+    def enable(self, host: str) -> None:
         self._update(host, {'status': 'enabled'})
 
-    def stop(self, server):
+    def stop(self, server: str) -> None:
         self._act(server, 'os-stop')
 
-    def start(self, server):
+    def start(self, server: str) -> None:
         self._act(server, 'os-start')
 
-    def _act(self, server, action):
+    def _act(self, server: str, action: str) -> None:
         answer = self._request(server, 'POST', f'/servers/{server}/action', json={action: None})
         if answer.status_code >= 400:
             LOG.warning('Nova refused the action %s for server %s, which a drain requested: %s',
                         action, server, answer.reason)
 
-    def _update(self, host, values):
+    def _update(self, host: str, values: dict[str, str]) -> None:
         for service in self._services(host):
             answer = self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)
             if answer.status_code >= 400:
@@ -75,7 +80,7 @@ class OpenStackHostApi(OpenStackComputeApi):
                                           f'{message_of(answer)}')
 
 
-def _needs_source(server, migrations):
+def _needs_source(server: dict[str, Any], migrations: Iterable[tuple[str, dict[str, Any]]]) -> bool:
     """Return True if one of ``migrations`` is in progress, or waits to be confirmed or reverted.
     The server may then still return to the host that it has left.
 
@@ -90,7 +95,7 @@ def _needs_source(server, migrations):
     ) in (migration_meaning.MOVES, migration_meaning.WAITS) for status, each in migrations)
 
 
-def _on_host(server):
+def _on_host(server: dict[str, Any]) -> ServerOnHost:
     return ServerOnHost(uuid=server['id'], name=server['name'], status=server['status'],
                         task_state=server['OS-EXT-STS:task_state'],
                         is_locked=bool(server['locked']))

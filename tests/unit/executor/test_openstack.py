@@ -165,6 +165,16 @@ class OpenStackComputeApiTest(testtools.TestCase):
                     lambda: self.api.migration(MOVE), lambda: self.api.abort(MOVE)):
             self.assertRaises(exception.NovaClientError, ask)
 
+    def test_a_web_server_that_answers_in_its_place_is_a_nova_that_does_not_answer(self):
+        page = fakes_web_server.say(200, b'<html>Maintenance</html>', Content_Type='text/html')
+        other = fakes_web_server.say(200, b'{"status": "ok"}', Content_Type='application/json')
+        self.assertIsNone(self.api.instance('vm1'))     # learns the version of the API
+        for self.server.respond in (page, other):
+            for ask in (lambda: self.api.instance('vm1'), lambda: self.api.service('a'),
+                        lambda: self.api.migration(MOVE),
+                        lambda: OpenStackHostApi(self.connection).servers_on('a')):
+                self.assertRaises(exception.NovaUnavailable, ask)
+
     def test_the_first_migration_since_the_request_is_ours(self):
         self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': [
             migration(9), migration(8, status='queued', dest_node=None),
