@@ -6,12 +6,15 @@ cooldown, is in the future, the period begins at the correction and keeps its le
 
 import dataclasses
 import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import orm
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import hold
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -32,7 +35,7 @@ class DatedTable:
         moves are left out, because there may be millions of these rows
     """
 
-    model: type
+    model: Any
     done: tuple[str, ...]
     until: dict[str, str] = dataclasses.field(default_factory=dict)
     states: tuple[str, ...] = ()
@@ -55,6 +58,7 @@ TABLES = (
     DatedTable(models.LeaseRow, ('progress_at',)),
     DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
                {'deadline': 'requested_at'}),
+    DatedTable(models.HoldRow, ('requested_at',), {'expires_at': 'requested_at'}, hold.OPEN),
     DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
 """The tables whose times affect decisions of Kronos. Times in other tables are not corrected,
 because they only record past events."""
@@ -63,11 +67,11 @@ because they only record past events."""
 class FutureTimes:
     """The search for rows with times in the future, and the correction of these times."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
-    def count(self, now):
+    def count(self, now: datetime.datetime) -> dict[str, int]:
         """Return ``{table: number of rows with times in the future}``. Tables without such rows are
         left out."""
         with self.database.reader() as session:
@@ -77,7 +81,7 @@ class FutureTimes:
         return {name: number for name, number in found.items() if number}
 
     @retried
-    def correct(self, now):
+    def correct(self, now: datetime.datetime) -> dict[str, int]:
         """Set times in the future to ``now``. The end of a period, such as a cooldown, is moved by
         the same amount as the start of the period.
 
@@ -94,12 +98,12 @@ class FutureTimes:
         return found
 
 
-def _is_ahead(dated, now):
+def _is_ahead(dated: DatedTable, now: datetime.datetime) -> sa.ColumnElement[bool]:
     is_ahead = sa.or_(*(getattr(dated.model, name) > now + TOLERANCE for name in dated.done))
     return sa.and_(dated.model.state.in_(dated.states), is_ahead) if dated.states else is_ahead
 
 
-def _correct(row: orm.DeclarativeBase, dated, now):
+def _correct(row: orm.DeclarativeBase, dated: DatedTable, now: datetime.datetime) -> None:
     for name, origin in dated.until.items():
         until, since = getattr(row, name), getattr(row, origin)
         if until is not None and since is not None and since > now + TOLERANCE:

@@ -7,6 +7,7 @@ import itertools
 import testtools
 
 from kronos_nova import exception
+from kronos_nova.db import future_times
 from kronos_nova.db import holds
 from kronos_nova.db import retention
 from kronos_nova.objects import hold
@@ -39,6 +40,14 @@ class HoldsTest(testtools.TestCase):
         [found] = self.holds.in_states(hold.OPEN)
         self.assertEqual(wanted, found)
         self.assertEqual(WIDE.cells, found.shape.cells)
+
+    def test_a_hold_of_the_future_expires_in_time(self):
+        tomorrow = self.now + datetime.timedelta(days=1)    # by a wrong clock
+        self.holds.request(wish('r1', tomorrow))
+        self.assertEqual({'holds': 1}, future_times.FutureTimes(self.database).correct(self.now))
+        [found] = self.holds.in_states(hold.OPEN)
+        self.assertEqual((self.now, self.now + datetime.timedelta(seconds=100)),
+                         (found.requested_at, found.expires_at))
 
     def test_a_hold_stays_until_nothing_is_allocated_for_it(self):
         for uuid, consumers in (('r1', {'c': 'a'}), ('r2', {})):
