@@ -1,8 +1,12 @@
 """The table of claims. It is in the claims file of each compute host, and in the control
 database."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy import orm
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db import models
 
@@ -22,22 +26,22 @@ class ClaimColumns:
 
     __tablename__ = 'claims'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    host = sa.Column(Name, nullable=False)
-    node = sa.Column(Name, nullable=False)
-    instance_uuid = sa.Column(Uuid, nullable=False)
-    vcpus = sa.Column(sa.Integer, nullable=False)
-    memory_mb = sa.Column(sa.Integer, nullable=False)
-    disk_gb = sa.Column(sa.Integer, nullable=False)
-    pci = sa.Column(sa.Text)
-    resize_target = sa.Column(sa.Integer, nullable=False)
-    created_at = sa.Column(Word, nullable=False)
-    state = sa.Column(Word, nullable=False, server_default='claimed')
-    migration_uuid = sa.Column(Uuid)
-    numa_topology = sa.Column(sa.Text)
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    host: Mapped[str] = mapped_column(Name, nullable=False)
+    node: Mapped[str] = mapped_column(Name, nullable=False)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, nullable=False)
+    vcpus: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    memory_mb: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    disk_gb: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    pci: Mapped[str | None] = mapped_column(sa.Text)
+    resize_target: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    created_at: Mapped[str] = mapped_column(Word, nullable=False)
+    state: Mapped[str] = mapped_column(Word, nullable=False, server_default='claimed')
+    migration_uuid: Mapped[str | None] = mapped_column(Uuid)
+    numa_topology: Mapped[str | None] = mapped_column(sa.Text)
 
-    @orm.declared_attr
-    def __table_args__(cls):
+    @orm.declared_attr.directive
+    def __table_args__(cls) -> tuple[Any, ...]:
         return (sa.Index('claims_key_idx', 'host', 'node', 'instance_uuid', 'resize_target',
                          unique=True),
                 # Ids are not reused, so that a late "abort" does not release another claim.

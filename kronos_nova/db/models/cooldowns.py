@@ -1,6 +1,10 @@
 """Tables of cooldowns, of quarantines, and of instances for which Nova refused hosts."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Text
 from kronos_nova.db.column_types import Timestamp
@@ -18,11 +22,11 @@ class CooldownRow(Base):
 
     __tablename__ = 'cooldowns'
 
-    scope = sa.Column(sa.String(16), primary_key=True)
-    name = sa.Column(sa.String(255), primary_key=True)
-    until = sa.Column(Timestamp, nullable=False)
-    times = sa.Column(sa.Integer, nullable=False, default=1)
-    set_at = sa.Column(Timestamp)
+    scope: Mapped[str] = mapped_column(sa.String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    until: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    times: Mapped[int] = mapped_column(sa.Integer, nullable=False, default=1)
+    set_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
 
     __table_args__ = (sa.Index('cooldowns_scope_until_idx', 'scope', 'until'),)
 
@@ -33,10 +37,10 @@ class QuarantineRow(Base):
 
     __tablename__ = 'quarantines'
 
-    instance_uuid = sa.Column(sa.String(36), primary_key=True)
-    until = sa.Column(Timestamp)
-    reason = sa.Column(Text, nullable=False)
-    created_at = sa.Column(Timestamp, nullable=False)
+    instance_uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    until: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    created_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
 
     __table_args__ = (sa.Index('quarantines_until_idx', 'until'),)
 
@@ -47,8 +51,8 @@ class RefusalRow(Base):
 
     __tablename__ = 'refusals'
 
-    instance_uuid = sa.Column(sa.String(36), primary_key=True)
-    until = sa.Column(Timestamp, nullable=False)
-    hosts = sa.Column(Text, nullable=False)
-    reason = sa.Column(Text, nullable=False)
-    refused_at = sa.Column(Timestamp, nullable=False)
+    instance_uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    until: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    hosts: Mapped[str] = mapped_column(Text, nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    refused_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)

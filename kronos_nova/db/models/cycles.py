@@ -1,6 +1,10 @@
 """The last evaluation of each aggregate."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import CompressedText
 from kronos_nova.db.column_types import Text
@@ -22,14 +26,14 @@ class CycleRow(Base):
 
     __tablename__ = 'cycles'
 
-    aggregate = sa.Column(sa.String(255), primary_key=True)
-    started_at = sa.Column(Timestamp, nullable=False)
-    finished_at = sa.Column(Timestamp)
-    worker = sa.Column(sa.String(255), nullable=False)
-    outcome = sa.Column(sa.String(16))
-    imbalanced_cycles = sa.Column(sa.Integer, nullable=False, default=0)
-    report = sa.Column(CompressedText)
-    failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
-    not_before = sa.Column(Timestamp)
-    good_at = sa.Column(Timestamp)
-    doubted = sa.Column(Text)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    started_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    finished_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    worker: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    outcome: Mapped[str | None] = mapped_column(sa.String(16))
+    imbalanced_cycles: Mapped[int] = mapped_column(sa.Integer, nullable=False, default=0)
+    report: Mapped[str | None] = mapped_column(CompressedText)
+    failures: Mapped[int] = mapped_column(sa.Integer, nullable=False, default=0, server_default='0')
+    not_before: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    good_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    doubted: Mapped[str | None] = mapped_column(Text)

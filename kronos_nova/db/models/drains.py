@@ -1,6 +1,10 @@
 """Drains of hosts."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Text
 from kronos_nova.db.column_types import Timestamp
@@ -13,30 +17,30 @@ class DrainRow(Base):
 
     __tablename__ = 'drains'
 
-    uuid = sa.Column(sa.String(36), primary_key=True)
-    host = sa.Column(sa.String(255), nullable=False)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    state = sa.Column(sa.String(16), nullable=False)
-    requested_by = sa.Column(sa.String(255), nullable=False)
-    requested_at = sa.Column(Timestamp, nullable=False)
-    reason = sa.Column(Text, nullable=False)
-    with_stopped = sa.Column(sa.Boolean, nullable=False)
-    parallel = sa.Column(sa.Integer)
-    deadline = sa.Column(Timestamp)
-    keep_spare = sa.Column(sa.Integer, nullable=False)
-    avoid = sa.Column(Text, nullable=False)
-    unmovable = sa.Column(sa.String(8), nullable=False, default='leave')
-    to_stop = sa.Column(Text, nullable=False, default='[]')
-    stopped = sa.Column(Text, nullable=False, default='{}')
+    uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    host: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    state: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    requested_by: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    requested_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    with_stopped: Mapped[bool] = mapped_column(sa.Boolean, nullable=False)
+    parallel: Mapped[int | None] = mapped_column(sa.Integer)
+    deadline: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    keep_spare: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    avoid: Mapped[str] = mapped_column(Text, nullable=False)
+    unmovable: Mapped[str] = mapped_column(sa.String(8), nullable=False, default='leave')
+    to_stop: Mapped[str] = mapped_column(Text, nullable=False, default='[]')
+    stopped: Mapped[str] = mapped_column(Text, nullable=False, default='{}')
     # This column is not read: the disabled reason in Nova shows which service a drain disabled.
-    is_ours = sa.Column(sa.Boolean, nullable=False, default=False)
-    is_unwatched = sa.Column(sa.Boolean, nullable=False, default=False)
-    looked_at = sa.Column(Timestamp)
-    servers = sa.Column(sa.Integer)
-    left = sa.Column(sa.Integer)
-    blocked = sa.Column(Text, nullable=False)
-    waits_for = sa.Column(Text, nullable=False, default='')
-    problem = sa.Column(Text, nullable=False)
-    finished_at = sa.Column(Timestamp)
+    is_ours: Mapped[bool] = mapped_column(sa.Boolean, nullable=False, default=False)
+    is_unwatched: Mapped[bool] = mapped_column(sa.Boolean, nullable=False, default=False)
+    looked_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    servers: Mapped[int | None] = mapped_column(sa.Integer)
+    left: Mapped[int | None] = mapped_column(sa.Integer)
+    blocked: Mapped[str] = mapped_column(Text, nullable=False)
+    waits_for: Mapped[str] = mapped_column(Text, nullable=False, default='')
+    problem: Mapped[str] = mapped_column(Text, nullable=False)
+    finished_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
 
     __table_args__ = (sa.Index('drains_host_idx', 'host'), sa.Index('drains_state_idx', 'state'))

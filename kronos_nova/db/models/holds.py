@@ -1,6 +1,10 @@
 """Holds, which keep room for new servers."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Text
 from kronos_nova.db.column_types import Timestamp
@@ -14,29 +18,29 @@ class HoldRow(Base):
 
     __tablename__ = 'holds'
 
-    uuid = sa.Column(sa.String(36), primary_key=True)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    state = sa.Column(sa.String(16), nullable=False)
-    shape = sa.Column(Text, nullable=False)
-    count = sa.Column(sa.Integer, nullable=False)
-    project_id = sa.Column(sa.String(255), nullable=False)
-    availability_zone = sa.Column(sa.String(255), nullable=False)
-    requested_by = sa.Column(sa.String(255), nullable=False)
-    requested_at = sa.Column(Timestamp, nullable=False)
-    reason = sa.Column(Text, nullable=False)
-    hold_seconds = sa.Column(sa.Integer, nullable=False)
-    is_forced = sa.Column(sa.Boolean, nullable=False)
-    expires_at = sa.Column(Timestamp, nullable=False)
-    moves = sa.Column(sa.Integer, nullable=False)
-    memory_mb = sa.Column(sa.Integer, nullable=False)
-    hosts = sa.Column(Text, nullable=False)
-    known = sa.Column(Text, nullable=False)
-    used = sa.Column(Text, nullable=False)
-    plan_uuid = sa.Column(sa.String(36), nullable=False)
-    plans = sa.Column(sa.Integer, nullable=False)
-    keeper = sa.Column(sa.String(16), nullable=False)
-    consumers = sa.Column(Text, nullable=False)
-    problem = sa.Column(Text, nullable=False)
-    finished_at = sa.Column(Timestamp)
+    uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    state: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    shape: Mapped[str] = mapped_column(Text, nullable=False)
+    count: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    project_id: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    availability_zone: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    requested_by: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    requested_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    hold_seconds: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    is_forced: Mapped[bool] = mapped_column(sa.Boolean, nullable=False)
+    expires_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    moves: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    memory_mb: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    hosts: Mapped[str] = mapped_column(Text, nullable=False)
+    known: Mapped[str] = mapped_column(Text, nullable=False)
+    used: Mapped[str] = mapped_column(Text, nullable=False)
+    plan_uuid: Mapped[str] = mapped_column(sa.String(36), nullable=False)
+    plans: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    keeper: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    consumers: Mapped[str] = mapped_column(Text, nullable=False)
+    problem: Mapped[str] = mapped_column(Text, nullable=False)
+    finished_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
 
     __table_args__ = (sa.Index('holds_state_idx', 'state'),)

@@ -1,6 +1,10 @@
 """The journal: plans, their reports, moves and their events."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import CompressedText
 from kronos_nova.db.column_types import Text
@@ -22,26 +26,29 @@ class PlanRow(Base):
 
     __tablename__ = 'plans'
 
-    uuid = sa.Column(sa.String(36), primary_key=True)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    mode = sa.Column(sa.String(16), nullable=False)
-    planner = sa.Column(sa.String(64), nullable=False)
-    state = sa.Column(sa.String(16), nullable=False)
-    created_at = sa.Column(Timestamp, nullable=False)
-    expires_at = sa.Column(Timestamp, nullable=False)
-    finished_at = sa.Column(Timestamp)
-    approved_at = sa.Column(Timestamp)
-    approved_by = sa.Column(sa.String(255))
-    combined_before = sa.Column(sa.Double)
-    combined_after = sa.Column(sa.Double)
-    combined_now = sa.Column(sa.Double)
-    detail = sa.Column(Text)
-    purpose = sa.Column(sa.String(16), nullable=False, default='balance', server_default='balance')
-    move_count = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
-    fingerprint = sa.Column(sa.String(64))
-    last_seen_at = sa.Column(Timestamp)
-    times_seen = sa.Column(sa.Integer, nullable=False, default=1, server_default='1')
-    ended_because = sa.Column(Text)
+    uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    mode: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    planner: Mapped[str] = mapped_column(sa.String(64), nullable=False)
+    state: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    created_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    expires_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    finished_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    approved_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    approved_by: Mapped[str | None] = mapped_column(sa.String(255))
+    combined_before: Mapped[float | None] = mapped_column(sa.Double)
+    combined_after: Mapped[float | None] = mapped_column(sa.Double)
+    combined_now: Mapped[float | None] = mapped_column(sa.Double)
+    detail: Mapped[str | None] = mapped_column(Text)
+    purpose: Mapped[str] = mapped_column(
+        sa.String(16), nullable=False, default='balance', server_default='balance')
+    move_count: Mapped[int] = mapped_column(
+        sa.Integer, nullable=False, default=0, server_default='0')
+    fingerprint: Mapped[str | None] = mapped_column(sa.String(64))
+    last_seen_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    times_seen: Mapped[int] = mapped_column(
+        sa.Integer, nullable=False, default=1, server_default='1')
+    ended_because: Mapped[str | None] = mapped_column(Text)
 
     __table_args__ = (sa.Index('plans_aggregate_state_idx', 'aggregate', 'state'),
                       sa.Index('plans_aggregate_created_at_idx', 'aggregate', 'created_at'),
@@ -59,9 +66,10 @@ class ReportRow(Base):
 
     __tablename__ = 'reports'
 
-    plan_uuid = sa.Column(sa.String(36), sa.ForeignKey('plans.uuid'), primary_key=True)
-    created_at = sa.Column(Timestamp, nullable=False)
-    body = sa.Column(CompressedText, nullable=False)
+    plan_uuid: Mapped[str] = mapped_column(
+        sa.String(36), sa.ForeignKey('plans.uuid'), primary_key=True)
+    created_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    body: Mapped[str] = mapped_column(CompressedText, nullable=False)
 
     __table_args__ = (sa.Index('reports_created_at_idx', 'created_at'),)
 
@@ -84,46 +92,50 @@ class MoveRow(Base):
 
     __tablename__ = 'moves'
 
-    uuid = sa.Column(sa.String(36), primary_key=True)
-    plan_uuid = sa.Column(sa.String(36), sa.ForeignKey('plans.uuid'), nullable=False)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    ordinal = sa.Column(sa.Integer, nullable=False)
-    depends_on = sa.Column(Text, nullable=False)
-    group = sa.Column('group_number', sa.Integer)
-    only_makes_room = sa.Column(sa.Boolean, nullable=False, default=False,
-                                server_default=sa.false())
-    phase = sa.Column(sa.String(16), nullable=False)
-    instance_uuid = sa.Column(sa.String(36), nullable=False)
-    source = sa.Column(sa.String(255), nullable=False)
-    destination = sa.Column(sa.String(255), nullable=False)
-    memory_mb = sa.Column(sa.Integer, nullable=False)
-    reason = sa.Column(Text, nullable=False)
-    state = sa.Column(sa.String(16), nullable=False)
-    owner = sa.Column(sa.String(255))
-    not_before = sa.Column(Timestamp, nullable=False)
-    retry_count = sa.Column(sa.Integer, nullable=False, default=0)
-    migration_uuid = sa.Column(sa.String(36))
-    abort_requested = sa.Column(sa.Boolean, nullable=False, default=False)
-    created_at = sa.Column(Timestamp, nullable=False)
-    checked_at = sa.Column(Timestamp)
-    dispatched_at = sa.Column(Timestamp)
-    requested_at = sa.Column(Timestamp)
-    forced_at = sa.Column(Timestamp)
-    finished_at = sa.Column(Timestamp)
-    settled_at = sa.Column(Timestamp)
-    memory_total = sa.Column(sa.BigInteger)
-    memory_remaining = sa.Column(sa.BigInteger)
-    memory_processed = sa.Column(sa.BigInteger)
-    error_type = sa.Column(sa.String(64))
-    error = sa.Column(Text)
-    outage = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
-    kind = sa.Column(sa.String(8), nullable=False, default='live', server_default='live')
-    project_id = sa.Column(sa.String(255))
-    caused_by = sa.Column(sa.String(36))
-    position = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
-    expected_seconds = sa.Column(sa.Double)
-    expected_downtime = sa.Column(sa.Double)
-    adopted = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
+    uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    plan_uuid: Mapped[str] = mapped_column(
+        sa.String(36), sa.ForeignKey('plans.uuid'), nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    ordinal: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    depends_on: Mapped[str] = mapped_column(Text, nullable=False)
+    group: Mapped[int | None] = mapped_column('group_number', sa.Integer)
+    only_makes_room: Mapped[bool] = mapped_column(
+        sa.Boolean, nullable=False, default=False, server_default=sa.false())
+    phase: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    instance_uuid: Mapped[str] = mapped_column(sa.String(36), nullable=False)
+    source: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    destination: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    memory_mb: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
+    state: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    owner: Mapped[str | None] = mapped_column(sa.String(255))
+    not_before: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    retry_count: Mapped[int] = mapped_column(sa.Integer, nullable=False, default=0)
+    migration_uuid: Mapped[str | None] = mapped_column(sa.String(36))
+    abort_requested: Mapped[bool] = mapped_column(sa.Boolean, nullable=False, default=False)
+    created_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    checked_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    dispatched_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    requested_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    forced_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    finished_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    settled_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    memory_total: Mapped[int | None] = mapped_column(sa.BigInteger)
+    memory_remaining: Mapped[int | None] = mapped_column(sa.BigInteger)
+    memory_processed: Mapped[int | None] = mapped_column(sa.BigInteger)
+    error_type: Mapped[str | None] = mapped_column(sa.String(64))
+    error: Mapped[str | None] = mapped_column(Text)
+    outage: Mapped[bool] = mapped_column(
+        sa.Boolean, nullable=False, default=False, server_default=sa.false())
+    kind: Mapped[str] = mapped_column(
+        sa.String(8), nullable=False, default='live', server_default='live')
+    project_id: Mapped[str | None] = mapped_column(sa.String(255))
+    caused_by: Mapped[str | None] = mapped_column(sa.String(36))
+    position: Mapped[int] = mapped_column(sa.Integer, nullable=False, default=0, server_default='0')
+    expected_seconds: Mapped[float | None] = mapped_column(sa.Double)
+    expected_downtime: Mapped[float | None] = mapped_column(sa.Double)
+    adopted: Mapped[bool] = mapped_column(
+        sa.Boolean, nullable=False, default=False, server_default=sa.false())
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_checked_at_idx', 'checked_at'),
@@ -139,13 +151,14 @@ class MoveEventRow(Base):
 
     __tablename__ = 'move_events'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    move_uuid = sa.Column(sa.String(36), sa.ForeignKey('moves.uuid'), nullable=False)
-    at = sa.Column(Timestamp, nullable=False)
-    old_state = sa.Column(sa.String(16))
-    new_state = sa.Column(sa.String(16), nullable=False)
-    worker = sa.Column(sa.String(255))
-    detail = sa.Column(Text, nullable=False, default='')
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    move_uuid: Mapped[str] = mapped_column(
+        sa.String(36), sa.ForeignKey('moves.uuid'), nullable=False)
+    at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    old_state: Mapped[str | None] = mapped_column(sa.String(16))
+    new_state: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    worker: Mapped[str | None] = mapped_column(sa.String(255))
+    detail: Mapped[str] = mapped_column(Text, nullable=False, default='')
 
     __table_args__ = (sa.Index('move_events_move_uuid_idx', 'move_uuid'),
                       sa.Index('move_events_at_idx', 'at'))

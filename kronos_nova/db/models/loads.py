@@ -1,6 +1,10 @@
 """Loads of hosts and of aggregates, as evaluations measured them."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import CompressedText
 from kronos_nova.db.column_types import Text
@@ -13,12 +17,12 @@ class ScoreRow(Base):
 
     __tablename__ = 'scores'
 
-    host = sa.Column(sa.String(255), primary_key=True)
-    policy = sa.Column(sa.String(64), primary_key=True)
-    mode = sa.Column(sa.String(16), nullable=False)
-    weight = sa.Column(sa.Double, nullable=False)
-    value = sa.Column(sa.Double, nullable=False)
-    at = sa.Column(Timestamp, nullable=False)
+    host: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    policy: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    mode: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    weight: Mapped[float] = mapped_column(sa.Double, nullable=False)
+    value: Mapped[float] = mapped_column(sa.Double, nullable=False)
+    at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
 
 
 class HostLoadsRow(Base):
@@ -27,9 +31,9 @@ class HostLoadsRow(Base):
 
     __tablename__ = 'host_loads'
 
-    aggregate = sa.Column(sa.String(255), primary_key=True)
-    at = sa.Column(Timestamp, nullable=False)
-    hosts = sa.Column(CompressedText, nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    hosts: Mapped[str] = mapped_column(CompressedText, nullable=False)
 
 
 class AggregateLoadStatsRow(Base):
@@ -38,9 +42,9 @@ class AggregateLoadStatsRow(Base):
 
     __tablename__ = 'habits'
 
-    aggregate = sa.Column(sa.String(255), primary_key=True)
-    at = sa.Column(Timestamp, nullable=False)
-    body = sa.Column(CompressedText, nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    body: Mapped[str] = mapped_column(CompressedText, nullable=False)
 
 
 class EvaluationRow(Base):
@@ -50,12 +54,12 @@ class EvaluationRow(Base):
 
     __tablename__ = 'evaluations'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    at = sa.Column(Timestamp, nullable=False)
-    outcome = sa.Column(sa.String(16), nullable=False)
-    policies = sa.Column(Text, nullable=False)
-    slots = sa.Column(Text)
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    outcome: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    policies: Mapped[str] = mapped_column(Text, nullable=False)
+    slots: Mapped[str | None] = mapped_column(Text)
 
     __table_args__ = (sa.Index('evaluations_aggregate_at_idx', 'aggregate', 'at'),
                       sa.Index('evaluations_at_idx', 'at'))

@@ -1,6 +1,10 @@
 """Rolling maintenances."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Text
 from kronos_nova.db.column_types import Timestamp
@@ -14,13 +18,13 @@ class MaintenanceRow(Base):
 
     __tablename__ = 'maintenances'
 
-    uuid = sa.Column(sa.String(36), primary_key=True)
-    state = sa.Column(sa.String(16), nullable=False)
-    requested_by = sa.Column(sa.String(255), nullable=False)
-    requested_at = sa.Column(Timestamp, nullable=False)
-    options = sa.Column(Text, nullable=False)
-    hosts = sa.Column(Text, nullable=False)
-    runner = sa.Column(sa.String(255))
-    runner_at = sa.Column(Timestamp)
+    uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    state: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    requested_by: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    requested_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    options: Mapped[str] = mapped_column(Text, nullable=False)
+    hosts: Mapped[str] = mapped_column(Text, nullable=False)
+    runner: Mapped[str | None] = mapped_column(sa.String(255))
+    runner_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
 
     __table_args__ = (sa.Index('maintenances_state_idx', 'state'),)

@@ -1,6 +1,10 @@
 """Names of servers."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Timestamp
 from kronos_nova.db.models.base import Base
@@ -12,9 +16,9 @@ class ServerNameRow(Base):
 
     __tablename__ = 'server_names'
 
-    uuid = sa.Column(sa.String(36), primary_key=True)
-    name = sa.Column(sa.String(255), nullable=False)
-    aggregate = sa.Column(sa.String(255))
-    seen_at = sa.Column(Timestamp, nullable=False)
+    uuid: Mapped[str] = mapped_column(sa.String(36), primary_key=True)
+    name: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    aggregate: Mapped[str | None] = mapped_column(sa.String(255))
+    seen_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
 
     __table_args__ = (sa.Index('server_names_seen_at_idx', 'seen_at'),)

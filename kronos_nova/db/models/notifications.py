@@ -1,6 +1,10 @@
 """Tables of notifications to be sent, and of totals for monitoring."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Text
 from kronos_nova.db.column_types import Timestamp
@@ -15,13 +19,13 @@ class NotificationRow(Base):
     __tablename__ = 'notifications'
 
     # Without this, SQLite reuses the number of the last row after it was deleted.
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    uuid = sa.Column(sa.String(36), nullable=False)
-    sequence = sa.Column(sa.Integer)
-    event_type = sa.Column(sa.String(64), nullable=False)
-    at = sa.Column(Timestamp, nullable=False)
-    body = sa.Column(Text, nullable=False)
-    sent_at = sa.Column(Timestamp)
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    uuid: Mapped[str] = mapped_column(sa.String(36), nullable=False)
+    sequence: Mapped[int | None] = mapped_column(sa.Integer)
+    event_type: Mapped[str] = mapped_column(sa.String(64), nullable=False)
+    at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    body: Mapped[str] = mapped_column(Text, nullable=False)
+    sent_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
 
     __table_args__ = (sa.Index('notifications_uuid_idx', 'uuid', unique=True),
                       sa.Index('notifications_sequence_idx', 'sequence', unique=True),
@@ -35,6 +39,6 @@ class CounterRow(Base):
 
     __tablename__ = 'counters'
 
-    name = sa.Column(sa.String(64), primary_key=True)
-    labels = sa.Column(sa.String(512), primary_key=True)
-    value = sa.Column(sa.Double, nullable=False)
+    name: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    labels: Mapped[str] = mapped_column(sa.String(512), primary_key=True)
+    value: Mapped[float] = mapped_column(sa.Double, nullable=False)

@@ -1,6 +1,10 @@
 """Sums of loads and moves by day."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.models.base import Base
 
@@ -11,15 +15,15 @@ class LoadSumRow(Base):
 
     __tablename__ = 'load_sums'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    day = sa.Column(sa.Date, nullable=False)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    observed_seconds = sa.Column(sa.Double, nullable=False)
-    hot_seconds = sa.Column(sa.Double, nullable=False)
-    contended_seconds = sa.Column(sa.Double, nullable=False)
-    replayed_seconds = sa.Column(sa.Double, nullable=False, default=0.0)
-    unmoved_hot_seconds = sa.Column(sa.Double, nullable=False, default=0.0)
-    unmoved_contended_seconds = sa.Column(sa.Double, nullable=False, default=0.0)
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    day: Mapped[datetime.date] = mapped_column(sa.Date, nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    observed_seconds: Mapped[float] = mapped_column(sa.Double, nullable=False)
+    hot_seconds: Mapped[float] = mapped_column(sa.Double, nullable=False)
+    contended_seconds: Mapped[float] = mapped_column(sa.Double, nullable=False)
+    replayed_seconds: Mapped[float] = mapped_column(sa.Double, nullable=False, default=0.0)
+    unmoved_hot_seconds: Mapped[float] = mapped_column(sa.Double, nullable=False, default=0.0)
+    unmoved_contended_seconds: Mapped[float] = mapped_column(sa.Double, nullable=False, default=0.0)
 
     __table_args__ = (sa.Index('load_sums_day_aggregate_idx', 'day', 'aggregate', unique=True),)
 
@@ -30,15 +34,15 @@ class MoveSumRow(Base):
 
     __tablename__ = 'move_sums'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    day = sa.Column(sa.Date, nullable=False)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    project_id = sa.Column(sa.String(255), nullable=False)
-    completed = sa.Column(sa.Integer, nullable=False)
-    failed = sa.Column(sa.Integer, nullable=False)
-    abandoned = sa.Column(sa.Integer, nullable=False)
-    memory_mb = sa.Column(sa.BigInteger, nullable=False)
-    seconds = sa.Column(sa.Double, nullable=False)
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    day: Mapped[datetime.date] = mapped_column(sa.Date, nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    project_id: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    completed: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    failed: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    abandoned: Mapped[int] = mapped_column(sa.Integer, nullable=False)
+    memory_mb: Mapped[int] = mapped_column(sa.BigInteger, nullable=False)
+    seconds: Mapped[float] = mapped_column(sa.Double, nullable=False)
 
     __table_args__ = (sa.Index('move_sums_key_idx', 'day', 'aggregate', 'project_id',
                                unique=True),)

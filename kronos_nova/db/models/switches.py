@@ -1,6 +1,10 @@
 """Tables of switches, which are levels and pauses that commands set."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Text
 from kronos_nova.db.column_types import Timestamp
@@ -11,10 +15,10 @@ class _Switched:
     """Columns of a level or a pause that a command set. The level or pause is for one aggregate, or
     for every aggregate (``*``)."""
 
-    value = sa.Column(sa.String(16), nullable=False)
-    set_at = sa.Column(Timestamp, nullable=False)
-    set_by = sa.Column(sa.String(255), nullable=False)
-    reason = sa.Column(Text, nullable=False)
+    value: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    set_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    set_by: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    reason: Mapped[str] = mapped_column(Text, nullable=False)
 
 
 class SwitchRow(_Switched, Base):
@@ -23,9 +27,9 @@ class SwitchRow(_Switched, Base):
 
     __tablename__ = 'switches'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    kind = sa.Column(sa.String(16), nullable=False)
-    aggregate = sa.Column(sa.String(255), nullable=False)
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    kind: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
 
 
 class SwitchEventRow(_Switched, Base):
@@ -36,7 +40,7 @@ class SwitchEventRow(_Switched, Base):
 
     __tablename__ = 'switch_events'
 
-    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
-    kind = sa.Column(sa.String(16), nullable=False)
-    aggregate = sa.Column(sa.String(255), nullable=False)
-    told = sa.Column(sa.Boolean, nullable=False, server_default=sa.true())
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=True)
+    kind: Mapped[str] = mapped_column(sa.String(16), nullable=False)
+    aggregate: Mapped[str] = mapped_column(sa.String(255), nullable=False)
+    told: Mapped[bool] = mapped_column(sa.Boolean, nullable=False, server_default=sa.true())

@@ -1,6 +1,10 @@
 """Tables of worker processes, leases, and locks that serialize transactions."""
 
+import datetime
+
 import sqlalchemy as sa
+from sqlalchemy.orm import Mapped
+from sqlalchemy.orm import mapped_column
 
 from kronos_nova.db.column_types import Timestamp
 from kronos_nova.db.models.base import Base
@@ -18,10 +22,11 @@ class WorkerRow(Base):
 
     __tablename__ = 'workers'
 
-    name = sa.Column(sa.String(255), primary_key=True)
-    heartbeat_at = sa.Column(Timestamp, nullable=False)
-    role = sa.Column(sa.String(16), nullable=False, default='executor', server_default='executor')
-    clock_skew = sa.Column(sa.Double)
+    name: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    heartbeat_at: Mapped[datetime.datetime] = mapped_column(Timestamp, nullable=False)
+    role: Mapped[str] = mapped_column(
+        sa.String(16), nullable=False, default='executor', server_default='executor')
+    clock_skew: Mapped[float | None] = mapped_column(sa.Double)
 
 
 class SerializationLockRow(Base):
@@ -30,8 +35,8 @@ class SerializationLockRow(Base):
 
     __tablename__ = 'gates'
 
-    name = sa.Column(sa.String(64), primary_key=True)
-    passed = sa.Column(sa.Integer, nullable=False, default=0)
+    name: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    passed: Mapped[int] = mapped_column(sa.Integer, nullable=False, default=0)
 
 
 class LeaseRow(Base):
@@ -44,7 +49,7 @@ class LeaseRow(Base):
 
     __tablename__ = 'leases'
 
-    name = sa.Column(sa.String(64), primary_key=True)
-    holder = sa.Column(sa.String(255))
-    expires_at = sa.Column(Timestamp)
-    progress_at = sa.Column(Timestamp)
+    name: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    holder: Mapped[str | None] = mapped_column(sa.String(255))
+    expires_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
+    progress_at: Mapped[datetime.datetime | None] = mapped_column(Timestamp)
