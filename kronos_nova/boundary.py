@@ -12,6 +12,8 @@ import json
 import math
 from collections.abc import Mapping
 from collections.abc import Sized
+from typing import Any
+from typing import TypeVar
 
 import msgspec
 
@@ -31,6 +33,7 @@ document can take more memory, about a hundred bytes for each value; lowered, th
 clouds are refused. Chosen above the largest document that is expected: an answer of Prometheus
 about 300,000 instances, which has seven million values."""
 
+_Sized = TypeVar('_Sized', bound=Sized)
 _STRUCTURE = (b'[', b'{', b',')
 
 remark = sanitize.remark
@@ -109,7 +112,7 @@ def number(value: object, what: str) -> float:
     return found
 
 
-def sized(values: Sized, what: str, most: int) -> Sized:
+def sized(values: _Sized, what: str, most: int) -> _Sized:
     """Return ``values`` unchanged if there are at most ``most`` of them.
 
     :raises OutOfBounds: there are more than ``most``
@@ -135,7 +138,7 @@ def texts(values: object, what: str, most: int, most_characters: int = NAME_CHAR
             for key, value in values.items()}
 
 
-def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> object:
+def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> Any:
     """Parse a JSON document, and return its value.
 
     Values in lists and objects are counted before the document is parsed, so that a refused

@@ -45,7 +45,7 @@ class Observation:
     read: Snapshot
     moves: tuple[MoveUnderWay, ...]
     scopes: tuple[str, ...] | None
-    last: Mapping[str, str]
+    last: Mapping[str, str | None]
     proposed: Mapping[str, PlanRecord]
     units: Mapping[str, frozenset[str]]
 

@@ -190,7 +190,7 @@ class ResultWriter:
             LOG.info('Plan %s for aggregate %s is superseded: %s', record.uuid, report.name, why)
             journal.end_plan(record.uuid, plans.PROPOSED, plans.SUPERSEDED, why, now)
             return report
-        journal.note_outlook(record.uuid, found and found.combined, now)
+        journal.note_outlook(record.uuid, None if found is None else found.combined, now)
         if report.outcome != plans.PLANNED:
             return report
         return dataclasses.replace(

@@ -7,19 +7,25 @@ repaired.
 """
 
 import dataclasses
+import datetime
 import json
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
+from sqlalchemy import orm
 
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import migrate
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.journal import plans as journal_plans
 from kronos_nova.db.journal import rows
 from kronos_nova.drain import states as drains
@@ -77,11 +83,12 @@ class _Check:
     table: str
     problem: str
     remedy: str
-    find: Callable
-    fix: Callable | None = None
+    find: Callable[[orm.Session], Iterable[Any]]
+    fix: Callable[[orm.Session, Any], None] | None = None
 
 
-def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> list[Fault]:
+def examine(database: Database, aggregates: Collection[str],
+            is_to_fix: bool = False) -> list[Fault]:
     """List the faults of a control database, and correct them if ``is_to_fix`` is true.
 
     :param aggregates: names of the aggregates that Kronos balances
@@ -112,7 +119,7 @@ class _Rows:
     :param now: the database's time
     """
 
-    def __init__(self, database, aggregates: Collection[str], now):
+    def __init__(self, database: Database, aggregates: Collection[str], now: datetime.datetime):
         self.database = database
         self.aggregates = frozenset(aggregates)
         self.now = now
@@ -136,7 +143,9 @@ class _Rows:
         names = (journal_plans.PLANNING, rows.DISPATCH)
         with rows.serialized(self.database, *names) as session:
             for check in self._checks():
-                for wrong in list(check.find(session)) if check.fix else ():
+                if check.fix is None:
+                    continue
+                for wrong in list(check.find(session)):
                     LOG.warning('Table %(table)s: fixed the row %(row)s. Problem: %(problem)s. '
                                 'Change: %(remedy)s.',
                                 {'table': check.table, 'problem': check.problem,
@@ -191,7 +200,7 @@ class _Rows:
             remedy='the older one is done; its hosts stay as they are', find=_older_maintenances,
             fix=_end_maintenance)
 
-    def _lost_moves(self, session):
+    def _lost_moves(self, session: orm.Session) -> Iterator[models.MoveRow]:
         """Yield the rows of moves that are in progress, but will never end: no worker carries them
         out, and no worker will take them over.
 
@@ -205,16 +214,16 @@ class _Rows:
                     state not in plans.OPEN or row.aggregate not in self.aggregates):
                 yield row
 
-    def _abandon(self, session, row):
+    def _abandon(self, session: orm.Session, row: models.MoveRow) -> None:
         rows.transit(session, row, moves.ABANDONED, self.now, WORKER, 'its plan has ended',
                      finished_at=self.now, settled_at=self.now)
 
-    def _fail(self, session, row):
+    def _fail(self, session: orm.Session, row: models.MoveRow) -> None:
         rows.transit(session, row, moves.FAILED, self.now, WORKER,
                      'its worker has ended, and no other one looks after it',
                      finished_at=self.now, settled_at=self.now)
 
-    def _end_move(self, session, row):
+    def _end_move(self, session: orm.Session, row: models.MoveRow) -> None:
         """Set a move whose row has a fault to the state ABANDONED, whatever its state is. Normally,
         only some states may change to this state."""
         old = row.state
@@ -224,14 +233,14 @@ class _Rows:
             move_uuid=row.uuid, at=self.now, old_state=old, new_state=moves.ABANDONED,
             worker=WORKER, detail='its row could not be read'))
 
-    def _void(self, session, row):
+    def _void(self, session: orm.Session, row: models.PlanRow) -> None:
         journal_plans.void_unreadable(session, row.uuid, self.now)
 
-    def _release(self, session, row):
+    def _release(self, session: orm.Session, row: models.DrainRow) -> None:
         db_drains.release_unreadable(session, row.uuid, self.now)
 
 
-def _is_revision_lost(engine) -> bool:
+def _is_revision_lost(engine: sa.Engine) -> bool:
     """Return True if a control database has all its tables but no record of its revision. Return
     False if the recorded revision is the one that this code needs.
 
@@ -244,17 +253,18 @@ def _is_revision_lost(engine) -> bool:
     return False
 
 
-def _name(row):
+def _name(row: models.Base | str) -> str:
     if isinstance(row, str):
         return row
-    return ' '.join(str(value) for value in sa.inspect(row).identity)
+    return ' '.join(str(value) for value in sa.inspect(row).identity or ())
 
 
-def _missing(table, model, names, consequence, **values):
-    def find(session):
+def _missing(table: str, model: Any, names: Iterable[str], consequence: str,
+             **values: object) -> _Check:
+    def find(session: orm.Session) -> list[str]:
         return sorted({*names} - {*session.scalars(sa.select(model.name))})
 
-    def insert(session, name):
+    def insert(session: orm.Session, name: str) -> None:
         session.add(model(name=name, **values))
         session.flush()
 
@@ -262,13 +272,13 @@ def _missing(table, model, names, consequence, **values):
                   remedy='the row is inserted', find=find, fix=insert)
 
 
-def _not_in(model, states):
-    def find(session):
+def _not_in(model: Any, states: Iterable[str]) -> Callable[[orm.Session], Sequence[Any]]:
+    def find(session: orm.Session) -> Sequence[Any]:
         return session.scalars(sa.select(model).where(model.state.not_in(tuple(states)))).all()
     return find
 
 
-def _with_plans(session, states):
+def _with_plans(session: orm.Session, states: Collection[str]) -> Iterator[Any]:
     """Yield (move, state of its plan) for the moves whose state is one of ``states``. The state of
     the plan is None if the plan is missing."""
     yield from session.execute(
@@ -277,35 +287,35 @@ def _with_plans(session, states):
                 models.MoveRow.state.in_(states)))
 
 
-def _not_begun_orphans(session):
+def _not_begun_orphans(session: orm.Session) -> list[models.MoveRow]:
     return [row for row, state in _with_plans(session, moves.NOT_BEGUN) if state not in plans.OPEN]
 
 
-def _unreadable_moves(session):
+def _unreadable_moves(session: orm.Session) -> list[models.MoveRow]:
     waiting = session.scalars(rows.moves_in((moves.PLANNED, *moves.IN_FLIGHT)))
     return [row for row in waiting if not _is_json(row.depends_on, list)]
 
 
-def _endless_leases(session):
+def _endless_leases(session: orm.Session) -> Sequence[models.LeaseRow]:
     lease = models.LeaseRow
     return session.scalars(sa.select(lease).where(
         lease.holder.is_not(None), lease.expires_at.is_(None))).all()
 
 
-def _free_lease(_session, row):
+def _free_lease(_session: orm.Session, row: models.LeaseRow) -> None:
     row.holder = None
 
 
-def _unknown_switches(session):
+def _unknown_switches(session: orm.Session) -> list[models.SwitchRow]:
     return [row for row in session.scalars(sa.select(models.SwitchRow))
             if row.value not in SWITCH_VALUES.get(row.kind, ())]
 
 
-def _delete(session, row):
+def _delete(session: orm.Session, row: models.Base) -> None:
     session.delete(row)
 
 
-def _older_drains(session):
+def _older_drains(session: orm.Session) -> list[models.DrainRow]:
     """Return the rows of drains in progress whose host has a newer drain in progress."""
     newest: dict[str, str] = {}
     older = []
@@ -317,28 +327,28 @@ def _older_drains(session):
     return older
 
 
-def _unreadable_drains(session):
+def _unreadable_drains(session: orm.Session) -> list[models.DrainRow]:
     known = session.scalars(sa.select(models.DrainRow).where(
         models.DrainRow.state.in_((*drains.ACTIVE, *drains.OVER, drains.RELEASING))))
     return [row for row in known
             if not (_is_json(row.avoid, list) and _is_json(row.blocked, dict))]
 
 
-def _empty_lists(_session, row):
+def _empty_lists(_session: orm.Session, row: models.DrainRow) -> None:
     row.avoid, row.blocked = '[]', '{}'
 
 
-def _older_maintenances(session):
+def _older_maintenances(session: orm.Session) -> Sequence[models.MaintenanceRow]:
     return session.scalars(sa.select(models.MaintenanceRow).where(
         models.MaintenanceRow.state != maintenance.DONE).order_by(
             models.MaintenanceRow.requested_at.desc())).all()[1:]
 
 
-def _end_maintenance(_session, row):
+def _end_maintenance(_session: orm.Session, row: models.MaintenanceRow) -> None:
     row.state = maintenance.DONE
 
 
-def _is_json(text, kind):
+def _is_json(text: str, kind: type) -> bool:
     try:
         return isinstance(json.loads(text), kind)
     except ValueError:

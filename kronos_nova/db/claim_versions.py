@@ -5,6 +5,8 @@ Programs that read claims check this version. Alembic stores its own revision in
 which is used only for upgrades. An upgrade changes both tables in one transaction.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 
 TABLE_NAME = 'claims'
@@ -15,7 +17,7 @@ table = sa.Table(
     sa.Column('version', sa.Integer, nullable=False))
 
 
-def read(connection):
+def read(connection: sa.Connection) -> str | None:
     """Return the recorded version; None if no version is recorded. A version is the name of a
     revision."""
     if not sa.inspect(connection).has_table(table.name):
@@ -24,7 +26,7 @@ def read(connection):
     return None if version is None else str(version)
 
 
-def record(*, ctx, step, **_kwargs):
+def record(*, ctx: Any, step: Any, **_kwargs: object) -> None:
     """Record the version that a database has after an upgrade step.
 
     Alembic calls this function as its ``on_version_apply``. Alembic's command ``stamp`` also calls

@@ -1,5 +1,6 @@
 """Column types that work in the same way in SQLite, MySQL, MariaDB and PostgreSQL."""
 
+import datetime
 import zlib
 
 import sqlalchemy as sa
@@ -21,10 +22,12 @@ class Timestamp(sa.TypeDecorator):
     impl = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
     cache_ok = True
 
-    def process_bind_param(self, value, dialect):
+    def process_bind_param(self, value: datetime.datetime | None,
+                           dialect: sa.Dialect) -> datetime.datetime | None:
         return None if value is None else clock.naive(value)
 
-    def process_result_value(self, value, dialect):
+    def process_result_value(self, value: datetime.datetime | None,
+                             dialect: sa.Dialect) -> datetime.datetime | None:
         return None if value is None else clock.aware(value)
 
 
@@ -35,8 +38,8 @@ class CompressedText(sa.TypeDecorator):
     impl = Blob
     cache_ok = True
 
-    def process_bind_param(self, value, dialect):
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> bytes | None:
         return None if value is None else zlib.compress(value.encode())
 
-    def process_result_value(self, value, dialect):
+    def process_result_value(self, value: bytes | None, dialect: sa.Dialect) -> str | None:
         return None if value is None else zlib.decompress(value).decode()

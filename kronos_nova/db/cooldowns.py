@@ -5,9 +5,11 @@ import datetime
 from collections.abc import Iterable
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
@@ -39,7 +41,8 @@ class Cooldown:
     until: datetime.datetime
 
 
-def begin(session, cooldowns, now=None):
+def begin(session: orm.Session, cooldowns: Iterable[Cooldown],
+          now: datetime.datetime | None = None) -> None:
     """Begin some Cooldowns, within a transaction. Add 1 to the number of cooldowns of each
     aggregate or instance.
 
@@ -64,11 +67,11 @@ def begin(session, cooldowns, now=None):
 class Cooldowns:
     """The tables of cooldowns of aggregates and instances, and of quarantines of instances."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
-    def cooling(self, scope, now):
+    def cooling(self, scope: str, now: datetime.datetime) -> dict[str, float]:
         """Return {name of an aggregate or uuid of an instance: seconds left} of the cooldowns that
         are in force in a scope."""
         with self.database.reader() as session:
@@ -77,7 +80,7 @@ class Cooldowns:
             return {row.name: (row.until - now).total_seconds() for row in rows}
 
     @retried
-    def times(self):
+    def times(self) -> dict[str, int]:
         """Return {instance uuid: number of its cooldowns so far}. The more cooldowns an instance
         has had, the longer its next cooldown lasts."""
         with self.database.reader() as session:
@@ -86,14 +89,15 @@ class Cooldowns:
             return {row.name: row.times for row in rows}
 
     @retried
-    def forget(self, before):
+    def forget(self, before: datetime.datetime) -> None:
         """Delete the cooldowns that ended before a time. For an instance whose cooldown is deleted,
         the number of cooldowns begins at 0 again."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 
     @retried_as_update
-    def quarantine(self, instance_uuid, seconds, reason, now):
+    def quarantine(self, instance_uuid: str, seconds: float, reason: str,
+                   now: datetime.datetime) -> None:
         """Put an instance in quarantine for ``seconds``. If ``seconds`` is -1, the quarantine lasts
         until an operator releases the instance."""
         until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
@@ -102,14 +106,15 @@ class Cooldowns:
                 instance_uuid=instance_uuid, until=until, reason=reason, created_at=now))
 
     @retried
-    def quarantined(self, now):
+    def quarantined(self, now: datetime.datetime) -> dict[str, float]:
         """Return {instance uuid: seconds left} of the instances in quarantine. The seconds are -1
         if the quarantine has no end."""
         return {uuid: -1 if until is None else (until - now).total_seconds()
                 for uuid, until, _reason, _since in self.quarantines(now)}
 
     @retried
-    def quarantines(self, now):
+    def quarantines(self, now: datetime.datetime) -> list[
+            tuple[str, datetime.datetime | None, str, datetime.datetime]]:
         """Return [(instance uuid, until, reason, since)] of the instances in quarantine. ``since``
         is the time at which the quarantine began. ``until`` is the time at which it ends; None if
         the quarantine has no end."""
@@ -119,7 +124,7 @@ class Cooldowns:
             ).order_by(models.QuarantineRow.created_at))
             return [(row.instance_uuid, row.until, row.reason, row.created_at) for row in rows]
 
-    def release(self, instance_uuid):
+    def release(self, instance_uuid: str) -> None:
         """End the quarantine of an instance.
 
         :raises QuarantineNotFound: the instance is in no quarantine
@@ -129,12 +134,12 @@ class Cooldowns:
         self._release(instance_uuid)
 
     @retried
-    def _has_quarantine(self, instance_uuid):
+    def _has_quarantine(self, instance_uuid: str) -> bool:
         with self.database.reader() as session:
             return session.get(models.QuarantineRow, instance_uuid) is not None
 
     @retried
-    def _release(self, instance_uuid):
+    def _release(self, instance_uuid: str) -> None:
         with self.database.writer() as session:
             session.execute(sa.delete(models.QuarantineRow).where(
                 models.QuarantineRow.instance_uuid == instance_uuid))

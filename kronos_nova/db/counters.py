@@ -10,13 +10,17 @@ The table also has the results of the last audit of allocations. Every audit rep
 
 import dataclasses
 import json
+from collections.abc import Collection
 from collections.abc import Mapping
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
+from sqlalchemy import orm
 
 from kronos_nova import clock
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 
@@ -54,7 +58,7 @@ class Counters:
     """The totals for monitoring in the control database, such as the number of moves and the bytes
     that moves have copied. A total is counted since the database was created, over all workers."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
@@ -80,7 +84,7 @@ class Counters:
             add(session, AUDITED_AT, now)
 
 
-def add(session, name, amount=1.0, **labels):
+def add(session: orm.Session, name: str, amount: float = 1.0, **labels: object) -> None:
     """Add ``amount`` to a total, within a transaction of the caller.
 
     A transaction that adds to several totals has to do this in the order of their names. Otherwise
@@ -96,26 +100,26 @@ def add(session, name, amount=1.0, **labels):
         _increase(session, key, amount)
 
 
-def _increase(session, key, amount):
+def _increase(session: orm.Session, key: Mapping[str, str], amount: float) -> bool:
     row = models.CounterRow
-    return session.execute(sa.update(row).where(
+    return count_changed(session, sa.update(row).where(
         row.name == key['name'], row.labels == key['labels'],
-    ).values(value=row.value + amount)).rowcount
+    ).values(value=row.value + amount)) == 1
 
 
-def count_ended(session, uuids):
+def count_ended(session: orm.Session, uuids: Collection[str]) -> None:
     """Add moves that have just ended to the totals of moves, of moved bytes and of durations."""
     row = models.MoveRow
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,
             row.requested_at, row.finished_at).where(row.uuid.in_(uuids))).all():
+        is_completed = move.state == moves.COMPLETED
         seconds = clock.seconds_between(move.requested_at, move.finished_at)
-        is_timed = move.state == moves.COMPLETED and seconds is not None
-        if move.state == moves.COMPLETED:
+        if is_completed:
             add(session, MOVED_BYTES, move.memory_mb * 2.0 ** 20, aggregate=move.aggregate)
-        if is_timed:
+        if is_completed and seconds is not None:
             add(session, MOVE_SECONDS, seconds)
         add(session, MOVES, aggregate=move.aggregate, phase=move.phase, kind=move.kind,
             state=move.state, error=move.error_type or '')
-        if is_timed:
+        if is_completed and seconds is not None:
             add(session, MOVES_BY_SECONDS, le=next(each for each in SECONDS if seconds <= each))

@@ -2,11 +2,18 @@
 
 import datetime
 import json
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova.db import counters
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
@@ -44,11 +51,12 @@ class Cycles:
     :data:`CLOCKS_APART`.
     """
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
-    def due(self, aggregates, now, interval, favour=(None, 0)):
+    def due(self, aggregates: Iterable[str], now: datetime.datetime, interval: float,
+            favour: tuple[str | None, float] = (None, 0)) -> list[str]:
         """Return the aggregates that are due for an evaluation, in the order of ``aggregates``.
 
         An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
@@ -70,7 +78,8 @@ class Cycles:
         return [aggregate for aggregate in aggregates if aggregate not in recent]
 
     @retried
-    def begin(self, aggregate, worker, now, interval, is_ordered=False):
+    def begin(self, aggregate: str, worker: str, now: datetime.datetime, interval: float,
+              is_ordered: bool = False) -> bool:
         """Begin an evaluation of an aggregate, if the evaluation is due.
 
         An evaluation is due if the last evaluation began at least ``interval`` seconds ago, and no
@@ -89,19 +98,19 @@ class Cycles:
             if is_ordered and row is not None:
                 interval *= 2.0 ** min(row.failures, MOST_DOUBLINGS)
             due = now - datetime.timedelta(seconds=interval)
-            begun = session.execute(sa.update(models.CycleRow).where(
+            begun = count_changed(session, sa.update(models.CycleRow).where(
                 models.CycleRow.aggregate == aggregate,
                 ~_is_after(models.CycleRow.started_at, due, now, interval),
                 sa.true() if is_ordered else sa.or_(
                     models.CycleRow.not_before.is_(None), ~_is_postponed(now, interval)),
-            ).values(started_at=now, worker=worker)).rowcount
+            ).values(started_at=now, worker=worker))
             if row is None:
                 session.add(models.CycleRow(aggregate=aggregate, started_at=now, worker=worker))
                 begun = 1
             return bool(begun)
 
     @retried
-    def expedite(self, aggregate):
+    def expedite(self, aggregate: str) -> None:
         """Make the next evaluation of an aggregate due at once. Nothing is changed in two cases: a
         failure has postponed the next evaluation, or an evaluation of the aggregate is in
         progress."""
@@ -112,7 +121,8 @@ class Cycles:
                 found.started_at -= EXPEDITED
 
     @retried
-    def end(self, aggregate, now, outcome, imbalanced, report, doubted=()):
+    def end(self, aggregate: str, now: datetime.datetime, outcome: str, imbalanced: bool,
+            report: str, doubted: Iterable[tuple[str, str]] = ()) -> None:
         """Save the end and the result of an evaluation.
 
         :param imbalanced: whether a policy was above its threshold
@@ -121,7 +131,7 @@ class Cycles:
             these scores
         """
         with self.database.writer() as session:
-            row = session.get(models.CycleRow, aggregate)
+            row = session.get_one(models.CycleRow, aggregate)
             row.finished_at, row.outcome, row.report = now, outcome, report
             row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
             row.failures, row.not_before = 0, None
@@ -131,7 +141,7 @@ class Cycles:
             counters.add(session, counters.CYCLES, aggregate=aggregate, outcome=outcome)
 
     @retried
-    def fail(self, aggregates, now, interval):
+    def fail(self, aggregates: Collection[str], now: datetime.datetime, interval: float) -> None:
         """Record that the last evaluation of each aggregate in ``aggregates`` failed, because the
         process died during the evaluation. Postpone the next evaluation of each of these
         aggregates. Aggregates whose last evaluation has ended are not changed.
@@ -153,7 +163,7 @@ class Cycles:
                 row.not_before = now + datetime.timedelta(seconds=pause)
 
     @retried
-    def failed(self):
+    def failed(self) -> set[str]:
         """Return the names of the aggregates whose last evaluation failed. An evaluation has failed
         if its process died before the evaluation ended."""
         with self.database.reader() as session:
@@ -161,15 +171,15 @@ class Cycles:
                 models.CycleRow.failures > 0)))
 
     @retried
-    def imbalanced(self):
+    def imbalanced(self) -> dict[str, int]:
         """Return {aggregate: number of its last evaluations in a row that found a policy above its
         threshold}."""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
-                models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
+                models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).tuples().all())
 
     @retried
-    def doubted(self):
+    def doubted(self) -> dict[str, frozenset[tuple[str, str]]]:
         """Return the scores that failed a check in the last evaluation, as {aggregate: set of
         (policy, host)}. Aggregates without such scores are left out."""
         with self.database.reader() as session:
@@ -179,14 +189,14 @@ class Cycles:
         return {aggregate: frozenset(map(tuple, json.loads(pairs))) for aggregate, pairs in rows}
 
     @retried
-    def of_aggregate(self, aggregate):
+    def of_aggregate(self, aggregate: str) -> models.CycleRow | None:
         """Return the last evaluation of an aggregate, as a models.CycleRow; None if there was
         none."""
         with self.database.reader() as session:
             return session.get(models.CycleRow, aggregate)
 
     @retried
-    def last(self):
+    def last(self) -> Sequence[models.CycleRow]:
         """Return the last evaluation of every aggregate, as models.CycleRow rows."""
         with self.database.reader() as session:
             return session.scalars(
@@ -201,7 +211,8 @@ def duration(row: models.CycleRow) -> datetime.timedelta | None:
     return (row.finished_at - row.started_at) % EXPEDITED
 
 
-def _is_after(column, time, now, seconds):
+def _is_after(column: orm.InstrumentedAttribute[Any], time: datetime.datetime,
+              now: datetime.datetime, seconds: float) -> sa.ColumnElement[bool]:
     """Return an SQL condition, which is true if the time in ``column`` is later than ``time``.
 
     The condition is false for a time more than ``seconds`` + :data:`CLOCKS_APART` after ``now``,
@@ -211,5 +222,5 @@ def _is_after(column, time, now, seconds):
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 
 
-def _is_postponed(now, interval):
+def _is_postponed(now: datetime.datetime, interval: float) -> sa.ColumnElement[bool]:
     return _is_after(models.CycleRow.not_before, now, now, max(LONGEST_PAUSE_SECONDS, interval))

@@ -1,15 +1,21 @@
 """Drains of hosts in the control database."""
 
 import dataclasses
+import datetime
 import json
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db import notifications
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
@@ -25,7 +31,7 @@ class Drains:
     """The table of drains of hosts. A row is stored when a drain is requested. It is deleted after
     the host is released and the retention period has passed."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
@@ -70,13 +76,13 @@ class Drains:
                 notifications.drain(session, drain.uuid, None, drain.requested_at)
 
     @retried
-    def in_states(self, states) -> list[Drain]:
+    def in_states(self, states: Collection[str]) -> list[Drain]:
         """Return the drains that are in one of ``states``, the oldest request first."""
         with self.database.reader() as session:
             return read(session, states)
 
     @retried
-    def latest(self, host) -> Drain | None:
+    def latest(self, host: str) -> Drain | None:
         """Return the newest drain of a host; None if there is none. Names that differ from ``host``
         in upper or lower case are other hosts, although many databases regard COMPUTE1 and compute1
         as equal."""
@@ -94,7 +100,7 @@ class Drains:
             return {row.host: _drain(row) for row in found}
 
     @retried
-    def get(self, uuid) -> Drain:
+    def get(self, uuid: str) -> Drain:
         """Return a drain by its uuid.
 
         :raises DrainNotFound: there is no such drain
@@ -104,18 +110,18 @@ class Drains:
                                     exception.DrainNotFound(host=uuid)))
 
     @retried
-    def note(self, drain: Drain, states, **values) -> bool:
+    def note(self, drain: Drain, states: Collection[str], **values: Any) -> bool:
         """Save the columns ``values`` of a drain, if the drain is still in one of ``states``.
 
         :returns: whether the columns were saved
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            return session.execute(sa.update(models.DrainRow).where(
+            return count_changed(session, sa.update(models.DrainRow).where(
                 models.DrainRow.uuid == drain.uuid, models.DrainRow.state.in_(states),
-            ).values(**_columns(values))).rowcount == 1
+            ).values(**_columns(values))) == 1
 
     @retried
-    def enter(self, drain: Drain, states, new, **values) -> bool:
+    def enter(self, drain: Drain, states: Collection[str], new: str, **values: Any) -> bool:
         """Bring a drain to the state ``new``, if the drain is still in one of ``states``.
 
         :returns: whether the state was changed
@@ -126,7 +132,8 @@ class Drains:
             return _enter_and_report(session, drain, states, new, values.get('looked_at'), values)
 
     @retried
-    def end(self, drain: Drain, states, new, now, who, **values) -> bool:
+    def end(self, drain: Drain, states: Collection[str], new: str, now: datetime.datetime, who: str,
+            **values: Any) -> bool:
         """Bring a drain to the state ``new``, if the drain is still in one of ``states``. Abandon
         the moves of the drain that were not requested from Nova yet. Migrations that were already
         requested continue.
@@ -144,7 +151,8 @@ class Drains:
             return is_changed
 
 
-def _enter_and_report(session, drain, olds, new, now, values):
+def _enter_and_report(session: orm.Session, drain: Drain, olds: Collection[str], new: str,
+                      now: datetime.datetime | None, values: Mapping[str, Any]) -> bool:
     before = session.scalar(sa.select(models.DrainRow.state).where(
         models.DrainRow.uuid == drain.uuid))
     if not _enter(session, drain.uuid, olds, new, **values):
@@ -153,7 +161,7 @@ def _enter_and_report(session, drain, olds, new, now, values):
     return True
 
 
-def _enter(session, uuid, olds, new, **values):
+def _enter(session: orm.Session, uuid: str, olds: Collection[str], new: str, **values: Any) -> bool:
     """Bring a drain to another state.
 
     :param olds: the drain has to be in one of these states; otherwise nothing is done
@@ -168,24 +176,25 @@ def _enter(session, uuid, olds, new, **values):
                                          models.DrainRow.state.in_(olds)), new, values)
 
 
-def release_unreadable(session, uuid, now) -> None:
+def release_unreadable(session: orm.Session, uuid: str, now: datetime.datetime) -> None:
     """Set the state of a drain to RELEASED. The caller has found that the drain's present state is
     not one that this version of Kronos knows."""
     _write_state(session, models.DrainRow.uuid == uuid, drains.RELEASED, {'finished_at': now})
 
 
-def _write_state(session, which, new, values):
+def _write_state(session: orm.Session, which: sa.ColumnElement[bool], new: str,
+                 values: Mapping[str, Any]) -> bool:
     """Write the state ``new`` and the columns ``values`` of the drain that matches the condition
     ``which``. No other function writes states of drains.
 
     :returns: whether exactly one drain matched
     """
     session.flush()
-    return session.execute(sa.update(models.DrainRow).where(which).values(
-        state=new, **_columns(values))).rowcount == 1
+    return count_changed(session, sa.update(models.DrainRow).where(which).values(
+        state=new, **_columns(values))) == 1
 
 
-def _not_begun(host):
+def _not_begun(host: str) -> sa.Select[tuple[models.MoveRow]]:
     """Return a query of the moves that take servers off a drained host and were not requested from
     Nova yet."""
     return rows.moves_in(moves.NOT_BEGUN).join(
@@ -193,7 +202,7 @@ def _not_begun(host):
             models.PlanRow.purpose == automation.DRAIN, models.MoveRow.source == host)
 
 
-def read(session, states=drains.ACTIVE) -> list[Drain]:
+def read(session: orm.Session, states: Collection[str] = drains.ACTIVE) -> list[Drain]:
     """Return the drains that are in one of ``states``, within a transaction. The oldest request
     comes first."""
     row = models.DrainRow
@@ -201,11 +210,11 @@ def read(session, states=drains.ACTIVE) -> list[Drain]:
         row.state.in_(states)).order_by(row.requested_at, row.uuid))]
 
 
-def _columns(values):
+def _columns(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json.dumps(value) if name in JSON else value for name, value in values.items()}
 
 
-def _drain(row):
+def _drain(row: models.DrainRow) -> Drain:
     return rows.record(Drain, row, avoid=tuple(json.loads(row.avoid)),
                        blocked=json.loads(row.blocked), to_stop=tuple(json.loads(row.to_stop)),
                        stopped=json.loads(row.stopped))

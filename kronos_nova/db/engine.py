@@ -5,8 +5,14 @@ import functools
 import os
 import sqlite3
 import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import cast
 
 import sqlalchemy
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
 from sqlalchemy import orm
@@ -37,6 +43,9 @@ NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
 """Exceptions of SQLAlchemy that mean that a database does not answer. Kronos sees them only where
 oslo.db does not convert them to its own exceptions."""
 
+Session = orm.Session
+"""A session of a database."""
+
 _ANNOUNCES = 'announces'
 """Key in the ``info`` of a session. Its value is true if notifications about the session's changes
 are recorded."""
@@ -47,7 +56,7 @@ _ENGINE_OPTIONS = (
     'pool_timeout', 'retry_interval', 'sqlite_synchronous')
 
 
-def state_file(conf, name):
+def state_file(conf: cfg.ConfigOpts, name: str) -> str:
     """Return the absolute path of ``name`` below ``state_path``.
 
     :raises ConfigurationError: ``[DEFAULT] state_path`` is not set
@@ -59,17 +68,17 @@ def state_file(conf, name):
     return os.path.join(conf.state_path, name)
 
 
-def control_url(conf):
+def control_url(conf: cfg.ConfigOpts) -> str:
     """Return the address of the control database: the configured address or, if none is configured,
     the address of an SQLite file below ``state_path``."""
     return conf.kronos_database.connection or f'sqlite:///{state_file(conf, "kronos.sqlite")}'
 
 
-def claims_url(conf):
+def claims_url(conf: cfg.ConfigOpts) -> str:
     return f'sqlite:///{state_file(conf, conf.kronos_claims.claim_db)}'
 
 
-def control_engine(conf):
+def control_engine(conf: cfg.ConfigOpts) -> sqlalchemy.Engine:
     """Return an engine of the control database, configured by ``[kronos_database]``. The engine
     connects at its first use.
 
@@ -80,7 +89,7 @@ def control_engine(conf):
     return patient_control_engine(conf, max_retries=0)
 
 
-def patient_control_engine(conf, **options):
+def patient_control_engine(conf: cfg.ConfigOpts, **options: Any) -> sqlalchemy.Engine:
     """Return an engine of the control database. The first connection is tried up to ``max_retries``
     times. The engine is for commands that run once, at a time when the database may still be
     starting.
@@ -90,7 +99,7 @@ def patient_control_engine(conf, **options):
     return create_engine(control_url(conf), **_options(conf) | options)
 
 
-def impatient_control_engine(conf, seconds=1):
+def impatient_control_engine(conf: cfg.ConfigOpts, seconds: int = 1) -> sqlalchemy.Engine:
     """Return an engine of the control database with short timeouts. The engine is for callers that
     cannot wait long and can continue without the database. This function opens no connection.
 
@@ -107,12 +116,13 @@ def impatient_control_engine(conf, seconds=1):
     return create_engine(url, busy_timeout_ms=1000 * seconds, **options)
 
 
-def _options(conf):
+def _options(conf: cfg.ConfigOpts) -> dict[str, Any]:
     group = conf.kronos_database
     return {name: group[name] for name in _ENGINE_OPTIONS if name in group}
 
 
-def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
+def create_engine(url: str, busy_timeout_ms: int = SQLITE_BUSY_TIMEOUT_MS,
+                  **options: Any) -> sqlalchemy.Engine:
     """Return an oslo.db engine. An SQLite file is opened in WAL mode with a busy timeout.
 
     With the execution option ``for_writing``, each transaction on SQLite takes the write lock when
@@ -132,7 +142,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     return engine
 
 
-def _make_private(_dialect, _record, arguments, _keywords):
+def _make_private(_dialect: object, _record: object, arguments: Sequence[Any],
+                  _keywords: object) -> None:
     """Create the SQLite file if it is missing, with a mode by which only its owner may read and
     write it. SQLite gives its log file and its shared memory file the same mode."""
     path = arguments[0]
@@ -141,12 +152,13 @@ def _make_private(_dialect, _record, arguments, _keywords):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
-def _configure_sqlite(busy_timeout_ms, connection, _record):
+def _configure_sqlite(busy_timeout_ms: int, connection: sqlite3.Connection,
+                      _record: object) -> None:
     connection.execute(f'PRAGMA busy_timeout = {busy_timeout_ms}')
     connection.execute('PRAGMA journal_mode = WAL')
 
 
-def _begin_for_writing(connection):
+def _begin_for_writing(connection: sqlalchemy.Connection) -> None:
     # oslo.db's own listener has just begun a transaction without the lock, and nothing is in it.
     if connection.get_execution_options().get('for_writing'):
         connection.exec_driver_sql('ROLLBACK')
@@ -154,7 +166,7 @@ def _begin_for_writing(connection):
 
 
 @contextlib.contextmanager
-def one_kind_of_error(engine):
+def one_kind_of_error(engine: sqlalchemy.Engine) -> Iterator[None]:
     """Convert every database error that the block raises to an error of oslo.db.
 
     oslo.db does not convert errors of SQLAlchemy that it does not recognise. Examples are SQLite's
@@ -168,7 +180,7 @@ def one_kind_of_error(engine):
         raise db_exc.DBError(_disk_error(error, engine) or error) from error
 
 
-def _disk_error(error, engine):
+def _disk_error(error: sqlalchemy.exc.DBAPIError, engine: sqlalchemy.Engine) -> Exception | None:
     """Return an error that names the file and the remedy, if SQLite failed because a disk is full
     or broken; None for all other errors. SQLite's own message has neither the file nor the
     remedy."""
@@ -182,15 +194,15 @@ def _disk_error(error, engine):
     return None
 
 
-def _is_full(path):
+def _is_full(path: str | None) -> bool:
     try:
-        found = os.statvfs(os.path.dirname(path) or '.')
+        found = os.statvfs(os.path.dirname(path or '') or '.')
     except OSError:
         return False
     return found.f_bavail * found.f_frsize < SMALLEST_ROOM
 
 
-def first_line(error):
+def first_line(error: Exception) -> str:
     """Return the first line of an error's text. SQLAlchemy adds the statement and a link in further
     lines."""
     return str(error).partition('\n')[0]
@@ -204,7 +216,7 @@ class Database:
     :param announces: whether notifications about changes are recorded, to be sent later
     """
 
-    def __init__(self, engine, announces=False):
+    def __init__(self, engine: sqlalchemy.Engine, announces: bool = False):
         self.engine = engine
         self.utcnow = shared_clock.SharedClock(engine)
         self._read = orm.sessionmaker(engine, expire_on_commit=False)
@@ -213,26 +225,31 @@ class Database:
             info={_ANNOUNCES: announces})
 
     @contextlib.contextmanager
-    def reader(self):
+    def reader(self) -> Iterator[orm.Session]:
         """Open a session whose changes are discarded."""
         with one_kind_of_error(self.engine), self._read() as session:
             yield session
 
     @contextlib.contextmanager
-    def writer(self):
+    def writer(self) -> Iterator[orm.Session]:
         """Open a session. The changes of the session are committed when the block ends, and rolled
         back when the block raises an error."""
         with one_kind_of_error(self.engine), self._write.begin() as session:
             yield session
 
 
-def is_announced(session):
+def count_changed(session: orm.Session, statement: sqlalchemy.Update | sqlalchemy.Delete) -> int:
+    """Execute a statement, and return the number of rows that it has changed or deleted."""
+    return cast(sqlalchemy.CursorResult[Any], session.execute(statement)).rowcount
+
+
+def is_announced(session: orm.Session) -> bool:
     """Return True if notifications about the changes that a session makes are recorded; False if
     notifications are off."""
     return session.info.get(_ANNOUNCES, False)
 
 
-def control_database(conf):
+def control_database(conf: cfg.ConfigOpts) -> Database:
     """Return the control database that nova.conf configures. The connection is made at the first
     use."""
     return Database(control_engine(conf), announces=bool(conf.kronos.notification_topics))
@@ -246,24 +263,25 @@ class ImpatientDatabase(Database):
     :param pause: seconds for which the database is not queried after it did not answer
     """
 
-    def __init__(self, engine, clock=time.monotonic, announces=False, pause=10):
+    def __init__(self, engine: sqlalchemy.Engine, clock: Callable[[], float] = time.monotonic,
+                 announces: bool = False, pause: float = 10):
         super().__init__(engine, announces)
         self._clock = clock
         self._pause = pause
         self._silent_until = float('-inf')
 
     @contextlib.contextmanager
-    def reader(self):
+    def reader(self) -> Iterator[orm.Session]:
         with self._noticed(), super().reader() as session:
             yield session
 
     @contextlib.contextmanager
-    def writer(self):
+    def writer(self) -> Iterator[orm.Session]:
         with self._noticed(), super().writer() as session:
             yield session
 
     @contextlib.contextmanager
-    def _noticed(self):
+    def _noticed(self) -> Iterator[None]:
         if self._clock() < self._silent_until:
             raise db_exc.DBConnectionError('the control database did not answer the last request, '
                                            'and is not asked again yet')

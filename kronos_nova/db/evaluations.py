@@ -5,8 +5,10 @@ import datetime
 import json
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 from kronos_nova.db.sums import LOADS
@@ -42,7 +44,7 @@ class PastEvaluation:
 class Evaluations:
     """The tables with measurements of evaluations. Commands, the API and the exporter read them."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried_as_update
@@ -140,7 +142,8 @@ class Evaluations:
         return found
 
 
-def _add_loads(session, report, loads, since, now):
+def _add_loads(session: orm.Session, report: AggregateReport, loads: list[host_load.HostLoad],
+               since: datetime.datetime | None, now: datetime.datetime) -> None:
     """Add an evaluation to the day's sums of loads (:class:`kronos_nova.db.sums.LoadSum`).
 
     The loads are assumed to have lasted since the previous evaluation. A time longer than
@@ -183,6 +186,6 @@ def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
             for start in range(0, len(found), size)] if found else []
 
 
-def _excess(measured):
+def _excess(measured: PastEvaluation) -> float:
     return max((imbalance - threshold for imbalance, threshold in measured.policies.values()),
                default=-1.0)

@@ -4,17 +4,25 @@ have ended lately.
 The queries run every second, so each query uses an index and reads no report.
 """
 
+import datetime
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeVar
+
 import sqlalchemy as sa
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
+_Row = TypeVar('_Row', models.PlanRow, models.MoveRow)
+
 
 @retried
-def plan_records(database, since):
+def plan_records(database: Database, since: datetime.datetime) -> list[plans.PlanRecord]:
     """Return PlanRecords, without reports, of the open plans, and of the plans that were made or
     ended since a time."""
     plan = models.PlanRow
@@ -24,7 +32,7 @@ def plan_records(database, since):
 
 
 @retried
-def move_records(database, since):
+def move_records(database: Database, since: datetime.datetime) -> list[moves.MoveRecord]:
     """Return MoveRecords of the moves that wait or run, and of the moves that ended since a
     time."""
     move = models.MoveRow
@@ -34,7 +42,7 @@ def move_records(database, since):
 
 
 @retried
-def evaluations(database):
+def evaluations(database: Database) -> Sequence[Any]:
     """Return [(aggregate, end of the last evaluation, outcome of the last evaluation)]. Aggregates
     whose first evaluation has not ended are left out."""
     cycle = models.CycleRow
@@ -43,7 +51,8 @@ def evaluations(database):
             cycle.finished_at.is_not(None))).all()
 
 
-def _found(database, model, *conditions):
+def _found(database: Database, model: type[_Row],
+           *conditions: sa.ColumnElement[bool]) -> list[_Row]:
     """Return the rows that meet at least one of the conditions. Each condition has its own query,
     so that the database uses the index for this condition."""
     with database.reader() as session:

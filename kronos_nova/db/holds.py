@@ -12,6 +12,7 @@ from sqlalchemy import orm
 from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import hold as states
@@ -81,9 +82,9 @@ class Holds:
         :returns: whether the columns were saved
         """
         with self.database.writer() as session:
-            return session.execute(sa.update(models.HoldRow).where(
+            return count_changed(session, sa.update(models.HoldRow).where(
                 models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
-            ).values(**_columns(values))).rowcount == 1
+            ).values(**_columns(values))) == 1
 
     @retried
     def enter(self, hold: Hold, new: str, **values: Any) -> bool:
@@ -98,9 +99,9 @@ class Holds:
             raise exception.IllegalHoldTransition(hold=hold.uuid, old=hold.state, new=new)
         columns = _columns(values)
         with self.database.writer() as session:
-            is_changed = session.execute(sa.update(models.HoldRow).where(
+            is_changed = count_changed(session, sa.update(models.HoldRow).where(
                 models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
-            ).values(state=new, **columns)).rowcount == 1
+            ).values(state=new, **columns)) == 1
             # An earlier try may have written the row, and its answer was lost. The values show that
             # the row is from this call.
             return is_changed or bool(values) and rows.has(

@@ -2,10 +2,13 @@
 dies, another process takes the work over."""
 
 import datetime
+from collections.abc import Callable
 
 import sqlalchemy as sa
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.retry import retried
 
 RECONCILER = 'reconciler'
@@ -36,13 +39,13 @@ class Leases:
     :param clock: returns the time
     """
 
-    def __init__(self, database, worker, clock):
+    def __init__(self, database: Database, worker: str, clock: Callable[[], datetime.datetime]):
         self.database = database
         self.worker = worker
         self.clock = clock
 
     @retried
-    def hold(self, name, seconds):
+    def hold(self, name: str, seconds: float) -> bool:
         """Take the lease of the work ``name`` for ``seconds``, or renew the lease if this process
         holds it.
 
@@ -50,25 +53,24 @@ class Leases:
         """
         now, lease = self.clock(), models.LeaseRow
         with self.database.writer() as session:
-            taken = session.execute(sa.update(lease).where(
+            return count_changed(session, sa.update(lease).where(
                 lease.name == name,
                 sa.or_(lease.holder == self.worker, lease.holder.is_(None),
                        lease.expires_at < now,
                        # The time was written by a wrong clock.
                        lease.expires_at > now + datetime.timedelta(
                            seconds=LONGER * seconds + CLOCKS_APART)),
-            ).values(holder=self.worker, expires_at=now + datetime.timedelta(seconds=seconds)))
-            return taken.rowcount == 1
+            ).values(holder=self.worker, expires_at=now + datetime.timedelta(seconds=seconds))) == 1
 
     @retried
-    def progress(self, name):
+    def progress(self, name: str) -> datetime.datetime | None:
         """Return the time up to which the work ``name`` is done; None if no progress was saved."""
         with self.database.reader() as session:
             return session.scalar(sa.select(models.LeaseRow.progress_at).where(
                 models.LeaseRow.name == name))
 
     @retried
-    def advance(self, name, progress_at):
+    def advance(self, name: str, progress_at: datetime.datetime) -> None:
         """Save the time up to which the work ``name`` is done. Nothing is saved if this process no
         longer holds the lease."""
         with self.database.writer() as session:
@@ -77,7 +79,7 @@ class Leases:
             ).values(progress_at=progress_at))
 
     @retried
-    def release(self, name):
+    def release(self, name: str) -> None:
         """Release the lease of the work ``name``, so that another process can take the work at
         once."""
         with self.database.writer() as session:

@@ -1,12 +1,17 @@
 """Rolling maintenances in the control database."""
 
 import dataclasses
+import datetime
 import json
+from collections.abc import Collection
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import maintenance
@@ -18,7 +23,7 @@ class Maintenances:
     the other. At most one maintenance is open at a time, because two would move servers onto the
     hosts that the other one wants to empty."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
@@ -43,7 +48,7 @@ class Maintenances:
         """Return the maintenance that is not done; None if there is none."""
         with self.database.reader() as session:
             row = _open(session)
-            return row and _maintenance(row)
+            return None if row is None else _maintenance(row)
 
     def open(self) -> Maintenance:
         """Return the maintenance that is not done.
@@ -56,13 +61,14 @@ class Maintenances:
         return found
 
     @retried
-    def get(self, uuid) -> Maintenance:
+    def get(self, uuid: str) -> Maintenance:
         """Return a maintenance by its uuid, in any state."""
         with self.database.reader() as session:
             return _maintenance(session.get_one(models.MaintenanceRow, uuid))
 
     @retried
-    def acquire(self, uuid, runner, now, silent_before) -> bool:
+    def acquire(self, uuid: str, runner: str, now: datetime.datetime,
+                silent_before: datetime.datetime) -> bool:
         """Record ``runner`` as the process that runs a maintenance, unless another process that is
         alive runs it.
 
@@ -74,12 +80,12 @@ class Maintenances:
             free = sa.or_(models.MaintenanceRow.runner.is_(None),
                           models.MaintenanceRow.runner == runner,
                           models.MaintenanceRow.runner_at < silent_before)
-            return bool(session.execute(sa.update(models.MaintenanceRow).where(
+            return count_changed(session, sa.update(models.MaintenanceRow).where(
                 models.MaintenanceRow.uuid == uuid, free,
-            ).values(runner=runner, runner_at=now)).rowcount)
+            ).values(runner=runner, runner_at=now)) == 1
 
     @retried
-    def give_back(self, uuid, runner) -> None:
+    def give_back(self, uuid: str, runner: str) -> None:
         """Record that ``runner`` no longer runs a maintenance, so that another process can continue
         the maintenance at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -88,19 +94,20 @@ class Maintenances:
             ).values(runner=None))
 
     @retried
-    def set_state(self, uuid, state) -> bool:
+    def set_state(self, uuid: str, state: str) -> bool:
         """Bring a maintenance to a state. A maintenance that is done is not changed, because
         another maintenance may have begun after its end.
 
         :returns: whether the state was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            return bool(session.execute(sa.update(models.MaintenanceRow).where(
+            return count_changed(session, sa.update(models.MaintenanceRow).where(
                 models.MaintenanceRow.uuid == uuid,
-                models.MaintenanceRow.state != maintenance.DONE).values(state=state)).rowcount)
+                models.MaintenanceRow.state != maintenance.DONE).values(state=state)) == 1
 
     @retried
-    def set_host(self, uuid, host, state, only_from=None) -> bool:
+    def set_host(self, uuid: str, host: str, state: str,
+                 only_from: Collection[str] | None = None) -> bool:
         """Bring a host of a maintenance to the state ``state``.
 
         :param only_from: states that the host may have before the change; with another state,
@@ -117,11 +124,11 @@ class Maintenances:
             return True
 
 
-def _open(session):
+def _open(session: orm.Session) -> models.MaintenanceRow | None:
     return session.scalars(sa.select(models.MaintenanceRow).where(
         models.MaintenanceRow.state != maintenance.DONE)).first()
 
 
-def _maintenance(row):
+def _maintenance(row: models.MaintenanceRow) -> Maintenance:
     return rows.record(Maintenance, row, hosts=dict(json.loads(row.hosts)),
                        options=maintenance.MaintenanceOptions(**json.loads(row.options)))

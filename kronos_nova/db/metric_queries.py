@@ -2,12 +2,14 @@
 the last scores."""
 
 import dataclasses
+import datetime
 from collections.abc import Mapping
 
 import sqlalchemy as sa
 
 from kronos_nova.db import claim_models
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 
@@ -47,7 +49,8 @@ some seconds old."""
 
 
 @retried
-def count_rows(database, now, measured_since=None) -> RowCounts:
+def count_rows(database: Database, now: datetime.datetime,
+               measured_since: datetime.datetime | None = None) -> RowCounts:
     """Return the RowCounts of the control database.
 
     :param measured_since: time of the oldest scores that are returned; None for all scores
@@ -58,15 +61,17 @@ def count_rows(database, now, measured_since=None) -> RowCounts:
     with database.reader() as session:
         return RowCounts(
             moves=dict(session.execute(sa.select(move.state, count).where(
-                move.state.in_((moves.PLANNED, *moves.IN_FLIGHT))).group_by(move.state)).all()),
+                move.state.in_((moves.PLANNED, *moves.IN_FLIGHT))).group_by(
+                    move.state)).tuples().all()),
             repairs={(kind, state): number for kind, state, number in session.execute(
                 sa.select(repair.kind, repair.state, count).group_by(repair.kind, repair.state))},
-            resting=session.scalar(sa.select(count).select_from(refusal).where(
-                refusal.until > now)),
+            resting=session.scalars(sa.select(count).select_from(refusal).where(
+                refusal.until > now)).one(),
             scores={(host, policy): value for host, policy, value in session.execute(
                 sa.select(score.host, score.policy, score.value).where(
                     sa.true() if measured_since is None else score.at >= measured_since))},
-            notifications=session.scalar(sa.select(count).select_from(
-                models.NotificationRow).where(models.NotificationRow.sent_at.is_(None))),
-            claims=dict(session.execute(sa.select(claim.state, count).group_by(claim.state)).all()),
+            notifications=session.scalars(sa.select(count).select_from(
+                models.NotificationRow).where(models.NotificationRow.sent_at.is_(None))).one(),
+            claims=dict(session.execute(
+                sa.select(claim.state, count).group_by(claim.state)).tuples().all()),
             size=float(session.scalar(sa.text(_SIZES[session.get_bind().dialect.name]))))

@@ -11,6 +11,9 @@ import functools
 import os
 import pathlib
 from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
 
 import sqlalchemy
 from oslo_db import exception as db_exc
@@ -20,6 +23,9 @@ from kronos_nova import exception
 from kronos_nova.db import claim_versions
 from kronos_nova.db.engine import first_line
 from kronos_nova.db.engine import one_kind_of_error
+
+if TYPE_CHECKING:
+    import alembic.config
 
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +41,7 @@ POSTGRESQL_KEY = 0x6B726F6E6F73
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
 
-def _alembic_revision(connection):
+def _alembic_revision(connection: sqlalchemy.Connection) -> str | None:
     if not sqlalchemy.inspect(connection).has_table('alembic_version'):
         return None
     return connection.scalar(sqlalchemy.text('SELECT version_num FROM alembic_version'))
@@ -57,14 +63,14 @@ class RevisionHistory:
     read: Callable = _alembic_revision
     record: Callable | None = None
 
-    def revisions(self):
+    def revisions(self) -> list[str]:
         """Return the names of all revisions, the newest last. The names are read from the file
         names of the revisions."""
         names = (path.name.partition('_')[0]
                  for path in (MIGRATIONS / self.name / 'versions').glob('[0-9]*_*.py'))
         return sorted(names, key=int)
 
-    def config(self):
+    def config(self) -> 'alembic.config.Config':
         # Imported late, as above.
         import alembic.config
         config = alembic.config.Config()
@@ -83,12 +89,12 @@ CLAIMS = RevisionHistory(
 HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 
-def head(history):
+def head(history: RevisionHistory) -> str:
     """Return the newest revision of a history. This code needs that revision."""
     return history.revisions()[-1]
 
 
-def current(engine, history):
+def current(engine: sqlalchemy.Engine, history: RevisionHistory) -> str | None:
     """Return the revision of a database; None if the database is empty or its SQLite file is
     missing.
 
@@ -101,11 +107,11 @@ def current(engine, history):
         return history.read(connection)
 
 
-def _is_missing(engine):
-    return engine.dialect.name == 'sqlite' and not os.path.exists(engine.url.database)
+def _is_missing(engine: sqlalchemy.Engine) -> bool:
+    return engine.dialect.name == 'sqlite' and not os.path.exists(engine.url.database or '')
 
 
-def check(engine, history):
+def check(engine: sqlalchemy.Engine, history: RevisionHistory) -> None:
     """Check that a database has the revision that this code needs.
 
     :raises DatabaseVersionError: the database is empty, or has an older or newer revision than the
@@ -116,7 +122,7 @@ def check(engine, history):
         raise _version_error(history, found)
 
 
-def sync(engine, history):
+def sync(engine: sqlalchemy.Engine, history: RevisionHistory) -> tuple[str | None, str]:
     """Upgrade a database to the revision that this code needs. Nothing is changed if the database
     already has this revision.
 
@@ -155,7 +161,7 @@ def sync(engine, history):
 
 
 @contextlib.contextmanager
-def _alone(engine):
+def _alone(engine: sqlalchemy.Engine) -> Iterator[None]:
     """Hold a lock during the ``with`` block, so that no other process upgrades the same database at
     the same time. Only MySQL and MariaDB need this lock. On other databases, the whole upgrade is
     one transaction, which excludes other upgrades.
@@ -184,7 +190,7 @@ def _alone(engine):
             connection.execute(sqlalchemy.text('SELECT RELEASE_LOCK(:name)'), name)
 
 
-def is_whole(engine):
+def is_whole(engine: sqlalchemy.Engine) -> bool:
     """Return whether a control database has all tables and columns of this code's revision. The
     recorded revision is not read."""
     if _is_missing(engine):
@@ -193,7 +199,7 @@ def is_whole(engine):
         return _is_whole(connection, CONTROL)
 
 
-def _is_whole(connection, history):
+def _is_whole(connection: sqlalchemy.Connection, history: RevisionHistory) -> bool:
     if history is not CONTROL:
         return False
     # Imported late: it takes as long to load as the rest of a command.
@@ -206,25 +212,25 @@ def _is_whole(connection, history):
         for name, table in claim_models.models.metadata().tables.items())
 
 
-def _refuse_unknown(history, found):
+def _refuse_unknown(history: RevisionHistory, found: str | None) -> None:
     if not _is_known(history, found):
         raise _version_error(history, found)
 
 
-def _is_known(history, revision):
+def _is_known(history: RevisionHistory, revision: str | None) -> bool:
     return revision is None or revision in history.revisions()
 
 
-def _is_dropped(history, revision):
+def _is_dropped(history: RevisionHistory, revision: str) -> bool:
     """Return whether a revision was removed from a history before the first release. Such a
     revision is older than the first revision of the history."""
     return revision.isdigit() and int(revision) < int(history.revisions()[0])
 
 
-def _version_error(history, found):
+def _version_error(history: RevisionHistory, found: str | None) -> exception.DatabaseVersionError:
     if _is_known(history, found):
         remedy = 'Run "kronos-manage db sync".'
-    elif _is_dropped(history, found):
+    elif found is not None and _is_dropped(history, found):
         remedy = (f'Revisions from before the first release are not upgraded: {history.renewal} '
                   f'Then run "kronos-manage db sync {history.name}".')
     else:
@@ -239,7 +245,7 @@ change adds a table, column, index or row that exists, or drops a column or inde
 exist. Fixed by MySQL."""
 
 
-def run(context):
+def run(context: Any) -> None:
     """Run the revisions of a history on a connection. The ``env.py`` of the history calls this
     function.
 
@@ -259,7 +265,7 @@ def run(context):
         context.run_migrations()
 
 
-def _unless_done(execute, construct, *args, **kwargs):
+def _unless_done(execute: Callable[..., Any], construct: object, *args: Any, **kwargs: Any) -> Any:
     try:
         return execute(construct, *args, **kwargs)
     except (sqlalchemy.exc.DBAPIError, db_exc.DBError) as error:
@@ -270,7 +276,7 @@ def _unless_done(execute, construct, *args, **kwargs):
         return None
 
 
-def _number_of(error):
+def _number_of(error: Any) -> object:
     """Return the database's own number of an error; None if there is none. Exceptions of oslo.db
     and SQLAlchemy may wrap the error."""
     while error is not None and not isinstance(getattr(error, 'orig', None), Exception):

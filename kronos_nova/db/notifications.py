@@ -4,9 +4,14 @@ Each function is called after a change, in the transaction that makes the change
 written if notifications are off.
 """
 
+import datetime
 import json
+from collections.abc import Collection
+from typing import Any
+from typing import TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import clock
 from kronos_nova.db import models
@@ -15,11 +20,14 @@ from kronos_nova.db.engine import is_announced
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
+from kronos_nova.objects.automation import Switch
+
+_Row = TypeVar('_Row', bound=models.Base)
 
 ENDS = {moves.COMPLETED: n.MOVE_END, moves.FAILED: n.MOVE_ERROR, moves.ABANDONED: n.MOVE_ABORT}
 
 
-def plan(session, uuid, event_type, now):
+def plan(session: orm.Session, uuid: str, event_type: str, now: datetime.datetime) -> None:
     """Record a notification that a plan has changed."""
     if not is_announced(session):
         return
@@ -32,7 +40,8 @@ def plan(session, uuid, event_type, now):
         **_same(row, n.PlanPayload, {'plan_uuid', 'moves', 'reason'})), now)
 
 
-def step(session, uuids, states, now, detail, has_failed):
+def step(session: orm.Session, uuids: Collection[str], states: tuple[str | None, str],
+         now: datetime.datetime, detail: str, has_failed: bool) -> None:
     """Record notifications about moves whose state has changed. Some changes of state have no type
     of notification, so nothing is recorded for them.
 
@@ -49,7 +58,7 @@ def step(session, uuids, states, now, detail, has_failed):
         outbox.add(session, event_type, n.move_payload(row, name, detail), now)
 
 
-def event_of(old, new, has_failed):
+def event_of(old: str | None, new: str, has_failed: bool) -> str | None:
     """Return the type of the notification about a change of a move's state; None if the change has
     no type of notification."""
     if new == moves.MIGRATING and old != new:
@@ -59,7 +68,7 @@ def event_of(old, new, has_failed):
     return ENDS.get(new)
 
 
-def switch(session, kind, aggregate, value, who):
+def switch(session: orm.Session, kind: str, aggregate: str, value: str, who: Switch) -> None:
     """Record a notification that a level or a pause was set or ended.
 
     :param who: object with the attributes ``set_at``, ``set_by`` and ``reason`` of the change
@@ -70,7 +79,8 @@ def switch(session, kind, aggregate, value, who):
             reason=who.reason), who.set_at)
 
 
-def drain(session, uuid, before, now=None):
+def drain(session: orm.Session, uuid: str, before: str | None,
+          now: datetime.datetime | None = None) -> None:
     """Record a notification that a drain has begun or ended, or is blocked.
 
     :param before: state of the drain before the change; None for a new drain
@@ -88,21 +98,21 @@ def drain(session, uuid, before, now=None):
             now or clock.utcnow())
 
 
-def _drain_event(before, after):
+def _drain_event(before: str | None, after: str) -> str | None:
     was_active, is_active = before in drains.ACTIVE, after in drains.ACTIVE
     if was_active != is_active:
         return n.DRAIN_START if is_active else n.DRAIN_END
     return n.DRAIN_BLOCKED if after == drains.BLOCKED != before else None
 
 
-def _fresh(session, model, uuid):
+def _fresh(session: orm.Session, model: type[_Row], uuid: str) -> _Row:
     """Read a row from the database again, and return it. The row has the changes that this
     transaction has made."""
     session.flush()
-    return session.get(model, uuid, populate_existing=True)
+    return session.get_one(model, uuid, populate_existing=True)
 
 
-def _same(row, payload, but):
+def _same(row: models.Base, payload: type, but: Collection[str]) -> dict[str, Any]:
     """Return {name: value} of the columns of a row whose names are also fields of a payload. Names
     in ``but`` are left out."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

@@ -5,13 +5,18 @@ missing or wrong if a process dies. A notification is marked as sent after the b
 it. If the sending process dies between these two steps, the notification is sent a second time.
 """
 
+import datetime
 import json
+from collections.abc import Collection
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
+from sqlalchemy import orm
 
 from kronos_nova.db import counters
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import notification as n
 
@@ -26,7 +31,7 @@ in the order of their numbers. Raised, a transaction holds locks for more than a
 lowered, there are more transactions and queries. Not measured."""
 
 
-def add(session, event_type, payload, now):
+def add(session: orm.Session, event_type: str, payload: object, now: datetime.datetime) -> None:
     """Add a notification, within the transaction of the change that the notification reports.
 
     :param payload: one of :data:`kronos_nova.objects.notification.PAYLOADS`
@@ -36,15 +41,15 @@ def add(session, event_type, payload, now):
         body=json.dumps(n.primitive(payload))))
 
 
-def count_dropped(session, ids):
+def count_dropped(session: orm.Session, ids: Collection[int]) -> int:
     """Add the notifications that were not sent to the total of dropped notifications. The caller
     deletes the notifications in the same transaction.
 
     :returns: number of notifications that were not sent
     """
     row = models.NotificationRow
-    count = session.scalar(sa.select(sa.func.count()).select_from(row).where(
-        row.id.in_(ids), row.sent_at.is_(None)))
+    count = session.scalars(sa.select(sa.func.count()).select_from(row).where(
+        row.id.in_(ids), row.sent_at.is_(None))).one()
     if count:
         counters.add(session, counters.DROPPED_NOTIFICATIONS, count)
     return count
@@ -53,11 +58,11 @@ def count_dropped(session, ids):
 class Outbox:
     """The notifications in the control database."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
-    def number(self):
+    def number(self) -> int:
         """Give numbers to at most BATCH notifications that have no number, in the order in which
         they were written.
 
@@ -76,7 +81,7 @@ class Outbox:
         with self.database.writer() as session:
             mine = lock.name == NUMBERING
             session.execute(sa.update(lock).where(mine).values(passed=lock.passed))
-            last = session.scalar(sa.select(lock.passed).where(mine))
+            last = session.scalars(sa.select(lock.passed).where(mine)).one()
             ids = session.scalars(unnumbered).all()
             session.execute(sa.update(row), [
                 {'id': number, 'sequence': sequence}
@@ -85,7 +90,7 @@ class Outbox:
             return len(ids)
 
     @retried
-    def waiting(self, limit=BATCH):
+    def waiting(self, limit: int = BATCH) -> list[n.Notification]:
         """Return at most ``limit`` notifications that have a number and were not sent, in the order
         of their numbers."""
         row = models.NotificationRow
@@ -94,16 +99,16 @@ class Outbox:
         with self.database.reader() as session:
             return [n.Notification(uuid=each.uuid, sequence=each.sequence, at=each.at,
                                    event_type=each.event_type, body=json.loads(each.body))
-                    for each in session.scalars(query)]
+                    for each in session.scalars(query) if each.sequence is not None]
 
     @retried
-    def mark_sent(self, uuids, now):
+    def mark_sent(self, uuids: Collection[str], now: datetime.datetime) -> None:
         row = models.NotificationRow
         with self.database.writer() as session:
             session.execute(sa.update(row).where(row.uuid.in_(uuids)).values(sent_at=now))
 
     @retried
-    def trim(self, most):
+    def trim(self, most: int) -> int:
         """Delete the oldest waiting notifications, so that at most ``most`` wait to be sent.
 
         :returns: number of notifications that were deleted
@@ -116,7 +121,7 @@ class Outbox:
         if last is None:
             return 0
         with self.database.writer() as session:
-            count = session.execute(sa.delete(row).where(waits, row.sequence <= last)).rowcount
+            count = count_changed(session, sa.delete(row).where(waits, row.sequence <= last))
             if count:
                 counters.add(session, counters.DROPPED_NOTIFICATIONS, count)
             return count

@@ -1,6 +1,8 @@
 """Queries that return the plans page by page."""
 
 import datetime
+from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -40,6 +42,7 @@ def plans(database: Database, limit: int, marker: str | None = None,
         return [rows.record(PlanRecord, row, report=None) for row in session.scalars(query)]
 
 
-def _filtered(query, model, wanted):
+def _filtered(query: sa.Select[Any], model: type[models.Base],
+              wanted: Mapping[str, str | None]) -> sa.Select[Any]:
     return query.where(*(getattr(model, name) == value for name, value in wanted.items()
                          if value is not None))

@@ -2,22 +2,27 @@
 
 import datetime
 import json
+from collections.abc import Iterable
 
 import sqlalchemy as sa
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.objects.plan import Refusal
+
+RestingInstance = tuple[Refusal, datetime.datetime, datetime.datetime]
+"""(Refusal, time until which the instance is not moved, time of the refusal)."""
 
 
 class Refusals:
     """The table of instances for which Nova refused several hosts."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
-    def rest(self, refusals, seconds, now):
+    def rest(self, refusals: Iterable[Refusal], seconds: float, now: datetime.datetime) -> None:
         """Record that some instances are not moved for ``seconds``, because Nova refused hosts for
         them. Expired records are deleted.
 
@@ -32,14 +37,14 @@ class Refusals:
                     hosts=json.dumps(refusal.hosts), reason=refusal.reason))
 
     @retried
-    def resting(self, now):
+    def resting(self, now: datetime.datetime) -> dict[str, float]:
         """Return {instance uuid: seconds until the instance may be moved again}."""
         return {refusal.instance_uuid: (until - now).total_seconds()
                 for refusal, until, _refused_at in self.list(now)}
 
     @retried
-    def list(self, now):
-        """Return [(Refusal, until, refused at)] of the instances that are not moved at present. The
+    def list(self, now: datetime.datetime) -> 'list[RestingInstance]':
+        """Return the RestingInstances, which are the instances that are not moved at present. The
         latest refusal comes first."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.RefusalRow).where(models.RefusalRow.until > now)

@@ -1,12 +1,15 @@
 """The journal of repairs of allocations. A repair is recorded before the allocations are changed.
 The record is kept after the repair, so that the repair can be undone."""
 
+import datetime
 import json
+from collections.abc import Callable
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import repair as repairs
 
@@ -17,7 +20,7 @@ class Repairs:
     :param clock: returns the time
     """
 
-    def __init__(self, database, clock):
+    def __init__(self, database: Database, clock: Callable[[], datetime.datetime]):
         self.database = database
         self.clock = clock
 

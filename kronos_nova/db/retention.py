@@ -10,8 +10,12 @@ Rows that are still needed are kept, whatever their age:
 
 import dataclasses
 import datetime
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
+from oslo_config import cfg
 from oslo_log import log as logging
 from sqlalchemy import orm
 
@@ -20,6 +24,8 @@ from kronos_nova.db import leases
 from kronos_nova.db import models
 from kronos_nova.db import outbox
 from kronos_nova.db import sums
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.holds import NO_CONSUMERS
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
@@ -73,9 +79,14 @@ class Days:
     sums: int
 
     @classmethod
-    def from_conf(cls, conf):
+    def from_conf(cls, conf: cfg.ConfigOpts) -> 'Days':
         return cls(**{field.name: conf.kronos_database[f'{field.name}_retention_days']
                       for field in dataclasses.fields(cls)})
+
+
+Old = tuple[type[models.Base], sa.Select[Any]]
+"""The model of a table, and a query of the primary keys of its rows that are older than a time."""
+Select = Callable[[datetime.datetime], Old]
 
 
 class Pruner:
@@ -85,14 +96,15 @@ class Pruner:
     each deletion.
     """
 
-    def __init__(self, conf, database, worker, clock):
+    def __init__(self, conf: cfg.ConfigOpts, database: Database, worker: str,
+                 clock: Callable[[], datetime.datetime]):
         self._conf = conf
         self._database = database
         self._leases = leases.Leases(database, worker, clock)
         self._clock = clock
         self._next = self._next_correction = clock()
 
-    def tick(self):
+    def tick(self) -> None:
         """Delete some rows that are too old, if a deletion is due and no other process has the
         lease for it.
 
@@ -110,7 +122,7 @@ class Pruner:
             self._next = now + PAUSE
 
 
-    def _correct_times(self, now):
+    def _correct_times(self, now: datetime.datetime) -> None:
         """Correct times in the future, which a wrong clock wrote, if the last correction was at
         least CORRECTION_INTERVAL ago."""
         if now < self._next_correction <= now + CORRECTION_INTERVAL:
@@ -129,11 +141,11 @@ class Retention:
     :param days: Days
     """
 
-    def __init__(self, database, days):
+    def __init__(self, database: Database, days: Days):
         self.database = database
         self.days = days
 
-    def step(self, now, batch=BATCH):
+    def step(self, now: datetime.datetime, batch: int = BATCH) -> dict[str, int]:
         """Delete rows that are too old, at most ``batch`` rows of each table.
 
         :param batch: maximum number of rows of each table
@@ -142,16 +154,15 @@ class Retention:
         return {name: self._drop(name, select, now - datetime.timedelta(days=days), batch)
                 for name, select, days in self._retention_periods() if days}
 
-    def _retention_periods(self):
-        """Yield (table, select, days) for each table whose old rows are deleted. ``select(time)``
-        returns (model of the table, query of the primary keys of the rows that are older than
-        ``time``). ``days`` is the number of days for which rows of the table are kept. If one table
-        refers to another, the referring table comes first."""
+    def _retention_periods(self) -> Iterator[tuple[str, Select, float]]:
+        """Yield (table, select, days) for each table whose old rows are deleted. ``days`` is the
+        number of days for which rows of the table are kept. If one table refers to another, the
+        referring table comes first."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 
     @retried
-    def _drop(self, name, select, before, batch):
+    def _drop(self, name: str, select: Select, before: datetime.datetime, batch: int) -> int:
         model, query = select(before)
         [key] = sa.inspect(model).primary_key
         with self.database.reader() as session:
@@ -166,20 +177,20 @@ class Retention:
                 unsent = outbox.count_dropped(session, keys)
             for dependent in DEPENDENTS.get(model, ()):
                 session.execute(sa.delete(dependent.class_).where(dependent.in_(keys)))
-            dropped = session.execute(sa.delete(model).where(key.in_(keys))).rowcount
+            dropped = count_changed(session, sa.delete(model).where(key.in_(keys)))
         if unsent:
             LOG.error('%d notifications were dropped: no broker accepted them during their '
                       'retention time ([kronos_database] notifications_retention_days).', unsent)
         return dropped
 
 
-def _events(before):
+def _events(before: datetime.datetime) -> Old:
     event, move = models.MoveEventRow, models.MoveRow
     return event, sa.select(event.id).join(move, move.uuid == event.move_uuid).where(
         event.at < before, move.state.in_(moves.TERMINAL)).order_by(event.at)
 
 
-def _moves(before):
+def _moves(before: datetime.datetime) -> Old:
     move, plan = models.MoveRow, models.PlanRow
     # Other moves of a plan that still runs may depend on the end of this move.
     return move, sa.select(move.uuid).join(plan, plan.uuid == move.plan_uuid).where(
@@ -187,11 +198,11 @@ def _moves(before):
         _is_over(plan))
 
 
-def _is_over(plan):
+def _is_over(plan: type[models.PlanRow]) -> sa.ColumnElement[bool]:
     return plan.state.not_in(plans.OPEN)
 
 
-def _reports(before):
+def _reports(before: datetime.datetime) -> Old:
     report, plan = models.ReportRow, models.PlanRow
     return report, sa.select(report.plan_uuid).join(
         plan, plan.uuid == report.plan_uuid,
@@ -201,7 +212,7 @@ def _reports(before):
             ).order_by(report.created_at)
 
 
-def _plans(before):
+def _plans(before: datetime.datetime) -> Old:
     plan, move = models.PlanRow, models.MoveRow
     return plan, sa.select(plan.uuid).where(
         plan.created_at < before, _is_over(plan),
@@ -209,29 +220,29 @@ def _plans(before):
         ~sa.exists().where(move.plan_uuid == plan.uuid)).order_by(plan.created_at)
 
 
-def _repairs(before):
+def _repairs(before: datetime.datetime) -> Old:
     repair = models.RepairRow
     return repair, sa.select(repair.uuid).where(
         repair.created_at < before, repair.state != repairs.PLANNED).order_by(repair.created_at)
 
 
-def _quarantines(before):
+def _quarantines(before: datetime.datetime) -> Old:
     quarantine = models.QuarantineRow
     return quarantine, sa.select(quarantine.instance_uuid).where(quarantine.until < before)
 
 
-def _tasks(before):
+def _tasks(before: datetime.datetime) -> Old:
     task = models.TaskRow
     return task, sa.select(task.migration_uuid).where(
         task.state.in_((tasks.EXPIRED, tasks.ORPHANED)), task.beat_at < before)
 
 
-def _switch_events(before):
+def _switch_events(before: datetime.datetime) -> Old:
     event = models.SwitchEventRow
     return event, sa.select(event.id).where(event.set_at < before)
 
 
-def _drains(before):
+def _drains(before: datetime.datetime) -> Old:
     drain, later = models.DrainRow, orm.aliased(models.DrainRow)
     is_repeated = sa.exists().where(later.host == drain.host,
                                     later.requested_at > drain.requested_at)
@@ -240,41 +251,41 @@ def _drains(before):
         (drain.state == drains.RELEASED) | is_repeated)
 
 
-def _holds(before):
+def _holds(before: datetime.datetime) -> Old:
     hold = models.HoldRow
     return hold, sa.select(hold.uuid).where(
         hold.requested_at < before, hold.state.not_in(holds.OPEN),
         hold.consumers == NO_CONSUMERS)
 
 
-def _maintenances(before):
+def _maintenances(before: datetime.datetime) -> Old:
     maintenance = models.MaintenanceRow
     return maintenance, sa.select(maintenance.uuid).where(
         maintenance.requested_at < before, maintenance.state == maintenances.DONE)
 
 
-def _server_names(before):
+def _server_names(before: datetime.datetime) -> Old:
     name = models.ServerNameRow
     return name, sa.select(name.uuid).where(name.seen_at < before).order_by(name.seen_at)
 
 
-def _evaluations(before):
+def _evaluations(before: datetime.datetime) -> Old:
     evaluation = models.EvaluationRow
     return evaluation, sa.select(evaluation.id).where(
         evaluation.at < before).order_by(evaluation.at)
 
 
-def _load_sums(before):
+def _load_sums(before: datetime.datetime) -> Old:
     row = models.LoadSumRow
     return row, sa.select(row.id).where(row.day < before.date()).order_by(row.day)
 
 
-def _move_sums(before):
+def _move_sums(before: datetime.datetime) -> Old:
     row = models.MoveSumRow
     return row, sa.select(row.id).where(row.day < before.date()).order_by(row.day)
 
 
-def _notifications(before):
+def _notifications(before: datetime.datetime) -> Old:
     notification = models.NotificationRow
     return notification, sa.select(notification.id).where(notification.at < before)
 

@@ -4,17 +4,23 @@ oslo.db's own decorator is not used, because it logs a traceback each time that 
 an outage of the database, the log would fill with tracebacks.
 """
 
+from collections.abc import Callable
+from typing import Any
+from typing import TypeVar
+
 import tenacity
 from oslo_db import exception as db_exc
 
+_Function = TypeVar('_Function', bound=Callable[..., Any])
 
-def _retrying(*errors):
-    def is_one(error):
+
+def _retrying(*errors: type[Exception]) -> Callable[[_Function], _Function]:
+    def is_one(error: BaseException) -> bool:
         # A deadlock removes savepoints. SQLAlchemy then reports only that a savepoint does not
         # exist, and oslo.db keeps the deadlock as the cause.
         return isinstance(error, errors) or isinstance(getattr(error, 'cause', None), errors)
 
-    return tenacity.retry(
+    return tenacity.retry(  # type: ignore[return-value]
         retry=tenacity.retry_if_exception(is_one),
         wait=tenacity.wait_random_exponential(multiplier=0.1, max=1.6),
         stop=tenacity.stop_after_attempt(6), reraise=True)

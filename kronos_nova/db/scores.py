@@ -1,11 +1,14 @@
 """The last score of each host in each policy, for Nova's scheduler."""
 
 import collections
+import datetime
 from collections.abc import Collection
+from collections.abc import Mapping
 
 import sqlalchemy as sa
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 
 WEIGHT_TOLERANCE = 1e-6
@@ -17,11 +20,12 @@ leave out hosts. Fixed as the tolerance with which the weights of a policies fil
 class Scores:
     """The table of the last score of every host in every policy, for nova-scheduler."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
-    def replace(self, mode, weights, scores, now):
+    def replace(self, mode: str, weights: Mapping[str, float],
+                scores: Mapping[str, Mapping[str, float]], now: datetime.datetime) -> None:
         """Save scores of hosts, in place of the earlier scores of the same hosts.
 
         :param mode: mode of the policies: ``spread``, ``pack`` or ``relieve``
@@ -54,7 +58,7 @@ class Scores:
         return dict(found)
 
     @retried
-    def combined(self, not_before):
+    def combined(self, not_before: datetime.datetime) -> dict[str, tuple[str, float]]:
         """Return {host: (mode, combined score)}. The combined score is the sum of weight × score
         over all policies. Scores that are older than ``not_before`` are left out. A host is left
         out if it lacks the score of a policy that other hosts have, because its sum would be too

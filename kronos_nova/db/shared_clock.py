@@ -13,6 +13,7 @@ kronos_nova.executor.liveness).
 import datetime
 import threading
 import time
+from collections.abc import Callable
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -53,15 +54,17 @@ class SharedClock:
     :param monotonic: returns seconds of a clock that is never set
     """
 
-    def __init__(self, engine, wall=clock.utcnow, monotonic=time.monotonic):
+    def __init__(self, engine: sa.Engine, wall: Callable[[], datetime.datetime] = clock.utcnow,
+                 monotonic: Callable[[], float] = time.monotonic):
         self._engine = engine
         self._wall = wall
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._next = float('-inf')
-        self._answer = None    # (time of the database, monotonic seconds at that moment)
-        self._skew = None
-        self._reported = None
+        # Time of the database, and monotonic seconds at that moment.
+        self._answer: tuple[datetime.datetime, float] | None = None
+        self._skew: float | None = None
+        self._reported: float | None = None
 
     def __call__(self) -> datetime.datetime:
         self._ask_if_due()
@@ -103,7 +106,7 @@ class SharedClock:
             return False
         return True
 
-    def _ask_if_due(self):
+    def _ask_if_due(self) -> None:
         if self._monotonic() < self._next or not self._lock.acquire(blocking=False):
             return
         try:
@@ -114,7 +117,7 @@ class SharedClock:
         finally:
             self._lock.release()
 
-    def _ask(self):
+    def _ask(self) -> None:
         with self._engine.connect() as connection:
             question = sa.text(_QUESTIONS[self._engine.dialect.name])
             before = self._monotonic()

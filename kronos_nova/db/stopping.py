@@ -1,16 +1,21 @@
 """Transactions of the command ``stop``, which ends moves and prevents the start of other moves."""
 
 import dataclasses
+from typing import Any
+from typing import TypeVar
 
 import sqlalchemy as sa
 
 from kronos_nova.db import models
 from kronos_nova.db import switches
+from kronos_nova.db.engine import Database
 from kronos_nova.db.journal import plans
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
+
+_Statement = TypeVar('_Statement', sa.Select[Any], sa.Update)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,11 +37,11 @@ class Stopping:
     :param who: name that the journal records as the worker
     """
 
-    def __init__(self, database, who):
+    def __init__(self, database: Database, who: str):
         self.database = database
         self.who = who
 
-    def stop(self, switch, let_finish=False) -> Stopped:
+    def stop(self, switch: automation.Switch, let_finish: bool = False) -> Stopped:
         """Set a pause, and end the moves and the approved plans of its aggregate.
 
         All changes are made in one transaction, during which no plan and no move starts. The plans
@@ -51,7 +56,7 @@ class Stopping:
         return Stopped(abandoned=sum(ended.values()), under_way=left)
 
     @retried
-    def _stop(self, switch, let_finish, ended):
+    def _stop(self, switch: automation.Switch, let_finish: bool, ended: dict[str, int]) -> int:
         """Stop as in :meth:`stop`, and return the number of moves that are still in progress. Add
         to ``ended`` the number of moves that were given up, as {uuid of the move, or of the plan
         that had not started: number}. After a lost answer, ``ended`` still has those that an
@@ -72,17 +77,17 @@ class Stopping:
                 models.MoveRow).where(models.MoveRow.state.in_(moves.IN_FLIGHT)))).one()
 
     @retried
-    def knows(self, switch) -> bool:
+    def knows(self, switch: automation.Switch) -> bool:
         """Return whether the control database already has the stop ``switch``. Another process may
         have recorded the stop."""
         event = models.SwitchEventRow
         with self.database.reader() as session:
-            return session.scalar(sa.select(sa.func.count()).where(
+            return session.scalars(sa.select(sa.func.count()).where(
                 event.kind == switch.kind, event.aggregate == switch.aggregate,
-                event.set_at == switch.set_at, event.set_by == switch.set_by)) > 0
+                event.set_at == switch.set_at, event.set_by == switch.set_by)).one() > 0
 
     @staticmethod
-    def _within(switch, query):
+    def _within(switch: automation.Switch, query: _Statement) -> _Statement:
         if switch.aggregate == automation.EVERY:
             return query
         return query.where(models.MoveRow.aggregate == switch.aggregate)

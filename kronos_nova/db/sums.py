@@ -10,6 +10,9 @@ import dataclasses
 import datetime
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -119,21 +122,21 @@ class SecondsBetween(functions.FunctionElement):
 
 
 @compiler.compiles(SecondsBetween)
-def _epochs(element, compiling, **more):
+def _epochs(element: SecondsBetween, compiling: sa.Compiled, **more: Any) -> str:
     earlier, later = element.clauses
     return (f'EXTRACT(EPOCH FROM ({compiling.process(later, **more)} - '
             f'{compiling.process(earlier, **more)}))')
 
 
 @compiler.compiles(SecondsBetween, 'sqlite')
-def _julian_days(element, compiling, **more):
+def _julian_days(element: SecondsBetween, compiling: sa.Compiled, **more: Any) -> str:
     earlier, later = element.clauses
     return (f'((julianday({compiling.process(later, **more)}) - '
             f'julianday({compiling.process(earlier, **more)})) * 86400.0)')
 
 
 @compiler.compiles(SecondsBetween, 'mysql', 'mariadb')
-def _differences(element, compiling, **more):
+def _differences(element: SecondsBetween, compiling: sa.Compiled, **more: Any) -> str:
     earlier, later = element.clauses
     return (f'(TIMESTAMPDIFF(MICROSECOND, {compiling.process(earlier, **more)}, '
             f'{compiling.process(later, **more)}) / 1000000.0)')
@@ -211,7 +214,9 @@ class Sums:
                     models.LoadSumRow, LOADS, since, until,
                     [name for name in by if name != PROJECT], {'aggregate': aggregate})]
 
-    def _read(self, row, names, since, until, by, wanted):
+    def _read(self, row: Any, names: Collection[str], since: datetime.date, until: datetime.date,
+              by: Collection[str],
+              wanted: Mapping[str, str | None]) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
         """Yield ({key: value}, {column: sum}) for each group of rows. Rows are in one group if they
         have the same value for each key in ``by``. The database computes the sums."""
         keys = [column for name in BY if name in by for column in _columns(row, name, row.day)]
@@ -252,7 +257,8 @@ class Sums:
         return min(_known((kept and kept.date(), summed)), default=None)
 
 
-def _columns(row, name, time):
+def _columns(row: Any, name: str,
+             time: orm.InstrumentedAttribute[Any]) -> tuple[sa.ColumnElement[Any], ...]:
     """Return the columns by which a query has to group rows, so that it returns one sum for each
     value of a key. For the key ``month``, these are two columns: the year and the number of the
     month.
@@ -271,7 +277,7 @@ def _month(found: sa.Row) -> str:
     return f'{int(found.year)}-{int(found.number):02}'
 
 
-def _limited(query, model, aggregate):
+def _limited(query: sa.Select[Any], model: Any, aggregate: str | None) -> sa.Select[Any]:
     return query if aggregate is None else query.where(model.aggregate == aggregate)
 
 

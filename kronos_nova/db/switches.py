@@ -2,11 +2,15 @@
 reason."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova.db import models
 from kronos_nova.db import notifications
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
@@ -19,7 +23,7 @@ CLEARED = ''
 class SwitchBoard:
     """The tables of levels and pauses that commands set."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
 
     @retried
@@ -80,7 +84,7 @@ class SwitchBoard:
                       dataclasses.replace(who, reason=why))
 
     @retried
-    def history(self, limit=50) -> list[Switch]:
+    def history(self, limit: int = 50) -> list[Switch]:
         """Return the changes of switches, the newest first. A change that ended pauses or stops of
         an aggregate has an empty ``value``."""
         with self.database.reader() as session:
@@ -96,21 +100,21 @@ class SwitchBoard:
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()
         return [event for number in waiting if (event := self._tell(number)) is not None]
 
-    def _tell(self, number):
+    def _tell(self, number: int) -> Switch | None:
         with self.database.writer() as session:
-            taken = session.execute(sa.update(models.SwitchEventRow).where(
+            is_first = count_changed(session, sa.update(models.SwitchEventRow).where(
                 models.SwitchEventRow.id == number, models.SwitchEventRow.told.is_(False),
             ).values(told=True))
-            return _switch(session.get(models.SwitchEventRow, number)) if taken.rowcount else None
+            return _switch(session.get_one(models.SwitchEventRow, number)) if is_first else None
 
 
-def read(session) -> automation.Switches:
+def read(session: orm.Session) -> automation.Switches:
     """Return the switches in force, within a transaction."""
     return automation.Switches.from_switches(_switch(row) for row in session.scalars(
         sa.select(models.SwitchRow)))
 
 
-def put(session, switch):
+def put(session: orm.Session, switch: Switch) -> None:
     """Set a switch within a transaction. A level replaces the level in force. A pause is added to
     the pauses in force."""
     row = models.SwitchRow
@@ -130,7 +134,7 @@ def put(session, switch):
     _note(session, switch.kind, switch.aggregate, switch.value, switch)
 
 
-def _is_set(known, switch, is_level):
+def _is_set(known: Sequence[models.SwitchRow], switch: Switch, is_level: bool) -> bool:
     """Return whether ``switch`` is already set, so that setting it again would change nothing.
 
     A level is set if it is in force and ``switch`` gives no new reason. A pause is set if the same
@@ -143,12 +147,12 @@ def _is_set(known, switch, is_level):
         switch.value, switch.set_by, switch.reason) for each in known)
 
 
-def _note(session, kind, aggregate, value, who):
+def _note(session: orm.Session, kind: str, aggregate: str, value: str, who: Switch) -> None:
     session.add(models.SwitchEventRow(
         kind=kind, aggregate=aggregate, value=value, set_at=who.set_at, set_by=who.set_by,
         reason=who.reason, told=False))
     notifications.switch(session, kind, aggregate, value, who)
 
 
-def _switch(row):
+def _switch(row: models.SwitchRow | models.SwitchEventRow) -> Switch:
     return rows.record(Switch, row)

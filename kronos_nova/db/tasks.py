@@ -1,10 +1,16 @@
 """Tasks: records of the migrations that conductor workers prepare. The records show which
 migrations a dead worker has left."""
 
+import datetime
+from collections.abc import Callable
+from typing import Any
+
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_unless_away
@@ -22,12 +28,13 @@ class Tasks:
         because a request of Nova waits during this call; None to use ``database``
     """
 
-    def __init__(self, database, worker, clock, announcements=None):
+    def __init__(self, database: Database, worker: str, clock: Callable[[], datetime.datetime],
+                 announcements: Database | None = None):
         self.database = database
         self.announcements = announcements or database
         self.worker = worker
         self.clock = clock
-        self._left = set()
+        self._left: set[str] = set()
 
     @retried_unless_away
     def announce(self, key: str, instance_uuid: str) -> None:
@@ -84,7 +91,8 @@ class Tasks:
             ).values(beat_at=self.clock()))
 
     @retried
-    def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
+    def dead(self, begun_before: datetime.datetime,
+             handed_over_before: datetime.datetime) -> list[tasks.Task]:
         """Return the tasks that are recorded as lost, and the tasks whose worker has died. A worker
         counts as dead if its last sign of life for the task is older than a limit.
 
@@ -133,19 +141,19 @@ class Tasks:
         except db_exc.DBDuplicateEntry:
             return
 
-    def _add(self, uuid, instance_uuid, state):
+    def _add(self, uuid: str, instance_uuid: str, state: str) -> None:
         database = self.announcements if state == tasks.ANNOUNCED else self.database
         with database.writer() as session:
             session.add(models.TaskRow(
                 migration_uuid=uuid, instance_uuid=instance_uuid, worker=self.worker, state=state,
                 beat_at=self.clock()))
 
-    def _turn(self, uuid, old, new, **changed):
+    def _turn(self, uuid: str, old: str, new: str, **changed: Any) -> bool:
         with self.database.writer() as session:
-            turned = session.execute(sa.update(models.TaskRow).where(
+            turned = count_changed(session, sa.update(models.TaskRow).where(
                 models.TaskRow.migration_uuid == uuid, models.TaskRow.state == old,
             ).values(state=new, **changed))
-            if turned.rowcount == 1:
+            if turned == 1:
                 return True
             # An earlier try may have written the row, and its answer was lost.
             row = session.get(models.TaskRow, changed.get('migration_uuid', uuid))

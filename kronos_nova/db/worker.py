@@ -7,13 +7,13 @@ import os
 from oslo_utils import uuidutils
 
 
-def name(host):
+def name(host: str) -> str:
     """Return the name of this process. The name contains the name of the host, and no later process
     gets the same name."""
     return _name(host, os.getpid())
 
 
 @functools.cache
-def _name(host, pid):
+def _name(host: str, pid: int) -> str:
     # A container may have the same pids after a restart.
     return f'{host}:{pid}:{uuidutils.generate_uuid()[:8]}'

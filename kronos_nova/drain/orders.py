@@ -129,9 +129,9 @@ class Checker:
     def _policies(self) -> policies.PolicySet:
         return policies.load_for_request(self.conf.kronos.policies_file)
 
-    def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
+    def seconds(self, moves: Collection[PlannedMove], parallel: int | None) -> float | None:
         """Return the expected seconds until all of the planned moves have ended; None if there are
-        no moves.
+        no moves, or if the duration of a move is not known.
 
         :param parallel: maximum number of concurrent moves off a host; None for the number that
             ``max_concurrent_per_source`` permits
@@ -141,7 +141,7 @@ class Checker:
             move.source: parallel for move in moves} if parallel else {})
         found = progress.remaining_seconds(
             moves, tuple, caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
-        return found + cycle_scheduler.SOON if moves else None
+        return found + cycle_scheduler.SOON if moves and found is not None else None
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:

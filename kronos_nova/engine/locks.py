@@ -9,6 +9,7 @@ import stevedore.exception
 import tooz
 from oslo_log import log as logging
 from tooz import coordination
+from tooz import locking
 
 from kronos_nova import exception
 
@@ -28,10 +29,10 @@ class AggregateLocks:
     :param member: name of this process, unique in the cloud
     """
 
-    def __init__(self, url, state_path, member):
+    def __init__(self, url: str | None, state_path: str, member: str):
         if url is None:
             url = f'file://{_folder(state_path)}'
-        self._held = {}
+        self._held: dict[str, locking.Lock] = {}
         self._secret = urllib.parse.urlsplit(url).password
         try:
             self._coordinator = coordination.get_coordinator(url, member.encode())
@@ -42,20 +43,20 @@ class AggregateLocks:
                 remedy='Give the URL of a tooz back end that answers. If the cloud has only one '
                        'controller, remove the option.') from e
 
-    def _said(self, error):
+    def _said(self, error: Exception) -> str:
         """Return the text of an error of the lock back end. If the text contains the password of
         the URL, the password is replaced."""
         said = str(error)
         return said.replace(self._secret, '***') if self._secret else said
 
-    def acquire(self, *aggregates):
+    def acquire(self, *aggregates: str) -> bool:
         """Lock some aggregates without waiting. Either all of these aggregates are locked, or none
         of them.
 
         :returns: whether the aggregates are locked; False if another process holds the lock of one
             of them, or if the lock back end fails
         """
-        taken = []
+        taken: list[str] = []
         for aggregate in aggregates:
             if not self._acquire(aggregate):
                 self.release(*taken)
@@ -63,7 +64,7 @@ class AggregateLocks:
             taken.append(aggregate)
         return True
 
-    def _acquire(self, aggregate):
+    def _acquire(self, aggregate: str) -> bool:
         try:
             lock = self._coordinator.get_lock(_name(aggregate))
             if not lock.acquire(blocking=False):
@@ -76,7 +77,7 @@ class AggregateLocks:
         self._held[aggregate] = lock
         return True
 
-    def heartbeat(self):
+    def heartbeat(self) -> None:
         """Renew the locks that this process holds. The renewal is necessary only if the locks of
         the back end expire."""
         if self._held:
@@ -87,14 +88,14 @@ class AggregateLocks:
                             'If they expire, another worker may plan these aggregates at the same '
                             'time: %s', self._said(e))
 
-    def release_all(self):
+    def release_all(self) -> None:
         self.release(*self._held)
 
-    def release(self, *aggregates):
+    def release(self, *aggregates: str) -> None:
         for aggregate in aggregates:
             self._release(aggregate)
 
-    def _release(self, aggregate):
+    def _release(self, aggregate: str) -> None:
         try:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:
@@ -103,7 +104,7 @@ class AggregateLocks:
                         _described(aggregate), self._said(e))
 
 
-def _folder(state_path):
+def _folder(state_path: str) -> str:
     """Make the folder of lock files below ``state_path``, and return its path.
 
     :raises ConfigurationError: the folder cannot be made
@@ -119,11 +120,11 @@ def _folder(state_path):
     return path
 
 
-def _described(aggregate):
+def _described(aggregate: str) -> str:
     return 'the list of due aggregates' if aggregate == TAKING else f'aggregate {aggregate}'
 
 
-def _name(aggregate):
+def _name(aggregate: str) -> bytes:
     """Return the name of the lock of an aggregate in a form that every back end accepts: a short
     hash. MySQL accepts names of at most 64 characters, and the name of a lock file may have no
     slash."""

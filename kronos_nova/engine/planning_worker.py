@@ -21,6 +21,7 @@ import socket
 import sys
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -76,7 +77,11 @@ class Sources:
     room_allocations: RoomAllocations | None = None
 
 
-def parse(prog, argv):
+Dependencies = tuple[db_engine.Database, Sources, ForecastCache, LossJudge]
+"""The objects that a planning process makes once and uses for all orders."""
+
+
+def parse(prog: str, argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line that :class:`kronos_nova.engine.planning_client.PlanningClient` makes
     for a planning process. In the result, ``answers`` is the file descriptor to which answers are
     written. ``arguments`` are the arguments that name the configuration files."""
@@ -86,7 +91,7 @@ def parse(prog, argv):
     return parser.parse_args(argv)
 
 
-def end_with_parent():
+def end_with_parent() -> Callable[[], bool]:
     """Make this process end when its parent process ends. Also make the process ignore SIGHUP, and
     add :data:`OOM_SCORE` to its score for the out-of-memory killer.
 
@@ -103,7 +108,8 @@ def end_with_parent():
     return lambda: os.getppid() == parent
 
 
-def serve(conf, make_sources, answers, may_write):
+def serve(conf: cfg.ConfigOpts, make_sources: Callable[[], Sources], answers: int,
+          may_write: Callable[[], bool]) -> int:
     """Carry out orders until the parent closes the standard input, the process uses too much
     memory, or the process has run many cycles.
 
@@ -114,7 +120,7 @@ def serve(conf, make_sources, answers, may_write):
     :returns: the exit status
     """
     @functools.cache
-    def dependencies():
+    def dependencies() -> Dependencies:
         made = db_engine.control_database(conf), make_sources(), ForecastCache(), LossJudge()
         gc_tuning.exempt_loaded_objects()
         return made
@@ -134,7 +140,7 @@ def serve(conf, make_sources, answers, may_write):
     return 0
 
 
-def _give_memory_back():
+def _give_memory_back() -> None:
     """Give the free memory of this process back to the kernel, so that the process does not grow
     with each cycle."""
     gc.collect()
@@ -142,13 +148,14 @@ def _give_memory_back():
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _resident_mb():
+def _resident_mb() -> int:
     """Return the resident memory of this process in MiB."""
     with open('/proc/self/statm') as file:
         return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
 
 
-def run(conf, dependencies, scopes, may_write):
+def run(conf: cfg.ConfigOpts, dependencies: Callable[[], Dependencies], scopes: Sequence[str],
+        may_write: Callable[[], bool]) -> int:
     """Evaluate some aggregates in one cycle, and log a problem that prevents the cycle.
 
     :param dependencies: function that returns the Database, the Sources, the ForecastCache and the
@@ -156,8 +163,7 @@ def run(conf, dependencies, scopes, may_write):
     :returns: PLANNED or NOT_PLANNED
     """
     try:
-        database, *others = dependencies()
-        make_cycle(conf, database, *others, scopes, may_write).run()
+        make_cycle(conf, *dependencies(), scopes, may_write).run()
     except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
         LOG.error('Aggregates %s could not be planned: %s', ', '.join(scopes), e)
         return NOT_PLANNED
@@ -168,7 +174,9 @@ def run(conf, dependencies, scopes, may_write):
     return PLANNED
 
 
-def make_cycle(conf, database, sources, forecast_cache, loss_judge, scopes, may_write):
+def make_cycle(conf: cfg.ConfigOpts, database: db_engine.Database, sources: Sources,
+               forecast_cache: ForecastCache, loss_judge: LossJudge, scopes: Sequence[str],
+               may_write: Callable[[], bool]) -> evaluation.Cycle:
     """Return the Cycle that evaluates some aggregates.
 
     :raises ConfigurationError: options or policies are wrong

@@ -2,8 +2,13 @@
 with native threads and with eventlet."""
 
 import importlib
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import oslo_messaging as messaging
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_nova import boundary
@@ -11,6 +16,9 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.executor import messages
 from kronos_nova.executor.pending_stops import PendingStop
+from kronos_nova.executor.pending_stops import PendingStops
+from kronos_nova.objects.move import MoveRecord
+from kronos_nova.objects.notification import Notification
 
 LOG = logging.getLogger(__name__)
 
@@ -43,17 +51,17 @@ class Transports:
     :param conf: the ConfigOpts with ``transport_url``
     """
 
-    def __init__(self, conf):
+    def __init__(self, conf: cfg.ConfigOpts):
         _register_options(conf)
         self.rpc = messaging.get_rpc_transport(conf)
         self.notification = messaging.get_notification_transport(conf)
 
-    def close(self):
+    def close(self) -> None:
         self.rpc.cleanup()
         self.notification.cleanup()
 
 
-def _register_options(conf):
+def _register_options(conf: cfg.ConfigOpts) -> None:
     """Register in ``conf`` the options that oslo.messaging reads with each message. oslo.messaging
     itself registers these options only in the global configuration."""
     for module, group in SENDING_OPTIONS.items():
@@ -68,11 +76,11 @@ class TaskSender:
     """A sender of tasks to the executors. A task is a message which says that a move waits to be
     carried out."""
 
-    def __init__(self, transports):
+    def __init__(self, transports: Transports):
         self._client = messaging.get_rpc_client(
             transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
 
-    def cast(self, move):
+    def cast(self, move: MoveRecord) -> None:
         """Send the task of a move to the executors of the move's aggregate. No error is raised if
         the message is lost. If no executor accepts the move, the dispatcher sends the task again
         later."""
@@ -88,18 +96,18 @@ class TaskSender:
 class ResultNotifier:
     """A sender of notifications about the results of moves."""
 
-    def __init__(self, transports, publisher):
+    def __init__(self, transports: Transports, publisher: str):
         self._transports = transports
         self._publisher = publisher
-        self._notifiers = {}
+        self._notifiers: dict[str, messaging.Notifier] = {}
 
-    def announce(self, move):
+    def announce(self, move: MoveRecord) -> None:
         """Send a notification that one try of a move has ended. An error is logged and not
         raised."""
         event, payload = messages.result(move)
         self._to(move.aggregate).info({}, event, payload)
 
-    def _to(self, aggregate):
+    def _to(self, aggregate: str) -> messaging.Notifier:
         topic = messages.results_topic(aggregate)
         if topic not in self._notifiers:
             self._notifiers[topic] = messaging.Notifier(
@@ -113,12 +121,12 @@ class NotificationSender:
     so that the notification can be sent again. The Notifier of oslo.messaging cannot be used for
     this: it raises no error, and gives a repeated notification a new id."""
 
-    def __init__(self, transports, topics, host):
+    def __init__(self, transports: Transports, topics: Sequence[str], host: str):
         self._transport = transports.notification
         self._topics = topics
         self._publisher = f'kronos:{host}'
 
-    def send(self, notification):
+    def send(self, notification: Notification) -> None:
         """Send a notification to each topic.
 
         :raises Exception: the broker did not accept the notification on every topic; the error is
@@ -147,10 +155,10 @@ class TaskEndpoint:
 
     target = messaging.Target(version=f'{messages.TASK_VERSION.partition(".")[0]}.65535')
 
-    def __init__(self, accept):
+    def __init__(self, accept: Callable[[str], None]):
         self._accept = accept
 
-    def execute_migration(self, _context, task=None, **_newer):
+    def execute_migration(self, _context: object, task: object = None, **_newer: object) -> None:
         try:
             move_uuid = messages.move_of(task)
         except boundary.OutOfBounds as error:
@@ -169,10 +177,10 @@ class StopEndpoint:
 
     target = TaskEndpoint.target
 
-    def __init__(self, stops):
+    def __init__(self, stops: PendingStops):
         self._stops = stops
 
-    def stop_moves(self, _context, stop=None, **_newer):
+    def stop_moves(self, _context: object, stop: object = None, **_newer: object) -> None:
         try:
             found = PendingStop.from_json(stop)
         except boundary.OutOfBounds as error:
@@ -182,10 +190,11 @@ class StopEndpoint:
                     'does not answer.', found.sentence)
         self._change(self._stops.add, found)
 
-    def resume_moves(self, _context, aggregate=None, set_by=None, **_newer):
+    def resume_moves(self, _context: object, aggregate: str = '', set_by: str | None = None,
+                     **_newer: object) -> None:
         self._change(self._stops.remove, aggregate, set_by)
 
-    def _change(self, change, *what):
+    def _change(self, change: Callable[..., object], *what: object) -> None:
         try:
             change(*what)
         except OSError as error:
@@ -201,10 +210,11 @@ class ResultEndpoint:
     :param settle: called with the uuid of a move that has ended
     """
 
-    def __init__(self, settle):
+    def __init__(self, settle: Callable[[str], None]):
         self._settle = settle
 
-    def info(self, _context, publisher_id, event_type, payload, _metadata):
+    def info(self, _context: object, publisher_id: object, event_type: object, payload: Any,
+             _metadata: object) -> None:
         publisher = boundary.shown(publisher_id)
         try:
             move_uuid = messages.move_of(payload)
@@ -223,7 +233,7 @@ class ResultEndpoint:
         if payload.get('final'):
             self._settle_if_known(move_uuid, publisher)
 
-    def _settle_if_known(self, move_uuid, publisher):
+    def _settle_if_known(self, move_uuid: str, publisher: str) -> None:
         try:
             self._settle(move_uuid)
         except exception.MoveNotFound:
@@ -234,12 +244,12 @@ class ResultEndpoint:
 class Listening:
     """A group of message servers that are started and stopped together."""
 
-    def __init__(self, servers):
+    def __init__(self, servers: Sequence[Any]):
         self._servers = servers
         for server in servers:
             server.start(override_pool_size=POOL_SIZE)
 
-    def stop(self):
+    def stop(self) -> None:
         """Accept no more messages, and wait until the messages in progress are handled."""
         for server in self._servers:
             server.stop()
@@ -247,7 +257,8 @@ class Listening:
             server.wait()
 
 
-def fan_out(transports, aggregates, method, **arguments):
+def fan_out(transports: Transports, aggregates: Iterable[str], method: str,
+            **arguments: Any) -> None:
     """Cast a message to every executor of ``aggregates``.
 
     :raises MessagingException: the broker does not answer
@@ -259,7 +270,8 @@ def fan_out(transports, aggregates, method, **arguments):
             {}, method, **arguments)
 
 
-def listen_for_tasks(transports, aggregates, host, accept, stops):
+def listen_for_tasks(transports: Transports, aggregates: Iterable[str], host: str,
+                     accept: Callable[[str], None], stops: PendingStops) -> Listening:
     """Start to receive two kinds of messages: stops, and the tasks of ``aggregates``. Return the
     Listening that receives the messages. The broker delivers each task to one executor, and each
     stop to all executors.
@@ -277,7 +289,8 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
         for name in aggregates])
 
 
-def listen_for_results(transports, aggregates, settle):
+def listen_for_results(transports: Transports, aggregates: Iterable[str],
+                       settle: Callable[[str], None]) -> Listening:
     """Start to receive results of moves of ``aggregates``, and return the started Listening. The
     broker delivers each result to one dispatcher.
 

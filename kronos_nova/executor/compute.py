@@ -104,7 +104,7 @@ class RequestedMigrations:
         return min((each for each in listed if self._is_ours(move, each)),
                    key=lambda each: each.number, default=None)
 
-    def _is_ours(self, move, migration):
+    def _is_ours(self, move: MoveRecord, migration: ListedMigration) -> bool:
         if move.migration_uuid:
             return migration.uuid == move.migration_uuid
         if move.uuid in self._newest:

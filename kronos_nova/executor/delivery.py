@@ -2,12 +2,15 @@
 processes."""
 
 import datetime
+from collections.abc import Callable
 from concurrent import futures
 
 from oslo_log import log as logging
 
 from kronos_nova.db import leases
+from kronos_nova.db.engine import Database
 from kronos_nova.db.outbox import Outbox
+from kronos_nova.objects.notification import Notification
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +47,8 @@ class Deliverer:
     :param most: returns the maximum number of notifications that may wait
     """
 
-    def __init__(self, database, worker, send, clock, most):
+    def __init__(self, database: Database, worker: str, send: Callable[[Notification], None],
+                 clock: Callable[[], datetime.datetime], most: Callable[[], int]):
         self._outbox = Outbox(database)
         self._leases = leases.Leases(database, worker, clock)
         self._send = send
@@ -53,7 +57,7 @@ class Deliverer:
         self._pause = 0
         self._not_before = clock()
 
-    def deliver(self):
+    def deliver(self) -> None:
         """Send the waiting notifications, until none is left or the broker refuses one. If too many
         notifications wait, drop the oldest ones first. Do nothing while another process has the
         lease of this work, or for some time after the broker has refused a notification.
@@ -67,20 +71,20 @@ class Deliverer:
             if not self._send_some():
                 return
 
-    def end(self):
+    def end(self) -> None:
         """Release the lease, so that another process can continue at once."""
         self._leases.release(leases.NOTIFICATIONS)
 
-    def _has_work(self):
+    def _has_work(self) -> bool:
         return bool(self._outbox.number() or self._outbox.waiting(1))
 
-    def _bound(self):
+    def _bound(self) -> None:
         dropped = self._outbox.trim(self._most())
         if dropped:
             LOG.error('%d notifications were dropped: more were waiting for the broker than '
                       '[kronos] notification_backlog allows', dropped)
 
-    def _send_some(self):
+    def _send_some(self) -> bool:
         """Send a batch of notifications. Return True if the broker accepted the whole batch, False
         if the broker refused a notification."""
         waiting, sent, refusal = self._outbox.waiting(BATCH), [], None
@@ -100,7 +104,7 @@ class Deliverer:
         self._pause = 0
         return True
 
-    def _wait(self, error):
+    def _wait(self, error: Exception) -> None:
         if not self._pause:
             LOG.warning('Notifications wait, because the broker does not accept them: %s', error)
         self._pause = min(2 * self._pause or FIRST_PAUSE, LONGEST_PAUSE)
@@ -111,12 +115,12 @@ class BackgroundDeliverer:
     """A Deliverer that works in a thread of its own. So a broker that does not respond delays
     nothing else."""
 
-    def __init__(self, deliverer):
+    def __init__(self, deliverer: Deliverer):
         self._deliverer = deliverer
         self._pool = futures.ThreadPoolExecutor(1, thread_name_prefix='kronos-notifications')
-        self._running = None
+        self._running: futures.Future[None] | None = None
 
-    def tick(self):
+    def tick(self) -> None:
         """Start a delivery of notifications in the background, unless one is in progress.
 
         :raises DBError: the previous delivery could not reach the control database
@@ -128,7 +132,7 @@ class BackgroundDeliverer:
             done.result()
         self._running = self._pool.submit(self._deliverer.deliver)
 
-    def stop(self):
+    def stop(self) -> None:
         """Wait until the notifications in delivery are sent or refused, and end the delivery."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._deliverer.end()

@@ -2,11 +2,18 @@
 
 import dataclasses
 import datetime
+from collections.abc import Collection
 
 from oslo_log import log as logging
 
 from kronos_nova.db import drains
 from kronos_nova.drain.states import ACTIVE
+from kronos_nova.executor.broker import TaskSender
+from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.executor.outcome import OutcomeHandler
+from kronos_nova.executor.ports import ExecutorPorts
+from kronos_nova.objects.move import Caps
+from kronos_nova.objects.plan import RunningPlan
 
 LOG = logging.getLogger(__name__)
 
@@ -20,13 +27,14 @@ class Dispatcher:
     :param outcomes: OutcomeHandler
     """
 
-    def __init__(self, executor_ports, sender, outcomes, options):
+    def __init__(self, executor_ports: ExecutorPorts, sender: TaskSender, outcomes: OutcomeHandler,
+                 options: ExecutorOptions):
         self.executor_ports = executor_ports
         self.sender = sender
         self.outcomes = outcomes
         self.options = options
 
-    def tick(self):
+    def tick(self) -> None:
         """Give up moves that are too old, send out moves that may start now, and close plans that
         have ended.
 
@@ -42,7 +50,7 @@ class Dispatcher:
         finally:
             self._close()
 
-    def _start_what_may(self):
+    def _start_what_may(self) -> None:
         going, forbidden = self.executor_ports.permits.sort(
             self._ours(), self.executor_ports.utcnow())
         for move in self.executor_ports.journal.abandon(
@@ -51,14 +59,14 @@ class Dispatcher:
             self.outcomes.settle_move(move)
         self._send_out(going)
 
-    def _close(self):
+    def _close(self) -> None:
         journal = self.executor_ports.journal
         for move in journal.unsettled(self._before(self.options.message_grace)):
             self.outcomes.settle_move(move)
         journal.close_plans(self.executor_ports.utcnow(),
                             datetime.timedelta(seconds=self.options.cooldown))
 
-    def _reclaim(self):
+    def _reclaim(self) -> None:
         for move in self.executor_ports.journal.reclaim(self.executor_ports.utcnow(),
                                                           self._before(self.options.message_grace)):
             LOG.warning('No executor accepted move %s of aggregate %s in %.0f s; the move is sent '
@@ -66,18 +74,18 @@ class Dispatcher:
                         move.aggregate,
                         self.options.message_grace)
 
-    def _ours(self):
+    def _ours(self) -> list[RunningPlan]:
         return [plan for plan in self.executor_ports.journal.running_plans()
                 if plan.aggregate in self.executor_ports.aggregates]
 
-    def _send_out(self, going):
+    def _send_out(self, going: Collection[str]) -> None:
         if going:
             for move in self.executor_ports.journal.dispatch(
                     self._with_drains(), self.executor_ports.utcnow, going,
                     self.options.stale_plan_age):
                 self.sender.cast(move)
 
-    def _with_drains(self):
+    def _with_drains(self) -> Caps:
         """Return the Caps (limits on concurrent moves). They contain the limits of nova.conf, and
         the limits that operators set for hosts that are drained."""
         return dataclasses.replace(self.options.caps, sources={
@@ -85,5 +93,5 @@ class Dispatcher:
             for drain in drains.Drains(self.executor_ports.journal.database).in_states(ACTIVE)
             if drain.parallel})
 
-    def _before(self, seconds):
+    def _before(self, seconds: float) -> datetime.datetime:
         return self.executor_ports.utcnow() - datetime.timedelta(seconds=seconds)

@@ -2,6 +2,8 @@
 
 import datetime
 import threading
+from collections.abc import Callable
+from concurrent import futures
 
 from oslo_context import context as oslo_context
 from oslo_db import exception as db_exc
@@ -9,7 +11,11 @@ from oslo_log import log as logging
 
 from kronos_nova.db import engine as db_engine
 from kronos_nova.executor import liveness
+from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.executor.ports import ExecutorPorts
+from kronos_nova.executor.runner import Runner
 from kronos_nova.objects.move import IN_FLIGHT
+from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.move import request_id
 
 LOG = logging.getLogger(__name__)
@@ -29,18 +35,19 @@ class Executor:
         delays one move and not all
     """
 
-    def __init__(self, executor_ports, runner, pool, options):
+    def __init__(self, executor_ports: ExecutorPorts, runner: Runner, pool: futures.Executor,
+                 options: ExecutorOptions):
         self.executor_ports = executor_ports
         self.journal = executor_ports.journal
         self.runner = runner
         self.pool = pool
         self.options = options
-        self._busy = set()
-        self._said_at = None
+        self._busy: set[str] = set()
+        self._said_at: datetime.datetime | None = None
         self._lock = threading.Lock()
         self._liveness = liveness.Liveness(executor_ports.seconds)
 
-    def accept(self, move_uuid):
+    def accept(self, move_uuid: str) -> None:
         """Accept a dispatched move, unless another worker has accepted it. A repeated call changes
         nothing."""
         if not self._reserve(move_uuid):
@@ -59,7 +66,7 @@ class Executor:
                   'not start now', move_uuid)
         self._release(move_uuid)
 
-    def tick(self, adopts=True):
+    def tick(self, adopts: bool = True) -> int:
         """Take the next step of every move of this worker.
 
         :param adopts: whether to take over moves of workers that died
@@ -76,11 +83,12 @@ class Executor:
                 self.pool.submit(self._step, move.uuid, self.journal.move)
         return len(mine)
 
-    def _adopt(self, now):
+    def _adopt(self, now: datetime.datetime) -> None:
         owners = self.journal.owners(self.executor_ports.aggregates)
-        silent = self._liveness.silent(
-            {name: sign for name, sign in owners.items() if name is not None},
-            self.options.worker_timeout)
+        signs = {name: sign for name, sign in owners.items() if name is not None}
+        silent: dict[str | None, datetime.datetime | None] = {
+            name: sign for name, sign in self._liveness.silent(
+                signs, self.options.worker_timeout).items()}
         if None in owners:
             silent[None] = None
         if silent:
@@ -90,7 +98,7 @@ class Executor:
                             move.instance_uuid, self.options.worker_timeout)
                 self.runner.forget(move.uuid)
 
-    def idle(self):
+    def idle(self) -> None:
         """Record a sign of life of this worker, and delete the records of processes that died long
         ago. Nothing is recorded or deleted if the last sign of life is younger than a third of
         ``worker_timeout``.
@@ -107,12 +115,12 @@ class Executor:
             self.journal.forget_workers(now - FORGOTTEN_AFTER)
             self._said_at = now
 
-    def retire(self):
+    def retire(self) -> None:
         """Stop this worker, and leave its moves to other workers."""
         self.pool.shutdown(wait=True)
         self.journal.retire(self.executor_ports.utcnow())
 
-    def _reserve(self, move_uuid):
+    def _reserve(self, move_uuid: str) -> bool:
         """Reserve a move for one thread of this process, until the move is released. Return True if
         the move is reserved, False if another thread has reserved the move."""
         with self._lock:
@@ -121,11 +129,11 @@ class Executor:
             self._busy.add(move_uuid)
             return True
 
-    def _release(self, move_uuid):
+    def _release(self, move_uuid: str) -> None:
         with self._lock:
             self._busy.discard(move_uuid)
 
-    def _step(self, move_uuid, read):
+    def _step(self, move_uuid: str, read: Callable[[str], MoveRecord]) -> None:
         """Carry out the next step of a move. The step depends on the state of the move in the
         journal.
 

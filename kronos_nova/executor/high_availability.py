@@ -2,10 +2,13 @@
 service when a host is drained, so that the service does not evacuate the host."""
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 from typing import Protocol
 
 import openstack
 from keystoneauth1 import exceptions as ks_exc
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -29,10 +32,10 @@ class HighAvailability(Protocol):
 class NoHighAvailability:
     """The HighAvailability of a cloud in which no service evacuates failed hosts."""
 
-    def is_watched(self, _host):
+    def is_watched(self, host: str) -> bool:
         return False
 
-    def watch(self, host, is_watched):
+    def watch(self, host: str, is_watched: bool) -> None:
         """Do nothing."""
 
 
@@ -43,13 +46,13 @@ class Masakari:
     :param cloud: openstack.connection.Connection of an administrator
     """
 
-    def __init__(self, cloud):
+    def __init__(self, cloud: openstack.connection.Connection):
         self._cloud = cloud
 
-    def is_watched(self, host):
+    def is_watched(self, host: str) -> bool:
         return any(not each.on_maintenance for _segment, each in self._hosts(host))
 
-    def watch(self, host, is_watched):
+    def watch(self, host: str, is_watched: bool) -> None:
         for segment, each in self._hosts(host):
             if bool(each.on_maintenance) is is_watched:
                 with _answered(host):
@@ -57,7 +60,7 @@ class Masakari:
                                                         on_maintenance=not is_watched)
                 LOG.info('Host %s: set on_maintenance to %s in masakari', host, not is_watched)
 
-    def _hosts(self, name):
+    def _hosts(self, name: str) -> list[tuple[str, Any]]:
         """Return [(uuid of a segment, host in the segment)] for all hosts with the name
         ``name``."""
         with _answered(name):
@@ -65,7 +68,7 @@ class Masakari:
                     for each in self._cloud.instance_ha.hosts(segment.uuid) if each.name == name]
 
 
-def for_conf(conf) -> HighAvailability:
+def for_conf(conf: cfg.ConfigOpts) -> HighAvailability:
     """Return a Masakari if ``[kronos_executor] masakari`` is set, otherwise a NoHighAvailability.
 
     :raises ConfigurationError: the options of ``[kronos_nova]`` do not suffice to authenticate
@@ -76,7 +79,7 @@ def for_conf(conf) -> HighAvailability:
 
 
 @contextlib.contextmanager
-def _answered(host):
+def _answered(host: str) -> Iterator[None]:
     try:
         yield
     except (openstack.exceptions.SDKException, ks_exc.ClientException) as error:

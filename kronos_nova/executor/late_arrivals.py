@@ -1,14 +1,19 @@
 """Release of instances from quarantine, if they have arrived after all. Kronos had given up the
 moves of these instances, and Nova completed the migrations later."""
 
+from concurrent import futures
+
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db import engine as db_engine
 from kronos_nova.drain import states as drains
+from kronos_nova.executor.compute import ComputeApi
+from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.executor.runner import ERROR
 from kronos_nova.executor.runner import TO_CONFIRM
+from kronos_nova.objects.move import MoveRecord
 
 LOG = logging.getLogger(__name__)
 
@@ -29,14 +34,14 @@ class LateArrivals:
         does not delay the signs of life of this worker
     """
 
-    def __init__(self, executor_ports, compute, pool):
+    def __init__(self, executor_ports: ExecutorPorts, compute: ComputeApi, pool: futures.Executor):
         self._executor_ports = executor_ports
         self._compute = compute
         self._pool = pool
         self._next = 0.0
         self._is_looking = False
 
-    def tick(self):
+    def tick(self) -> None:
         """Start a search for instances in quarantine that have arrived after all. The search runs
         in a thread of the pool. No search is started while another search runs, or if the last
         search began less than :data:`LOOK_AGAIN_SECONDS` seconds ago."""
@@ -46,7 +51,7 @@ class LateArrivals:
         self._next, self._is_looking = seconds + LOOK_AGAIN_SECONDS, True
         self._pool.submit(self._search)
 
-    def _search(self):
+    def _search(self) -> None:
         try:
             self._release_arrived()
         except db_exc.DBError as e:
@@ -59,13 +64,13 @@ class LateArrivals:
         finally:
             self._is_looking = False
 
-    def _release_arrived(self):
+    def _release_arrived(self) -> None:
         quarantined = self._executor_ports.cooldowns.quarantined(self._executor_ports.utcnow())
         for move in self._executor_ports.journal.newest_timeouts(quarantined):
             if self._has_arrived(move):
                 self._release(move)
 
-    def _has_arrived(self, move):
+    def _has_arrived(self, move: MoveRecord) -> bool:
         """Return True if the instance of a move has arrived at the destination and its migration
         needs no more work; False otherwise. If a cold migration of the instance waits to be
         confirmed, ask Nova to confirm the migration, and return False."""
@@ -81,7 +86,7 @@ class LateArrivals:
             return False
         return instance.status not in (ERROR, TO_CONFIRM)
 
-    def _release(self, move):
+    def _release(self, move: MoveRecord) -> None:
         try:
             self._executor_ports.cooldowns.release(move.instance_uuid)
         except exception.QuarantineNotFound:

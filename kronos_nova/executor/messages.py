@@ -7,10 +7,12 @@ lost, late, or delivered twice. So a receiver acts only on the state in the jour
 import hashlib
 import urllib.parse
 from collections.abc import Mapping
+from typing import Any
 
 from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova.objects import notification
+from kronos_nova.objects.move import MoveRecord
 
 TASK_VERSION = '1.0'
 RESULT_VERSION = '1.1'
@@ -26,15 +28,15 @@ may have 255 bytes, and has other parts in addition to the name of the aggregate
 
 
 
-def migrations_topic(aggregate):
+def migrations_topic(aggregate: str) -> str:
     return f'kronos.migrations.{_word(aggregate)}'
 
 
-def results_topic(aggregate):
+def results_topic(aggregate: str) -> str:
     return f'kronos.results.{_word(aggregate)}'
 
 
-def _word(aggregate):
+def _word(aggregate: str) -> str:
     """Return the name of an aggregate as a part of a routing key. Characters that a routing key
     cannot have are percent-encoded. A long name is cut and ends with its digest."""
     word = urllib.parse.quote(aggregate, safe='')
@@ -44,7 +46,7 @@ def _word(aggregate):
     return f'{word[:MAX_NAME - 17]}-{digest}'
 
 
-def task(move):
+def task(move: MoveRecord) -> dict[str, Any]:
     """Return the message that announces a waiting move to executors. The message is the argument of
     the RPC method ``execute_migration``."""
     return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
@@ -53,17 +55,17 @@ def task(move):
             'retry_count': move.retry_count, 'not_before': clock.stamp(move.not_before)}
 
 
-def result(move):
+def result(move: MoveRecord) -> tuple[str, dict[str, Any]]:
     """Return (event type, payload) of the notification about the end of a try of a move."""
     return _event(move), {'version': RESULT_VERSION,
                           **notification.data(notification.move_payload(move))}
 
 
-def _event(move):
+def _event(move: MoveRecord) -> str:
     return {'completed': COMPLETED, 'abandoned': ABANDONED}.get(move.state, FAILED)
 
 
-def is_understood(version):
+def is_understood(version: object) -> bool:
     """Return True if this code can handle a result of the given version. The major version has to
     equal that of RESULT_VERSION."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from oslo_config import cfg
+
 from kronos_nova.objects import move as moves
 
 ABORT = 'abort'
@@ -26,7 +28,7 @@ class ExecutorOptions:
     quarantine: float
 
     @classmethod
-    def from_conf(cls, conf):
+    def from_conf(cls, conf: cfg.ConfigOpts) -> 'ExecutorOptions':
         group = conf.kronos_executor
         return cls(
             caps=moves.Caps(total=group.max_concurrent_migrations,

@@ -7,6 +7,8 @@ Nova.
 """
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from keystoneauth1 import exceptions as ks_exc
 from openstack import exceptions as sdk_exc
@@ -49,7 +51,7 @@ def is_outage(error: BaseException | None,
     return False
 
 
-def _is_outage_of(bus, error, classes):
+def _is_outage_of(bus: Any, error: BaseException, classes: tuple[type[BaseException], ...]) -> bool:
     """Return True if an error of oslo.messaging is an outage: the message bus or the called service
     did not answer, or the called service reports an outage. A RemoteError has only the name of the
     remote exception's class. This name is compared with the names of ``classes``."""
@@ -58,7 +60,7 @@ def _is_outage_of(bus, error, classes):
         isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))
 
 
-def _names(classes):
+def _names(classes: Iterable[type[BaseException]]) -> set[str]:
     """Return the names of ``classes`` and of all classes that are derived from them."""
     found = {each.__name__ for each in classes}
     return found.union(*(_names(each.__subclasses__()) for each in classes))

@@ -18,6 +18,8 @@ journal; see :class:`kronos_nova.cycle.precheck.Precheck`.
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.objects import move as moves
 from kronos_nova.objects.move import REFUSED
 
@@ -26,7 +28,7 @@ LOG = logging.getLogger(__name__)
 HARMLESS = (exception.NovaClientError.__name__,)
 
 
-def calls_for_quarantine(move):
+def calls_for_quarantine(move: moves.MoveRecord) -> bool:
     """Return whether an instance has to be put into quarantine after its move has ended. The table
     of this module lists the cases."""
     return (move.state == moves.FAILED and move.error_type not in (*HARMLESS, REFUSED)
@@ -40,18 +42,18 @@ class OutcomeHandler:
     :param executor_ports: ExecutorPorts
     """
 
-    def __init__(self, executor_ports, options):
+    def __init__(self, executor_ports: ExecutorPorts, options: ExecutorOptions):
         self.executor_ports = executor_ports
         self.options = options
 
-    def settle(self, move_uuid):
+    def settle(self, move_uuid: str) -> None:
         """Carry out the consequences of the end of a move.
 
         :raises MoveNotFound: there is no such move
         """
         self.settle_move(self.executor_ports.journal.move(move_uuid))
 
-    def settle_move(self, move):
+    def settle_move(self, move: moves.MoveRecord) -> None:
         if move.state not in moves.TERMINAL or move.settled_at is not None:
             return
         now = self.executor_ports.utcnow()

@@ -13,12 +13,14 @@ import os
 import threading
 from collections.abc import Mapping
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import stopping
+from kronos_nova.db.engine import Database
 from kronos_nova.objects import automation
 from kronos_nova.objects.automation import Switch
 
@@ -131,7 +133,7 @@ class PendingStops:
                 self._write(left)
             return [found[name] for name in gone]
 
-    def _of_file(self):
+    def _of_file(self) -> dict[str, PendingStop]:
         if self.path is None:
             return {}
         try:
@@ -143,16 +145,16 @@ class PendingStops:
             return {automation.EVERY: self._unreadable()}
         return {stop.switch.aggregate: stop for stop in found}
 
-    def _unreadable(self):
+    def _unreadable(self) -> PendingStop:
         try:
-            changed_at = os.stat(self.path).st_mtime
+            changed_at = os.stat(self.path or '').st_mtime
         except OSError:
             changed_at = 0.0
         return PendingStop(Switch(
             kind=automation.PAUSE, aggregate=automation.EVERY, value='stop', set_by=UNREADABLE,
             set_at=datetime.datetime.fromtimestamp(changed_at, datetime.UTC)))
 
-    def _write(self, stops):
+    def _write(self, stops: Mapping[str, PendingStop]) -> None:
         if self.path is None:
             return
         if not stops:
@@ -165,12 +167,12 @@ class PendingStops:
         os.replace(new, self.path)
 
 
-def for_conf(conf) -> PendingStops:
+def for_conf(conf: cfg.ConfigOpts) -> PendingStops:
     """Return the PendingStops of this host."""
     return PendingStops(db_engine.state_file(conf, FILE) if conf.state_path else None)
 
 
-def settle(stops: PendingStops, database, who: str) -> None:
+def settle(stops: PendingStops, database: Database, who: str) -> None:
     """Write the stops into the control database, and remove them from ``stops`` and from the file.
 
     :param who: name of the worker, for the journal

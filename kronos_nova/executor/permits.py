@@ -13,6 +13,8 @@ from kronos_nova import exception
 from kronos_nova.db import drains
 from kronos_nova.db import holds
 from kronos_nova.db import switches
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import Session
 from kronos_nova.objects import automation
 from kronos_nova.objects import hold
 from kronos_nova.objects.automation import Defaults
@@ -32,7 +34,7 @@ class Permits:
         for the aggregate but not in the database yet; None if there is no such stop
     """
 
-    def __init__(self, database, defaults: Callable[[], Defaults],
+    def __init__(self, database: Database, defaults: Callable[[], Defaults],
                  is_open: Callable[[str, datetime.datetime], bool],
                  hold: Callable[[str], str | None] = lambda _aggregate: None):
         self._database = database
@@ -59,7 +61,7 @@ class Permits:
                 going.append(plan.uuid)
         return going, forbidden
 
-    def why_not(self, session, plan: RunningPlan, emptied: str | None,
+    def why_not(self, session: Session, plan: RunningPlan, emptied: str | None,
                 now: datetime.datetime) -> str | None:
         """Return the reason why a move of a plan is not permitted to start now; None if the move is
         permitted. The database is read in the transaction of ``session``.
@@ -84,7 +86,7 @@ class Permits:
             return f'{draining[plan.aggregate][0]} is being drained, which goes first'
         return found.refusal(plan.aggregate, self._defaults(), plan.purpose, plan.is_approved)
 
-    def _hold(self, found, plan, now):
+    def _hold(self, found: Switches, plan: RunningPlan, now: datetime.datetime) -> str | None:
         why = self._hold_here(plan.aggregate) or found.hold(plan.aggregate)
         # Moves that an operator has requested do not wait for a window.
         if why is None and plan.purpose not in automation.ORDERED and not self._is_open(
@@ -106,14 +108,15 @@ class _Ordered:
     room: Collection[str]
 
 
-def _ordered(session) -> _Ordered:
+def _ordered(session: Session) -> _Ordered:
     draining = collections.defaultdict(list)
     for drain in drains.read(session):
         draining[drain.aggregate].append(drain.host)
     return _Ordered(draining, {each.plan_uuid for each in holds.read(session, hold.WANTED)})
 
 
-def _opened(draining, plan, emptied):
+def _opened(draining: Mapping[str, Sequence[str]], plan: RunningPlan,
+            emptied: str | None) -> str | None:
     if (plan.purpose == automation.DRAIN and emptied is not None
             and emptied not in draining[plan.aggregate]):
         return f'{emptied} is not drained any more'

@@ -2,9 +2,15 @@
 
 import datetime
 import statistics
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 from kronos_nova import clock
 from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
@@ -26,7 +32,13 @@ longer while a short move hangs; lowered, no end is predicted for a short move t
 confirmation. Not measured."""
 
 
-def percent(move):
+AnyMove = moves.MoveRecord | plans.PlannedMove
+"""A move of the journal, or a move of a plan that has not begun."""
+Observed = Callable[[], Sequence[tuple[int, float]]]
+"""A function that returns [(memory in MiB, seconds)] of moves that completed."""
+
+
+def percent(move: moves.MoveRecord) -> float | None:
     """Return the percentage of the instance's memory that a move has copied; 100 for a completed
     move. Return None if the move is not in progress, or if the hypervisor's driver does not report
     the memory.
@@ -41,7 +53,7 @@ def percent(move):
     return 100.0 * (1 - min(move.memory_remaining / move.memory_total, 1))
 
 
-def expected_seconds(move, observed):
+def expected_seconds(move: AnyMove, observed: Observed) -> float | None:
     """Return the seconds that a move is expected to take, as its plan predicts. For a move without
     a prediction, return the median duration of the observed moves with the most similar memory,
     scaled to the memory of this move.
@@ -55,7 +67,7 @@ def expected_seconds(move, observed):
     return _usual_seconds(move.memory_mb, observed())
 
 
-def _usual_seconds(memory_mb, observed):
+def _usual_seconds(memory_mb: int, observed: Sequence[tuple[int, float]]) -> float | None:
     """Return the median duration, in seconds, of the :data:`NEAREST` observed moves with the most
     similar memory. Each duration is scaled to ``memory_mb``. Return None if no move was observed.
 
@@ -66,7 +78,7 @@ def _usual_seconds(memory_mb, observed):
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
 
 
-def error(predictions):
+def error(predictions: Iterable[tuple[float, float]]) -> float | None:
     """Return the median relative error of predictions, |expected - taken| / taken. Return None if
     there are no predictions.
 
@@ -76,7 +88,8 @@ def error(predictions):
     return statistics.median(found) if found else None
 
 
-def remaining_seconds(waiting, observed, caps, now, between=0.0):
+def remaining_seconds(waiting: Collection[AnyMove], observed: Observed, caps: moves.Caps,
+                      now: datetime.datetime, between: float = 0.0) -> float | None:
     """Return the expected seconds until all of ``waiting`` have ended. As many moves run at the
     same time as ``caps`` permits.
 
@@ -91,10 +104,16 @@ def remaining_seconds(waiting, observed, caps, now, between=0.0):
     # Many servers are of few sizes, and each size is looked for once.
     sizes = {move.memory_mb for move in waiting if move.expected_seconds is None}
     known = observed() if sizes else ()
-    usual = {size: _usual_seconds(size, known) for size in sizes}
-    if None in usual.values() or any(_is_overdue(move, usual, now) for move in waiting):
+    usual: dict[int, float] = {}
+    for size in sizes:
+        seconds = _usual_seconds(size, known)
+        if seconds is None:
+            return None
+        usual[size] = seconds
+    if any(_is_overdue(move, usual, now) for move in waiting):
         return None
-    elapsed, running, left = 0.0, [], sorted(waiting, key=_turn)
+    elapsed, left = 0.0, sorted(waiting, key=_turn)
+    running: list[tuple[float, AnyMove]] = []
     while running or left:
         slots = ConcurrencySlots(caps, (move for _end, move in running))
         starting = [move for move in left if slots.enter(move)]
@@ -106,12 +125,11 @@ def remaining_seconds(waiting, observed, caps, now, between=0.0):
     return elapsed
 
 
-def _turn(move):
-    position = getattr(move, 'position', None)
-    return move.begins_after or 0.0 if position is None else position
+def _turn(move: AnyMove) -> float:
+    return move.begins_after or 0.0 if isinstance(move, plans.PlannedMove) else move.position
 
 
-def _left(move, usual, now):
+def _left(move: AnyMove, usual: Mapping[int, float], now: datetime.datetime) -> float:
     """Return the seconds that a move is still expected to take. For a move that has not begun, this
     is the whole duration.
 
@@ -121,27 +139,27 @@ def _left(move, usual, now):
     return max(_whole(move, usual) - _elapsed(move, now), 1.0)
 
 
-def _whole(move, usual):
+def _whole(move: AnyMove, usual: Mapping[int, float]) -> float:
     """Return the seconds that a move is expected to take from its beginning. ``usual`` as for
     :func:`_left`."""
     return usual[move.memory_mb] if move.expected_seconds is None else move.expected_seconds
 
 
-def _elapsed(move, now):
+def _elapsed(move: AnyMove, now: datetime.datetime) -> float:
     """Return the seconds since a move began; 0.0 if it is not in progress."""
-    if getattr(move, 'requested_at', None) is None or move.state not in (
-            moves.MIGRATING, moves.VERIFYING):
+    if (isinstance(move, plans.PlannedMove) or move.requested_at is None
+            or move.state not in (moves.MIGRATING, moves.VERIFYING)):
         return 0.0
     return clock.seconds_between(move.requested_at, now) or 0.0
 
 
-def _is_overdue(move, usual, now):
+def _is_overdue(move: AnyMove, usual: Mapping[int, float], now: datetime.datetime) -> bool:
     return _elapsed(move, now) > max(OVERDUE * _whole(move, usual), LEAST_OVERDUE_SECONDS)
 
 
-def estimated_end(move, observed):
+def estimated_end(move: moves.MoveRecord, observed: Observed) -> datetime.datetime | None:
     """Return the time at which a move in progress is expected to end; None if this is not known."""
-    if move.state not in (moves.MIGRATING, moves.VERIFYING):
+    if move.requested_at is None or move.state not in (moves.MIGRATING, moves.VERIFYING):
         return None
     seconds = expected_seconds(move, observed)
-    return seconds and move.requested_at + datetime.timedelta(seconds=seconds)
+    return move.requested_at + datetime.timedelta(seconds=seconds) if seconds else None

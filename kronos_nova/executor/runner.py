@@ -8,19 +8,29 @@ process continues in the state in which the move was left.
 import dataclasses
 import datetime
 import random
+from collections.abc import Callable
+from typing import Any
+from typing import NoReturn
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import shared_clock
 from kronos_nova.drain import states as drains
 from kronos_nova.executor import options
+from kronos_nova.executor.compute import ComputeApi
+from kronos_nova.executor.compute import InstanceState
+from kronos_nova.executor.compute import MigrationState
+from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.move import MoveRecord
+from kronos_nova.objects.snapshot import Service
 
 LOG = logging.getLogger(__name__)
 
@@ -77,7 +87,8 @@ class Runner:
     :param announce: function that is called with the MoveRecord of every try that ended
     """
 
-    def __init__(self, executor_ports, compute, announce, options):
+    def __init__(self, executor_ports: ExecutorPorts, compute: ComputeApi,
+                 announce: Callable[[MoveRecord], None], options: options.ExecutorOptions):
         self.journal = executor_ports.journal
         self.utcnow = executor_ports.utcnow
         self.permits = executor_ports.permits
@@ -85,15 +96,18 @@ class Runner:
         self.announce = announce
         self.options = options
         self._seconds = executor_ports.seconds
-        self._aborted_at = {}   # {uuid of a move: when Nova accepted its abort}
-        self._confirmed_at = {}     # {uuid of a move: when Nova was asked to confirm it}
-        self._clocks = {}       # {uuid of a move: _Stopwatch of its try}
+        # {uuid of a move: when Nova accepted its abort}
+        self._aborted_at: dict[str, float] = {}
+        # {uuid of a move: when Nova was asked to confirm it}
+        self._confirmed_at: dict[str, float] = {}
+        # {uuid of a move: _Stopwatch of its try}
+        self._clocks: dict[str, _Stopwatch] = {}
         self._steps = {
             moves.CHECKING: self._check, moves.CLAIMING: self._check,
             moves.MIGRATING: self._watch, moves.VERIFYING: self._verify,
         }
 
-    def step(self, move):
+    def step(self, move: MoveRecord) -> None:
         """Take the next step of a move of this worker.
 
         :raises DBError: the journal cannot be reached; the next call continues from the state that
@@ -105,14 +119,14 @@ class Runner:
             LOG.warning('%s Another worker regarded this worker as dead, and continues the move.',
                         e)
 
-    def forget(self, move_uuid):
+    def forget(self, move_uuid: str) -> None:
         """Delete the times that this worker has recorded for a move, such as the beginning of its
         try. Called when this worker adopts the move from another worker. Recorded times are then of
         an earlier try, which this worker made before the other worker had the move."""
         self._forget_requests(move_uuid)
         self._clocks.pop(move_uuid, None)
 
-    def _try(self, move):
+    def _try(self, move: MoveRecord) -> None:
         try:
             self._steps[move.state](move)
         except exception.PlanOutdated as e:
@@ -128,7 +142,7 @@ class Runner:
                           move.uuid, move.instance_uuid)
             self._fail(move.uuid, e.__class__.__name__, db_engine.first_line(e))
 
-    def _check(self, move):
+    def _check(self, move: MoveRecord) -> None:
         """Check a move, and then request its migration from Nova. Before the request, the state of
         the move in the journal is set to MIGRATING."""
         if move.abort_requested:
@@ -166,7 +180,7 @@ class Runner:
                         'the migration nevertheless. Kronos looks for the migration: %s',
                         move.instance_uuid, e)
 
-    def _begin(self, move):
+    def _begin(self, move: MoveRecord) -> MoveRecord:
         """Record that a move begins, if it is permitted to start now.
 
         :raises MoveHeld: the move is not permitted to start now
@@ -180,13 +194,13 @@ class Runner:
         self._clocks[move.uuid] = _Stopwatch(began_at=self._seconds())
         return begun
 
-    def _give_back(self, move, why):
+    def _give_back(self, move: MoveRecord, why: str) -> None:
         """Put an accepted move back into the queue, because it is not permitted to start now."""
         LOG.info('Move %s of instance %s waits: %s', move.uuid, move.instance_uuid, why)
         self.compute.release_room(move, has_moved=False)
         self.journal.advance(move, moves.PLANNED, self.utcnow(), detail=why, owner=None)
 
-    def _check_instance(self, move, instance):
+    def _check_instance(self, move: MoveRecord, instance: InstanceState | None) -> None:
         if instance is None:
             self._outdate(move, 'it does not exist any more')
         if instance.host != move.source:
@@ -201,7 +215,7 @@ class Runner:
                                 or move.kind == drains.RESTART):
             self._outdate(move, 'it is locked')
 
-    def _check_services(self, move):
+    def _check_services(self, move: MoveRecord) -> None:
         source = self._service(move, move.source)
         destination = self._service(move, move.destination)
         if destination is None or not destination.is_available:
@@ -210,7 +224,7 @@ class Runner:
         if source is None or not (source.is_available or evacuates):
             self._outdate(move, f'source {move.source} is not up and enabled')
 
-    def _service(self, move, host):
+    def _service(self, move: MoveRecord, host: str) -> Service | None:
         """Return the nova-compute service of a host.
 
         :raises NovaUnavailable: the nova-compute of the host does not report; the instance is not
@@ -225,13 +239,13 @@ class Runner:
                                             reason=f'nova-compute on {host} does not report')
         return service
 
-    def _outdate(self, move, reason):
+    def _outdate(self, move: MoveRecord, reason: str) -> NoReturn:
         raise exception.PlanOutdated(instance=move.instance_uuid, reason=reason)
 
-    def _refuse(self, move, reason):
+    def _refuse(self, move: MoveRecord, reason: str) -> NoReturn:
         raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
 
-    def _watch(self, move):
+    def _watch(self, move: MoveRecord) -> None:
         """Read the state of a move's migration, and record its progress. If the migration has
         ended, check its result. If an operator has requested an abort, abort the migration. If the
         migration takes too long, abort it or force it to complete."""
@@ -247,7 +261,7 @@ class Runner:
             self._wait_for_it(move, lost)
             return
         if _has_succeeded(move, migration):
-            copied = {} if migration.memory_processed is None else {
+            copied: dict[str, Any] = {} if migration.memory_processed is None else {
                 'memory_processed': migration.memory_processed}
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
                                               migration_uuid=migration.uuid, **copied))
@@ -267,7 +281,7 @@ class Runner:
         elif self._is_overdue(move):
             self._hurry(move, migration)
 
-    def _watch_cold(self, move, migration):
+    def _watch_cold(self, move: MoveRecord, migration: MigrationState) -> None:
         """Follow a cold migration. A cold migration can be neither aborted nor forced, and ends
         when it is confirmed."""
         if migration.status in migration_status.FAILED:
@@ -284,13 +298,13 @@ class Runner:
             if self._seconds() - asked_at >= CONFIRM_AGAIN_SECONDS:
                 self._ask(self._confirm, move)
 
-    def _confirm(self, move):
+    def _confirm(self, move: MoveRecord) -> None:
         """Ask Nova to confirm a cold migration, and note the time. The request is repeated after
         :data:`CONFIRM_AGAIN_SECONDS` if the migration is still not confirmed."""
         self._confirmed_at[move.uuid] = self._seconds()
         self.compute.confirm(move)
 
-    def _give_up(self, move, why):
+    def _give_up(self, move: MoveRecord, why: str) -> None:
         """End a move as failed, because Nova does not end its migration. The error in the journal
         is MigrationTimeout. There is one exception: if nova-compute on the source or the
         destination does not report, the instance is not the cause, and the error is
@@ -311,7 +325,7 @@ class Runner:
             why = f'{why}: nova-compute on {" and ".join(silent)} does not report'
         self._fail(move.uuid, error_type, why, may_be_tried_again=False)
 
-    def _wait_for_it(self, move, lost):
+    def _wait_for_it(self, move: MoveRecord, lost: bool) -> None:
         """Handle a move for which Nova has no record of a migration. Leave the move unchanged, to
         wait for the record. End the try of the move if the wait takes too long, or if Nova has lost
         the request.
@@ -331,16 +345,17 @@ class Runner:
         if self._is_hopeless(move):
             self._give_up(move, 'Nova marked it as migrating and never began')
 
-    def _record_progress(self, move, migration):
+    def _record_progress(self, move: MoveRecord, migration: MigrationState) -> MoveRecord:
         """Save the uuid and the progress of the migration in the journal, and return the move."""
-        seen = {'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
+        seen: dict[str, Any] = {
+                'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
                 'memory_remaining': migration.memory_remaining,
                 'memory_processed': migration.memory_processed}
         if all(getattr(move, name) == value for name, value in seen.items()):
             return move
         return self.journal.advance(move, moves.MIGRATING, self.utcnow(), **seen)
 
-    def _hurry(self, move, migration):
+    def _hurry(self, move: MoveRecord, migration: MigrationState) -> None:
         """Abort a migration that takes too long, or force it to complete. The option
         ``timeout_action`` decides which. A forced migration that still takes too long is
         aborted."""
@@ -349,7 +364,7 @@ class Runner:
         elif move.forced_at is None:
             self._ask(self._force, move)
 
-    def _force(self, move):
+    def _force(self, move: MoveRecord) -> None:
         """Ask Nova to force a migration to complete. If Nova accepts, record the time. Nova refuses
         before the copy of the guest's memory has begun, and is asked again later.
 
@@ -361,15 +376,15 @@ class Runner:
             self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
             self._clock(move).forced_at = self._seconds()
 
-    def _was_forced_in_vain(self, move):
+    def _was_forced_in_vain(self, move: MoveRecord) -> bool:
         """Return True if forcing the migration to complete has not helped: more than
         ``migration_timeout`` seconds have passed since Nova accepted the request to force. If Nova
         has refused every such request, the seconds are counted from the first request."""
-        clock = self._clock(move)
-        since = clock.forced_at or clock.began_at + self.options.migration_timeout
+        times = self._clock(move)
+        since = times.forced_at or times.began_at + self.options.migration_timeout
         return self._seconds() - since > self.options.migration_timeout
 
-    def _abort(self, move, migration):
+    def _abort(self, move: MoveRecord, migration: MigrationState) -> None:
         """Ask Nova to abort a migration. An accepted request is repeated after
         :data:`ABORT_AGAIN_SECONDS`, because it may have been lost. While nova-compute prepares the
         migration, the request is not repeated: nova-compute would refuse it, and carries out the
@@ -379,12 +394,12 @@ class Runner:
                                 and migration.status != migration_status.PREPARING):
             self._ask(self._request_abort, move)
 
-    def _request_abort(self, move):
+    def _request_abort(self, move: MoveRecord) -> None:
         if self.compute.abort(move):
             self._aborted_at[move.uuid] = self._seconds()
 
     @staticmethod
-    def _ask(act, move):
+    def _ask(act: Callable[[MoveRecord], None], move: MoveRecord) -> None:
         """Send Nova a request about a move, by calling ``act``. If Nova does not answer, only log
         this, because the request is sent again later."""
         try:
@@ -393,7 +408,7 @@ class Runner:
             LOG.warning('Nova did not answer a request about the migration of instance %s, which '
                         'is sent again: %s', move.instance_uuid, e)
 
-    def _is_lost(self, move):
+    def _is_lost(self, move: MoveRecord) -> bool:
         instance = self._left(move)
         grace = ABORT_AGAIN_SECONDS if move.abort_requested else self.options.request_grace
         if self._lasted(move) < min(grace, self.options.request_grace):
@@ -402,7 +417,7 @@ class Runner:
             return True
         return instance.task_state in migration_status.MARKED and self.compute.set_free(move)
 
-    def _left(self, move):
+    def _left(self, move: MoveRecord) -> InstanceState:
         """Return the instance of a move. Called when Nova reports no migration of the instance in
         progress.
 
@@ -414,7 +429,7 @@ class Runner:
             self._outdate(move, 'it was deleted while it was moved')
         return instance
 
-    def _tell_failure(self, move, migration):
+    def _tell_failure(self, move: MoveRecord, migration: MigrationState) -> None:
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator')
             return
@@ -440,13 +455,13 @@ class Runner:
             instance=move.instance_uuid,
             reason=f'its {"cold " if is_cold else ""}migration ended as {migration.status}{fault}')
 
-    def _has_aborted(self, move):
+    def _has_aborted(self, move: MoveRecord) -> bool:
         """Return True if a worker may have asked Nova to abort the migration of a move. This worker
         knows only its own requests. But every worker aborts a migration that exceeds its time
         limit. So the result is also True for every migration that has exceeded its limit."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
-    def _tell_refusal(self, move, migration):
+    def _tell_refusal(self, move: MoveRecord, migration: MigrationState) -> None:
         for host in (move.source, move.destination):
             self._service(move, host)
         self._check_clocks(move, migration.fault)
@@ -458,7 +473,7 @@ class Runner:
                 reason='Nova gave up its migration before the start, and reports no reason')
         self._refuse(move, f'Nova refused to begin the migration: {migration.fault}')
 
-    def _check_clocks(self, move, fault):
+    def _check_clocks(self, move: MoveRecord, fault: str) -> None:
         """Raise an error if the clock of a controller is wrong. With a wrong clock, Nova may regard
         running services as down, and refuse a move only for this reason. The refusal then counts as
         an outage.
@@ -476,7 +491,7 @@ class Runner:
                        'of the control database, so that running services seem to be down: '
                        f'{fault}')
 
-    def _verify(self, move):
+    def _verify(self, move: MoveRecord) -> None:
         """Check the result of a migration, and end the move. The move has succeeded if the instance
         has left the source and is not in ERROR, or if the instance was deleted. A cold migration
         first has to be confirmed.
@@ -515,7 +530,8 @@ class Runner:
         else:
             self._end(move, moves.COMPLETED)
 
-    def _fail(self, move_uuid, error_type, error, may_be_tried_again=True):
+    def _fail(self, move_uuid: str, error_type: str, error: str,
+              may_be_tried_again: bool = True) -> None:
         self._forget_requests(move_uuid)
         move = self.journal.move(move_uuid)
         self.compute.release_room(move, has_moved=False)
@@ -535,7 +551,7 @@ class Runner:
                   move.instance_uuid, move.source, move.destination, error)
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
 
-    def _postpone(self, move_uuid, outage):
+    def _postpone(self, move_uuid: str, outage: exception.NovaUnavailable) -> None:
         """Put a move back into the queue for a while, because a service that the move needs does
         not answer. The interrupted try does not count towards ``max_retries``. A move that waits
         longer than ``stale_plan_age`` is given up."""
@@ -554,7 +570,7 @@ class Runner:
             move, moves.PLANNED, self.utcnow(), detail=f'waits: {outage}', owner=None,
             error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
-    def _drop(self, move_uuid, outdated):
+    def _drop(self, move_uuid: str, outdated: exception.PlanOutdated) -> None:
         """Give up a move that is no longer needed. The move is recorded as abandoned. If an
         earlier try failed or was interrupted by an outage, the move is recorded as failed instead,
         unless its instance was deleted.
@@ -566,7 +582,7 @@ class Runner:
         else:
             self._end(move, moves.FAILED, detail=f'not tried again: {outdated}')
 
-    def _is_deleted(self, move):
+    def _is_deleted(self, move: MoveRecord) -> bool:
         """Return whether the instance of a move was deleted. Return False if this is not known,
         because Nova does not answer."""
         try:
@@ -574,7 +590,7 @@ class Runner:
         except exception.NovaClientError:
             return False
 
-    def _end(self, move, state, detail='', **values):
+    def _end(self, move: MoveRecord, state: str, detail: str = '', **values: Any) -> None:
         self._forget_requests(move.uuid)
         self.compute.release_room(move, has_moved=state == moves.COMPLETED)
         now = self.utcnow()
@@ -590,16 +606,16 @@ class Runner:
                   'at_try': tries, 'because': why})
         self.announce(ended)
 
-    def _forget_requests(self, move_uuid):
+    def _forget_requests(self, move_uuid: str) -> None:
         """Forget the times of the requests to abort or confirm a migration, because the try of the
         move has ended."""
         self._aborted_at.pop(move_uuid, None)
         self._confirmed_at.pop(move_uuid, None)
 
-    def _is_overdue(self, move):
+    def _is_overdue(self, move: MoveRecord) -> bool:
         return self._lasted(move) > self.options.migration_timeout
 
-    def _is_hopeless(self, move):
+    def _is_hopeless(self, move: MoveRecord) -> bool:
         """Return True if a try of a move has lasted so long that the executor gives it up. The
         limit includes the time that aborting the migration, or forcing it to complete, may take.
         Without the limit, a move would never end if nova-compute died during its migration or a
@@ -608,11 +624,11 @@ class Runner:
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
 
-    def _lasted(self, move):
+    def _lasted(self, move: MoveRecord) -> float:
         """Return the seconds since a try of the move began, by the clock of this process."""
         return self._seconds() - self._clock(move).began_at
 
-    def _clock(self, move):
+    def _clock(self, move: MoveRecord) -> _Stopwatch:
         known = self._clocks.get(move.uuid)
         if known is None:
             known = self._clocks[move.uuid] = self._start_clock(move)
@@ -620,25 +636,25 @@ class Runner:
             known.forced_at = self._seconds()
         return known
 
-    def _start_clock(self, move):
+    def _start_clock(self, move: MoveRecord) -> _Stopwatch:
         """Return a _Stopwatch for a try that another worker began. The duration of the try so far
         is computed from the beginning of the try in the journal.
 
         The computed duration may be longer than any worker lets a try last. Then a clock is wrong,
         or no worker has run for a while, and the try gets its full time again.
         """
-        passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
+        passed = clock.seconds_between(move.requested_at, self.utcnow()) or 0.0
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
                    + self.options.worker_timeout)
         if passed > allowed:
             passed = 0.0
         return _Stopwatch(began_at=self._seconds() - passed)
 
-    def _in(self, seconds):
+    def _in(self, seconds: float) -> datetime.datetime:
         return self.utcnow() + datetime.timedelta(seconds=seconds)
 
 
-def _has_succeeded(move, migration):
+def _has_succeeded(move: MoveRecord, migration: MigrationState) -> bool:
     if move.kind in drains.COLD_KINDS:
         return migration.status == migration_status.CONFIRMED
     return migration.status == migration_status.COMPLETED

@@ -3,6 +3,8 @@
 import dataclasses
 from concurrent import futures
 
+from oslo_config import cfg
+
 from kronos_nova.db import switches
 from kronos_nova.executor import broker
 from kronos_nova.executor import delivery
@@ -13,6 +15,7 @@ from kronos_nova.executor import outcome
 from kronos_nova.executor import pending_stops
 from kronos_nova.executor import runner
 from kronos_nova.executor import switch_log
+from kronos_nova.executor.compute import ComputeApi
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.executor.ports import ExecutorPorts
 
@@ -26,7 +29,7 @@ class ServiceContext:
     host : name of this host, which stays the same after a restart
     """
 
-    conf: object
+    conf: cfg.ConfigOpts
     host: str
     executor_ports: ExecutorPorts
     transports: broker.Transports
@@ -52,7 +55,7 @@ class DispatchService:
             context.transports, context.executor_ports.aggregates, outcomes.settle)
         self._delivery = _make_delivery(context)
 
-    def tick(self):
+    def tick(self) -> None:
         """Read the options again and do the work that is due.
 
         :raises DBError: the journal cannot be reached
@@ -67,14 +70,14 @@ class DispatchService:
         if self._delivery is not None:
             self._delivery.tick()
 
-    def stop(self):
+    def stop(self) -> None:
         if self._listening:
             self._listening.stop()
         if self._delivery is not None:
             self._delivery.stop()
 
 
-def _make_delivery(context):
+def _make_delivery(context: ServiceContext) -> delivery.BackgroundDeliverer | None:
     """Return the BackgroundDeliverer that sends notifications; None if no notification topics are
     configured."""
     group, journal = context.conf.kronos, context.executor_ports.journal
@@ -92,7 +95,7 @@ class ExecutionService:
     :param compute: ComputeApi
     """
 
-    def __init__(self, context: ServiceContext, compute):
+    def __init__(self, context: ServiceContext, compute: ComputeApi):
         options = ExecutorOptions.from_conf(context.conf)
         executor_ports = context.executor_ports
         notifier = broker.ResultNotifier(context.transports, executor_ports.journal.worker)
@@ -105,7 +108,7 @@ class ExecutionService:
             context.transports, executor_ports.aggregates, context.host, self._executor.accept,
             executor_ports.stops)
 
-    def tick(self, adopts=True):
+    def tick(self, adopts: bool = True) -> int:
         """Read the options again, and take the next step of every move of this process.
 
         :param adopts: whether to take over moves of workers that died
@@ -120,10 +123,10 @@ class ExecutionService:
             return 0
         return self._executor.tick(adopts)
 
-    def stop_taking(self):
+    def stop_taking(self) -> None:
         """Stop accepting moves. Moves that were accepted before continue with every tick."""
         self._listening.stop()
 
-    def retire(self):
+    def retire(self) -> None:
         """Stop the executor, and leave its moves to other workers."""
         self._executor.retire()

@@ -3,6 +3,8 @@ commands do not write to the log of a service."""
 
 from oslo_log import log as logging
 
+from kronos_nova.db.switches import SwitchBoard
+
 LOG = logging.getLogger(__name__)
 
 
@@ -13,10 +15,10 @@ class SwitchLog:
     :param switches: SwitchBoard
     """
 
-    def __init__(self, switches):
+    def __init__(self, switches: SwitchBoard):
         self._switches = switches
 
-    def tick(self):
+    def tick(self) -> None:
         """Log the changes of levels and pauses that were not logged before.
 
         :raises DBError: the control database cannot be reached

@@ -4,6 +4,7 @@ import openstack
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from openstack.config import cloud_region
+from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.conf import nova as conf_nova
@@ -12,7 +13,7 @@ from kronos_nova.inventory import request_clock
 GROUP = 'kronos_nova'
 
 
-def connect(conf) -> openstack.connection.Connection:
+def connect(conf: cfg.ConfigOpts) -> openstack.connection.Connection:
     """Return a connection to OpenStack. No request is sent before its first use.
 
     :param conf: ``oslo.config`` object on which Kronos' options are registered
@@ -37,7 +38,7 @@ def connect(conf) -> openstack.connection.Connection:
     return openstack.connection.Connection(config=region)
 
 
-def _incomplete(problem):
+def _incomplete(problem: object) -> exception.ConfigurationError:
     return exception.ConfigurationError(
         what=f'[{GROUP}]', problem=problem,
         remedy='Give auth_type, auth_url, username, password, project_name and the domains of a '

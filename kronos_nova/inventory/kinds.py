@@ -55,7 +55,7 @@ def facts_of_power(power_state: int | None) -> Facts:
 class Kinds:
     """A cache of the movability and the requirements of each kind of server."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._known: dict[Hashable, tuple[Movability, Requirements]] = {}
         self._wheres: dict[tuple[int | None, int | None], Where] = {}
 

@@ -80,7 +80,7 @@ def topology(raw: Any) -> Topology:
     :raises OutOfBounds: ``raw`` does not have the form in which Nova writes it
     """
     cells = _cells(raw)
-    is_isolated = cells and _data(raw).get('emulator_threads_policy') == 'isolate'
+    is_isolated = bool(cells) and _data(raw).get('emulator_threads_policy') == 'isolate'
     needs = tuple(_instance_cell(cell, is_isolated and not number)
                   for number, cell in enumerate(cells))
     places = tuple(boundary.integer(cell.get('id'), 'a NUMA cell: id', -1, MOST) for cell in cells)

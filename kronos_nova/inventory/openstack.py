@@ -61,7 +61,7 @@ class OpenStackInventory:
         self._domain_keys = domain_keys
         self._providers = providers.ProviderCache()
         self._kinds = kinds.Kinds()
-        self._names_elsewhere = {}
+        self._names_elsewhere: dict[str, set[str]] = {}
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
@@ -115,7 +115,8 @@ class OpenStackInventory:
         with _answered():
             return [shape.past_move(m) for m in self._pages(path, 'migrations')]
 
-    def _read(self, taken_at, scopes, moves):
+    def _read(self, taken_at: str, scopes: Collection[str] | None,
+              moves: Collection[MoveUnderWay]) -> Snapshot:
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
                                                         'services')}
         shape.refuse_silent_cells(services.values())
@@ -168,10 +169,10 @@ class OpenStackInventory:
                                    for uuid, found in trees.sharing.items()),
         ).with_moves_under_way(migrations)
 
-    def _compute(self, path, key) -> list[dict]:
+    def _compute(self, path: str, key: str) -> list[dict]:
         return self._get(path)[key]
 
-    def _get(self, path, version=COMPUTE_INVENTORY) -> dict:
+    def _get(self, path: str, version: str = COMPUTE_INVENTORY) -> dict:
         response = self._connection.compute.get(path, microversion=version)
         openstack.exceptions.raise_from_response(response)
         try:
@@ -179,14 +180,15 @@ class OpenStackInventory:
         except boundary.OutOfBounds as error:
             raise exception.InventoryError(problem=str(error)) from error
 
-    def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
+    def _pages(self, path: str, key: str,
+               version: str = COMPUTE_INVENTORY) -> Iterator[dict]:
         """Yield all entries of a list that Nova returns in pages. If a page has a link to the next
         page, this page is read as well.
 
         :raises InventoryError: the same page is returned again, so that the list does not end
         """
         separator = '&' if '?' in path else '?'
-        marker, seen = '', set()
+        marker, seen = '', set[str]()
         while marker not in seen:
             seen.add(marker)
             page = self._get(f'{path}{separator}limit={PAGE}{marker}', version)
@@ -220,7 +222,7 @@ class OpenStackInventory:
 
 
 @contextlib.contextmanager
-def _answered():
+def _answered() -> Iterator[None]:
     """Convert errors in the ``with`` block to InventoryError: errors of requests, and errors due to
     a response with an unexpected form. :mod:`kronos_nova.executor.outages` counts an InventoryError
     as an outage."""
@@ -235,7 +237,7 @@ def _answered():
                     f'{boundary.shown(repr(error))}') from error
 
 
-def _cause(error):
+def _cause(error: Exception) -> str:
     """Return the text of an error with the URL of the request, which the SDK leaves out of some
     messages. For status 401 or 403, the text says that the user needs the admin role."""
     text = ' '.join(str(error).split())

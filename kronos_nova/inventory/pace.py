@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 
 LONGEST_REST = 0.05
 """Maximum seconds of the pause after each query while Kronos reads the cloud. Each pause is as long
@@ -28,12 +29,12 @@ class ReadingPace:
         self._rest_time = self._left = rest_time
         self._sleep, self._monotonic = sleep, monotonic
 
-    def begin(self):
+    def begin(self) -> None:
         """Begin another reading. The total time of its pauses is again limited to ``rest_time``."""
         self._left = self._rest_time
 
     @contextlib.contextmanager
-    def step(self):
+    def step(self) -> Iterator[None]:
         """Run the ``with`` block as one step of a reading, and then pause. The pause is as long as
         the step, but at most :data:`LONGEST_REST` seconds. All pauses of a reading together take at
         most ``rest_time`` seconds. Several threads may run steps at the same time."""

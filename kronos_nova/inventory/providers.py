@@ -8,7 +8,10 @@ import itertools
 import time
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
 from concurrent import futures
 
 from oslo_log import log as logging
@@ -87,12 +90,12 @@ class ProviderCache:
                  monotonic: Callable[[], float] = time.monotonic):
         self._pace = reading_pace
         self._monotonic = monotonic
-        self._kept = {}
-        self._traits = {}
+        self._kept: dict[str, tuple[int, shape.Provider]] = {}
+        self._traits: dict[str, tuple[dict[str, dict], frozenset[str]]] = {}
         self._every = read_all_every
         self._readings = 0
-        self._amounts = {}
-        self._alike = {}
+        self._amounts: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+        self._alike: dict[frozenset[str], frozenset[str]] = {}
 
     def read(self, client: PlacementClient, instances: Mapping[str, Collection[str]]) -> Trees:
         """Return the provider trees of hosts.
@@ -116,7 +119,8 @@ class ProviderCache:
                 problem='an answer of placement does not have the form that its API promises: '
                         f'{error!r}') from error
 
-    def _read(self, client, instances):
+    def _read(self, client: PlacementClient,
+              instances: Mapping[str, Collection[str]]) -> Trees:
         if self._readings % self._every == 0:
             self._kept.clear()
             self._traits.clear()
@@ -127,11 +131,12 @@ class ProviderCache:
         stale = [uuid for uuid, each in ours.items()
                  if not self._is_current(uuid, each.generation, instances[each.root])]
         for uuid, provider in self._those(client, stale):
-            self._kept[uuid] = ours[uuid].generation, provider
             if provider is None:
-                del self._kept[uuid]
+                self._kept.pop(uuid, None)
+            else:
+                self._kept[uuid] = ours[uuid].generation, provider
         self._traits = {uuid: seen for uuid, seen in self._traits.items() if uuid in known}
-        trees = collections.defaultdict(list)
+        trees: dict[str, list[shape.Provider]] = collections.defaultdict(list)
         for uuid, each in ours.items():
             # Providers whose root was deleted are left out, because the rest of the tree will be
             # deleted too.
@@ -140,11 +145,13 @@ class ProviderCache:
         _tell_missing(instances.keys(), trees.keys())
         return Trees(of=trees, sharing=self._sharing(client, trees.keys()))
 
-    def _is_current(self, uuid, generation, instances):
-        seen, provider = self._kept.get(uuid, (None, None))
-        return seen == generation and provider.held.keys() <= instances
+    def _is_current(self, uuid: str, generation: int, instances: Collection[str]) -> bool:
+        kept = self._kept.get(uuid)
+        return (kept is not None and kept[0] == generation
+                and kept[1].held.keys() <= frozenset(instances))
 
-    def _sharing(self, client, roots):
+    def _sharing(self, client: PlacementClient,
+                 roots: Set[str]) -> dict[str, shape.SharingProvider]:
         found = {}
         for uuid in sorted(client.sharing()):
             with contextlib.suppress(errors.NotFound):  # deleted since it was listed
@@ -153,7 +160,8 @@ class ProviderCache:
                     roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
         return {uuid: each for uuid, each in found.items() if each.roots}
 
-    def _those(self, client, uuids):
+    def _those(self, client: PlacementClient,
+               uuids: Sequence[str]) -> Iterator[tuple[str, shape.Provider | None]]:
         """Yield (uuid, provider) for each of ``uuids``. The provider is None if it was deleted
         after placement listed it."""
         usual = at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
@@ -166,12 +174,12 @@ class ProviderCache:
             each = (self._monotonic() - begun) * at_once / len(few)
             at_once = PARALLEL_SLOW_READS if each > SLOW else usual
 
-    def _if_there(self, client, uuid):
+    def _if_there(self, client: PlacementClient, uuid: str) -> shape.Provider | None:
         with contextlib.suppress(errors.NotFound):
             return self._provider(client, uuid)
         return None
 
-    def _provider(self, client, uuid):
+    def _provider(self, client: PlacementClient, uuid: str) -> shape.Provider:
         with self._pace.step():
             holdings = client.held_on(uuid)
         with self._pace.step():
@@ -181,22 +189,24 @@ class ProviderCache:
         return shape.Provider(inventories=inventories, held=held,
                               traits=self._traits_of(client, uuid, inventories))
 
-    def _traits_of(self, client, uuid, inventories):
-        seen, traits = self._traits.get(uuid, (None, None))
-        if seen != inventories:
-            with self._pace.step():
-                traits = client.traits(uuid)
-            # Hosts of one kind have equal traits, which are stored once.
-            traits = self._alike.setdefault(traits, traits)
-            self._traits[uuid] = inventories, traits
+    def _traits_of(self, client: PlacementClient, uuid: str,
+                   inventories: dict[str, dict]) -> frozenset[str]:
+        seen = self._traits.get(uuid)
+        if seen is not None and seen[0] == inventories:
+            return seen[1]
+        with self._pace.step():
+            traits = client.traits(uuid)
+        # Hosts of one kind have equal traits, which are stored once.
+        traits = self._alike.setdefault(traits, traits)
+        self._traits[uuid] = inventories, traits
         return traits
 
-    def _kept_amounts(self, amounts):
+    def _kept_amounts(self, amounts: Mapping[str, int]) -> dict[str, int]:
         checked = shape.amounts(amounts)
         return self._amounts.setdefault(tuple(checked.items()), checked)
 
 
-def _tell_missing(roots, known):
+def _tell_missing(roots: Set[str], known: Set[str]) -> None:
     missing = sorted(roots - known)
     if not missing:
         return

@@ -12,6 +12,8 @@ interval between its requests still keeps this interval.
 
 import inspect
 import time
+from collections.abc import Callable
+from typing import Any
 
 from keystoneauth1 import _fair_semaphore
 from oslo_log import log as logging
@@ -24,7 +26,7 @@ _NEXT = '_kronos_next'
 the next request may be sent."""
 
 
-def _advance_timer(self) -> float:
+def _advance_timer(self: Any) -> float:
     """Return the time, by the monotonic clock, at which the caller may send a request. The next
     caller gets a time that is later by the minimum interval between two requests. This function
     replaces a method of keystoneauth's semaphore; the caller has to hold the semaphore's lock."""
@@ -33,7 +35,7 @@ def _advance_timer(self) -> float:
     return at
 
 
-def _wait_for_execution(self, execution_time: float) -> None:
+def _wait_for_execution(self: Any, execution_time: float) -> None:
     wait = execution_time - time.monotonic()
     if wait > 0:
         time.sleep(wait)
@@ -60,5 +62,5 @@ def install() -> None:
         setattr(_SEMAPHORE, name, method)
 
 
-def _parameters(method):
+def _parameters(method: Callable[..., object] | None) -> list[str] | None:
     return method and [*inspect.signature(method).parameters]

@@ -80,7 +80,7 @@ class SharingProvider:
     roots: frozenset[str]
 
 
-def refuse_silent_cells(services: Iterable[dict]):
+def refuse_silent_cells(services: Iterable[dict]) -> None:
     """Raise an error if a cell is down. While a cell is down, Nova's API lists its nova-compute
     services without a state, and does not list its hypervisors.
 
@@ -93,7 +93,7 @@ def refuse_silent_cells(services: Iterable[dict]):
                     'no hypervisors until the cell is up again')
 
 
-def refuse_gaps(servers: Iterable[dict]):
+def refuse_gaps(servers: Iterable[dict]) -> None:
     """Raise an error if a server is listed without its host. Nova reports only the uuids of the
     servers in a cell that is down. Without the hosts of servers, a plan would be wrong.
 
@@ -111,7 +111,7 @@ def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
     the result. Nova may list a server twice for two reasons. A server that changes during the
     listing may be on two pages of the list. A server that moves to another cell is in both cells
     for a while."""
-    found = {}
+    found: dict[str, Instance] = {}
     for instance in instances:
         found.setdefault(instance.uuid, instance)
     return tuple(found.values())
@@ -141,14 +141,14 @@ def cpu(raw: Any) -> Cpu | None:
 
 
 @functools.lru_cache(maxsize=1000)
-def _cpu(arch, model, features):
+def _cpu(arch: str, model: str, features: tuple[str, ...]) -> Cpu:
     """Return the processors of a host. Calls with equal values return the same object."""
     return Cpu(arch=boundary.text(arch, 'an architecture'),
                model=boundary.text(model, 'a CPU model'),
                features=tuple(sorted({boundary.text(each, 'a CPU feature') for each in features})))
 
 
-def _version(raw):
+def _version(raw: Any) -> int | None:
     return None if raw is None else boundary.integer(raw, 'a hypervisor version', 0, MOST)
 
 
@@ -156,7 +156,7 @@ def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
     """Return {resource class: inventory} of a provider tree. Several providers of the tree may have
     the same resource class, because NUMA nodes and devices may be separate providers. All
     inventories of a class are combined."""
-    parts = collections.defaultdict(list)
+    parts: dict[str, list[ResourceInventory]] = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():
             parts[boundary.text(resource_class, 'a resource class')].append(
@@ -170,12 +170,12 @@ def traits(tree: Iterable[Provider]) -> tuple[str, ...]:
                         for trait in frozenset().union(*(each.traits for each in tree))))
 
 
-def _resource_inventory(raw):
+def _resource_inventory(raw: Mapping[str, Any]) -> ResourceInventory:
     """Convert the inventory of one resource class in a response of placement.
 
     :raises OutOfBounds: a number is out of placement's range
     """
-    def figure(name, lowest):
+    def figure(name: str, lowest: int) -> int:
         return boundary.integer(raw[name], f'an inventory: {name}', lowest, MOST)
 
     return ResourceInventory(
@@ -211,15 +211,16 @@ def _together(parts: list[ResourceInventory]) -> ResourceInventory:
     ratio = capacity / (total - reserved) if total > reserved else 1.0
     return ResourceInventory(
         total=total, reserved=reserved, allocation_ratio=ratio,
-        min_unit=min(part.min_unit for part in parts),
-        max_unit=max(part.max_unit for part in parts),
-        step_size=math.gcd(*(part.step_size for part in parts)))
+        # Inventories from placement have all units.
+        min_unit=min(part.min_unit for part in parts),  # type: ignore[type-var]
+        max_unit=max(part.max_unit for part in parts),  # type: ignore[type-var]
+        step_size=math.gcd(*(part.step_size for part in parts)))  # type: ignore[arg-type]
 
 
 def used(tree: Iterable[Provider]) -> dict[str, int]:
     """Return {resource class: sum of all allocations on the tree}. The sum includes instances,
     migrations, soft-deleted servers and all other consumers."""
-    total = collections.defaultdict(int)
+    total: dict[str, int] = collections.defaultdict(int)
     for provider in tree:
         for resources in provider.held.values():
             for name, amount in resources.items():
@@ -232,7 +233,7 @@ def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]
     tree = list(tree)
     if len(tree) == 1:
         return tree[0].held
-    held = collections.defaultdict(collections.Counter)
+    held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for provider in tree:
         for consumer, resources in provider.held.items():
             held[consumer].update(resources)
@@ -249,8 +250,8 @@ def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str])
         inventory=inventory([found.provider]), used=used([found.provider]))
 
 
-def instance(server: dict, held: Mapping[str, dict[str, int]],
-             shared: Mapping[str, dict[str, int]], known: Kinds, where: Where,
+def instance(server: dict, held: Mapping[str, Mapping[str, int]],
+             shared: Mapping[str, Mapping[str, int]], known: Kinds, where: Where,
              members: Mapping[str, tuple[tuple[str, ...], ...]]) -> Instance:
     """Return the instance that a server in a response of Nova describes.
 
@@ -268,14 +269,14 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
         image.properties, resources, status, where,
         facts_of_power(server.get('OS-EXT-STS:power_state')),
         server.get(LAUNCHED, UNSHOWN) is not None,
-        members.get(server.get('pinned_availability_zone'), ()))
+        members.get(server.get('pinned_availability_zone') or '', ()))
 
-    def size(name):
+    def size(name: str) -> int:
         return boundary.integer(flavor[name], f'a flavor: {name}', 0, MOST)
 
     return Instance(
         uuid=_text(server, 'id'), host=_text(server, HOST),
-        **{attribute: _text(server, key) for attribute, key in NAMES.items()},
+        name=_text(server, NAMES['name']), display_name=_text(server, NAMES['display_name']),
         project_id=_text(server, 'tenant_id'), status=status,
         task_state=_text_or_none(server, 'OS-EXT-STS:task_state'),
         locked=bool(server['locked']), vcpus=size('vcpus'), memory_mb=size('ram'),
@@ -292,7 +293,7 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
 
 def flavor(raw: dict) -> Shape:
     """Return the Shape of a flavor in Nova's list."""
-    def size(name):
+    def size(name: str) -> int:
         return boundary.integer(raw[name] or 0, f'a flavor: {name}', 0, MOST)
 
     return Shape(
@@ -302,7 +303,7 @@ def flavor(raw: dict) -> Shape:
                                    LONGEST_VALUE))
 
 
-def _image(raw: dict | str) -> Image:
+def _image(raw: Any) -> Image:
     """Return the image of a server. Nova has '' in place of the image of a server that was booted
     from a volume."""
     if not raw:
@@ -338,11 +339,11 @@ def server_group(raw: dict) -> ServerGroup:
         members=tuple(boundary.text(member, 'a member') for member in raw['members']))
 
 
-def _text(raw, name):
+def _text(raw: Mapping[str, Any], name: str) -> str:
     return boundary.text(raw[name], boundary.shown(name))
 
 
-def _text_or_none(raw, name):
+def _text_or_none(raw: Mapping[str, Any], name: str) -> str | None:
     return None if raw[name] is None else _text(raw, name)
 
 
@@ -352,7 +353,7 @@ def moves_under_way(migrations: Iterable[dict], servers: Iterable[dict]) -> Iter
     known = {server['id']: server for server in servers}
     for migration in migrations:
         server = known.get(migration['instance_uuid'])
-        now = server and migration_meaning.InstanceNow(
+        now = None if server is None else migration_meaning.InstanceNow(
             host=server[HOST], vm_state=None, task_state=server['OS-EXT-STS:task_state'])
         if migration_meaning.meaning(
                 migration['status'], migration['source_compute'], migration['dest_compute'],

@@ -31,19 +31,18 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
             remedy='Give either the moves to skip, or the only moves to make.')
     # Only a finished plan has no report, and it is refused below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
+    chosen: list[plans.PlannedMove] = []
     if plan.state in plans.APPROVABLE:
         chosen = _only(moves, only) if only else _without(moves, skip)
         if skip and not chosen:
             raise exception.RequestRefused(
                 what=f'Plan {plan.uuid}', problem='would have no move left',
                 remedy='To make none of its moves, use "plan reject".')
-    else:
-        chosen = ()
     journal.approve_plan(plan.uuid, chosen, who, now)
     return Approved.made_from(plan, chosen=len(chosen), moves=len(moves))
 
 
-def _without(moves, skipped):
+def _without(moves: Sequence[plans.PlannedMove], skipped: Sequence[int]) -> list[plans.PlannedMove]:
     """Return the moves of a plan without the skipped moves. If a move is skipped, the moves that
     depend on it and the moves of its group are skipped as well. A move that only makes room is
     skipped if all moves that need the room are skipped.
@@ -62,12 +61,13 @@ def _without(moves, skipped):
         left_out = more
 
 
-def _serves_nothing(move, moves, left_out):
+def _serves_nothing(move: plans.PlannedMove, moves: Sequence[plans.PlannedMove],
+                    left_out: set[int]) -> bool:
     return move.only_makes_room and all(
         other.order in left_out for other in moves if move.order in other.depends_on)
 
 
-def _only(moves, wanted):
+def _only(moves: Sequence[plans.PlannedMove], wanted: Sequence[int]) -> list[plans.PlannedMove]:
     """Return the moves ``wanted``. If a move is returned, the moves on which it depends and the
     moves of its group are returned as well.
 
@@ -85,7 +85,7 @@ def _only(moves, wanted):
     return [move for move in moves if move.order in kept]
 
 
-def _groups(moves):
+def _groups(moves: Sequence[plans.PlannedMove]) -> dict[int, set[int]]:
     """Return {number of a move: set of the numbers of all moves in its group}. For a move without a
     group, the set has only the number of this move."""
     return {move.order: {other.order for other in moves if other is move
@@ -93,7 +93,7 @@ def _groups(moves):
             for move in moves}
 
 
-def _refuse_unknown(word, numbers, moves):
+def _refuse_unknown(word: str, numbers: Sequence[int], moves: Sequence[plans.PlannedMove]) -> None:
     unknown = sorted(set(numbers) - {move.order for move in moves})
     if unknown:
         raise exception.RequestRefused(

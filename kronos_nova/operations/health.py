@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from kronos_client.contract.status import Aggregate
 from kronos_client.contract.status import DrainState
+from kronos_client.contract.status import Policy
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
@@ -65,7 +66,7 @@ def score(aggregate: Aggregate, hosts: Mapping[str, int],
         + DATA * _part(len(blind), len(aggregate.policies)))
 
 
-def _excess(policy):
+def _excess(policy: Policy) -> float:
     """Return the excess of a policy's imbalance over its threshold, from 0 to 1. The excess is 0 up
     to the threshold, rises linearly above it, and reaches 1 at twice the threshold."""
     if policy.imbalance is None or policy.imbalance <= policy.threshold:
@@ -75,5 +76,5 @@ def _excess(policy):
     return min(1.0, policy.imbalance / policy.threshold - 1.0)
 
 
-def _part(some, total):
+def _part(some: int, total: int) -> float:
     return some / total if total else 0.0

@@ -4,8 +4,13 @@ import collections
 import dataclasses
 import datetime
 import functools
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+
+from oslo_config import cfg
 
 from kronos_client.contract import automation as contract_automation
 from kronos_client.contract import status
@@ -19,6 +24,7 @@ from kronos_nova.db import shared_clock
 from kronos_nova.db import stopping
 from kronos_nova.db import switches as db_switches
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.engine import Database
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains
@@ -60,7 +66,7 @@ class Overview:
     median of the relative errors of predicted durations of moves (0.2 is 20 %)."""
 
     at: datetime.datetime
-    database_revision: str
+    database_revision: str | None
     aggregates: list[status.Aggregate]
     workers: list[status.Worker]
     drains: list[status.DrainState]
@@ -79,7 +85,8 @@ class Overview:
 class Observer:
     """A reader of the overview from the control database and nova.conf."""
 
-    def __init__(self, conf, database, utcnow):
+    def __init__(self, conf: cfg.ConfigOpts, database: Database,
+                 utcnow: Callable[[], datetime.datetime]):
         self.conf = conf
         self.database = database
         self.utcnow = utcnow
@@ -117,17 +124,21 @@ class Observer:
         """
         return self._aggregates(last, db_switches.SwitchBoard(self.database).read(), drained, now)
 
-    def _aggregates(self, last, switches, drained, now):
-        last = {row.aggregate: row for row in last}
+    def _aggregates(self, last: Sequence[models.CycleRow], switches: automation.Switches,
+                    drained: Sequence[status.DrainState],
+                    now: datetime.datetime) -> list[status.Aggregate]:
+        rows = {row.aggregate: row for row in last}
         observed = functools.cache(self.journal.durations)
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
         busy = draining(drained)
-        return [self._aggregate(name, last.get(name), switches, open_plans.get(name),
+        return [self._aggregate(name, rows.get(name), switches, open_plans.get(name),
                                 name in busy, now)
                 for name in aggregates.aggregates_in_scope(self.conf)]
 
-    def _aggregate(self, name, last, switches, plan, is_draining, now):
+    def _aggregate(self, name: str, last: models.CycleRow | None, switches: automation.Switches,
+                   plan: status.OpenPlan | None, is_draining: bool,
+                   now: datetime.datetime) -> status.Aggregate:
         defaults = levels.defaults(self.conf)
         level = switches.level(name, defaults)
         own = switching.own_level(switches, name, level)
@@ -139,8 +150,9 @@ class Observer:
         return status.Aggregate(
             name=name, level=level, paused=switches.paused_by(name),
             repairs=switches.level(name, defaults, automation.REPAIR),
-            set_by=own and own.set_by,
-            evaluated_at=last and last.finished_at, outcome=last and last.outcome,
+            set_by=None if own is None else own.set_by,
+            evaluated_at=None if last is None else last.finished_at,
+            outcome=None if last is None else last.outcome,
             reason=LEVEL_OFF if is_off else reason(report),
             next_at=None if is_off else self._next(last), plan=plan,
             window_opens_at=self._opens_at(name, now),
@@ -149,24 +161,25 @@ class Observer:
             domains=dict(report.domains) if report else {},
             losses=[_losses(each) for each in (report.losses if report else ())])
 
-    def _next(self, last):
+    def _next(self, last: models.CycleRow | None) -> datetime.datetime | None:
         if last is None:
             return None
         # The start is set back if the next evaluation has to begin at once.
         due = last.started_at + _seconds(self.conf.kronos.evaluation_interval)
-        return max(filter(None, (due, last.finished_at, last.not_before)))
+        return max(each for each in (due, last.finished_at, last.not_before) if each is not None)
 
-    def _opens_at(self, name, now):
+    def _opens_at(self, name: str, now: datetime.datetime) -> datetime.datetime | None:
         known = windows.parse(self.conf.kronos.maintenance_window)
         moment = now.timestamp()
         if known.is_open(name, moment):
             return None
         return datetime.datetime.fromtimestamp(known.opens_at(name, moment), datetime.UTC)
 
-    def _open_plan(self, plan, observed, now):
+    def _open_plan(self, plan: plans.PlanRecord, observed: progress.Observed,
+                   now: datetime.datetime) -> status.OpenPlan:
         options = ExecutorOptions.from_conf(self.conf)
         done = self.journal.moves(plan.uuid)
-        planned = plans.AggregateReport.from_json(plan.report).moves
+        planned = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
         return status.OpenPlan(
             uuid=plan.uuid, state=plan.state, purpose=plan.purpose, created_at=plan.created_at,
             expires_at=plan.expires_at, approved_by=plan.approved_by,
@@ -177,7 +190,7 @@ class Observer:
                 observed, options.caps, now,
                 between=self.conf.kronos_executor.poll_interval))
 
-    def _workers(self, now):
+    def _workers(self, now: datetime.datetime) -> list[status.Worker]:
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
         return [status.Worker(name=name, role=role, heard_at=heard_at,
                               # A report far in the future comes from a wrong clock, so such a
@@ -199,23 +212,27 @@ class Observer:
             remaining_seconds=self._remaining(leaving.get(each.host), observed, now))
             for each in found]
 
-    def _remaining(self, waiting, observed, now):
+    def _remaining(self, waiting: Sequence[moves.MoveRecord] | None,
+                   observed: progress.Observed, now: datetime.datetime) -> float | None:
         if not waiting:
             return None
         return progress.remaining_seconds(
             waiting, observed, ExecutorOptions.from_conf(self.conf).caps, now,
             between=self.conf.kronos_executor.poll_interval)
 
-    def _maintenance(self):
+    def _maintenance(self) -> status.MaintenanceState | None:
         found = Maintenances(self.database).current()
-        return found and status.MaintenanceState(
+        return None if found is None else status.MaintenanceState(
             state=found.state, requested_by=found.requested_by, hosts=[
                 status.MaintainedHost(host=host, state=state)
                 for host, state in found.hosts.items()])
 
     # -- problems
 
-    def _problems(self, aggregates, intended, workers, drained, switches, now):
+    def _problems(self, aggregates: Sequence[status.Aggregate], intended: Mapping[str, int],
+                  workers: Sequence[status.Worker], drained: Sequence[status.DrainState],
+                  switches: automation.Switches,
+                  now: datetime.datetime) -> Iterator[status.Problem]:
         yield from self._silence(workers)
         yield from self._clocks(now)
         yield from map(_pause, switches.all_pauses())
@@ -241,7 +258,7 @@ class Observer:
                         severity=status.WARNING, what=f'{aggregate.name}: {warning}',
                         remedy='See "Troubleshooting" in the documentation.')
 
-    def _clocks(self, now):
+    def _clocks(self, now: datetime.datetime) -> Iterator[status.Problem]:
         since = now - _seconds(self.conf.kronos_executor.worker_timeout)
         for name, skew in self.journal.skewed_workers(since, shared_clock.MOST_SKEW_SECONDS):
             where = 'ahead of' if skew > 0 else 'behind'
@@ -251,7 +268,8 @@ class Observer:
                      'database: that process plans nothing and adopts no moves.',
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
-    def _waiting_plan(self, aggregate, now):
+    def _waiting_plan(self, aggregate: status.Aggregate,
+                      now: datetime.datetime) -> Iterator[status.Problem]:
         """Yield a problem if the plan of an aggregate waits for approval.
 
         The severity of the problem is WARNING if the plan has waited long and an imbalance of the
@@ -260,20 +278,20 @@ class Observer:
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
             return
-        above = [each for each in aggregate.policies
+        above = [(each.name, each.imbalance, each.threshold) for each in aggregate.policies
                  if each.imbalance is not None and each.imbalance > each.threshold]
         patience = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
         is_urgent = now - plan.created_at > patience and any(
-            each.imbalance > FAR_ABOVE * each.threshold for each in above)
-        figures = '; '.join(f'{each.name}: imbalance {each.imbalance:.3f}, threshold '
-                            f'{each.threshold:.3f}' for each in above)
+            imbalance > FAR_ABOVE * threshold for _name, imbalance, threshold in above)
+        figures = '; '.join(f'{name}: imbalance {imbalance:.3f}, threshold {threshold:.3f}'
+                            for name, imbalance, threshold in above)
         yield status.Problem(
             severity=status.WARNING if is_urgent else status.NOTICE, since=plan.created_at,
             what=f'{aggregate.name}: plan {plan.uuid} waits for approval'
                  f'{f" ({figures})" if figures else ""}.',
             remedy='"plan approve" or "plan reject" decides; it expires by itself.')
 
-    def _pending_stops(self):
+    def _pending_stops(self) -> Iterator[status.Problem]:
         stops = pending_stops.for_conf(self.conf)
         written = stopping.Stopping(self.database, 'status')
         for stop in stops.read().values():
@@ -287,7 +305,7 @@ class Observer:
                 remedy='A worker of this host writes it into the database as soon as that can be '
                        'written. "kronos-manage resume" takes it back.')
 
-    def _silence(self, workers):
+    def _silence(self, workers: Sequence[status.Worker]) -> Iterator[status.Problem]:
         alive = {worker.role for worker in workers if worker.is_alive}
         is_apart = self.conf.kronos.run_in == 'daemons'
         if 'executor' not in alive:
@@ -306,7 +324,8 @@ class Observer:
                 remedy='Stop kronos-engine, or set run_in to "daemons" in the nova.conf of every '
                        'conductor and restart those.')
 
-    def _of_aggregate(self, aggregate, now):
+    def _of_aggregate(self, aggregate: status.Aggregate,
+                      now: datetime.datetime) -> Iterator[status.Problem]:
         name = aggregate.name
         if self._is_overdue(aggregate, now):
             yield status.Problem(
@@ -325,7 +344,7 @@ class Observer:
         for each in aggregate.losses:
             yield from _lost(name, each)
 
-    def _is_overdue(self, aggregate, now):
+    def _is_overdue(self, aggregate: status.Aggregate, now: datetime.datetime) -> bool:
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
 
@@ -336,7 +355,7 @@ def draining(drained: Iterable[status.DrainState]) -> set[str]:
     return {each.aggregate for each in drained if each.state in drains.ACTIVE}
 
 
-def _lost(name, losses):
+def _lost(name: str, losses: status.Losses) -> Iterator[status.Problem]:
     """Yield a problem if an aggregate has hosts, or failure domains of one level, after whose loss
     some servers could not restart elsewhere."""
     if not losses.does_not_fit:
@@ -351,13 +370,13 @@ def _lost(name, losses):
                'or add a host.')
 
 
-def _losses(found):
+def _losses(found: plans.LossReport) -> status.Losses:
     return status.Losses.made_from(
         found, level=found.level or None,
         judged_at=datetime.datetime.fromtimestamp(found.judged_at, datetime.UTC))
 
 
-def _pause(switch):
+def _pause(switch: automation.Switch) -> status.Problem:
     whose = '' if switch.aggregate == automation.EVERY else f' for aggregate {switch.aggregate}'
     what = 'Stopped' if switch.value == 'stop' else 'Paused'
     return status.Problem(
@@ -385,13 +404,13 @@ def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]
 
 
 @functools.lru_cache(maxsize=MOST_PARSED)
-def _parsed(text):
+def _parsed(text: str) -> tuple[plans.AggregateReport, dict[str, int]]:
     """Return (AggregateReport, counts) from the JSON of a report; for the counts, see
     :func:`hosts_measured`. The result is cached, because a report is large and does not change."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 
-def report_of(last):
+def report_of(last: models.CycleRow | None) -> plans.AggregateReport | None:
     """Return the report of an aggregate's last evaluation; None before the first evaluation.
 
     If the process of the last evaluation died, the result is the report of the evaluation before,
@@ -418,29 +437,29 @@ def reason(report: plans.AggregateReport | None) -> str:
     return _REASONS[report.outcome](report)
 
 
-def _balanced(_report):
+def _balanced(_report: plans.AggregateReport) -> str:
     return 'every policy is at or below its threshold, and nothing is to be repaired'
 
 
-def _planned(report):
+def _planned(report: plans.AggregateReport) -> str:
     count = len(report.moves)
     return ' '.join([f'{count} move{"s" if count != 1 else ""} planned', *report.notes])
 
 
-def _first_warning(report):
+def _first_warning(report: plans.AggregateReport) -> str:
     return next(iter(report.warnings), 'it is left alone for a while')
 
 
-def _all_warnings(report):
+def _all_warnings(report: plans.AggregateReport) -> str:
     return '; '.join(report.warnings)
 
 
-def _no_data(report):
+def _no_data(report: plans.AggregateReport) -> str:
     return '; '.join(f'{policy.name}: {policy.detail}' for policy in report.policies
                      if policy.state != 'ok') or 'nothing is known of it'
 
 
-def _no_move(report):
+def _no_move(report: plans.AggregateReport) -> str:
     counts = ', '.join(f'{count} {word}' for word, count in stayed(report))
     return ' '.join([f'no move is permitted and of use; servers that stay: {counts or "none"}',
                      *report.notes])
@@ -455,17 +474,17 @@ _REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {
 def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
     """Return [(reason, number of servers that stayed for this reason)], the most frequent reason
     first."""
-    counts = [(skip.reason, skip.count) for skip in report.not_moved]
+    counts = [(skip.reason, skip.count or 0) for skip in report.not_moved]
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _policy(found):
+def _policy(found: plans.PolicyReport) -> status.Policy:
     return status.Policy(name=found.name, imbalance=found.imbalance_before,
                          threshold=found.threshold, detail=found.detail,
                          forecast=_forecast(found.forecast))
 
 
-def _forecast(found):
+def _forecast(found: plans.ForecastReport | None) -> str:
     if found is None:
         return ''
     if found.state != plans.FORECAST_USED:
@@ -474,5 +493,5 @@ def _forecast(found):
             f'the present by {found.present_error:.3f}')
 
 
-def _seconds(value):
+def _seconds(value: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=value)

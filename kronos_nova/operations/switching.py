@@ -6,19 +6,24 @@ operator runs a command.
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
 from kronos_nova.db import stopping
 from kronos_nova.db import switches
+from kronos_nova.db.engine import Database
 from kronos_nova.db.journal import Journal
 from kronos_nova.executor import pending_stops
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
 
 
-def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
+def refuse_unknown(conf: cfg.ConfigOpts, aggregate: str, is_single: bool = False) -> None:
     """Raise an error if Kronos does not plan for an aggregate.
 
     :param is_single: whether the name of one aggregate is required; otherwise ``*`` for all
@@ -34,7 +39,7 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
                    f'{", ".join(known) or "none"}.')
 
 
-def set_level(conf, database, switch: automation.Switch) -> None:
+def set_level(conf: cfg.ConfigOpts, database: Database, switch: automation.Switch) -> None:
     """Set the automation level of one aggregate or of all aggregates. If the new level permits no
     plan to start, end the plans that wait for approval or for their start.
 
@@ -56,7 +61,7 @@ def set_level(conf, database, switch: automation.Switch) -> None:
         _void_waiting(conf, database, dated)
 
 
-def _void_waiting(conf, database, switch):
+def _void_waiting(conf: cfg.ConfigOpts, database: Database, switch: automation.Switch) -> None:
     """End the plans that wait for approval or for their start, in aggregates whose new level
     permits no plan to start."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
@@ -71,7 +76,7 @@ def _void_waiting(conf, database, switch):
                                 switch.set_at)
 
 
-def pause(conf, database, switch: automation.Switch) -> None:
+def pause(conf: cfg.ConfigOpts, database: Database, switch: automation.Switch) -> None:
     """Set a pause of one aggregate or of all aggregates.
 
     :param switch: a Switch of kind PAUSE
@@ -81,7 +86,7 @@ def pause(conf, database, switch: automation.Switch) -> None:
     switches.SwitchBoard(database).set(_dated(database, switch))
 
 
-def resume(conf, database, who: automation.Switch, everyone: bool,
+def resume(conf: cfg.ConfigOpts, database: Database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
     """End pauses and stops of one aggregate or of all aggregates.
 
@@ -101,7 +106,8 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
     return gone
 
 
-def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
+def stop(conf: cfg.ConfigOpts, database: Database, switch: automation.Switch,
+         let_finish: bool) -> stopping.Stopped:
     """Set a stop of one aggregate or of all aggregates. Planned moves are abandoned. Moves in
     progress are aborted, unless ``let_finish`` is true.
 
@@ -113,11 +119,12 @@ def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stoppin
         _dated(database, switch), let_finish)
 
 
-def _dated(database, switch: automation.Switch) -> automation.Switch:
+def _dated(database: Database, switch: automation.Switch) -> automation.Switch:
     return dataclasses.replace(switch, set_at=database.utcnow())
 
 
-def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> list[str]:
+def stop_without_database(conf: cfg.ConfigOpts, switch: automation.Switch,
+                          let_finish: bool) -> list[str]:
     """Set a stop without the control database: by a file on this host, and by a message to all
     executors. The executors record the stop in the control database as soon as the database
     answers.
@@ -137,7 +144,8 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
     return problems
 
 
-def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
+def resume_pending(conf: cfg.ConfigOpts, aggregate: str,
+                   set_by: str | None) -> list[automation.Switch]:
     """End stops that are not in the control database yet. The stops in the file of this host are
     removed, and a message asks all executors to remove their stops. If the file of this host has no
     stop, nothing is changed and no message is sent.
@@ -150,7 +158,7 @@ def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.
     return [stop.switch for stop in resume_without_database(conf, aggregate, set_by)[0]]
 
 
-def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
+def resume_without_database(conf: cfg.ConfigOpts, aggregate: str, set_by: str | None) -> tuple[
         list[pending_stops.PendingStop], list[str]]:
     """End stops that are not in the control database yet. The stops in the file of this host are
     removed, and a message asks all executors to remove their stops.
@@ -166,7 +174,7 @@ def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
     return gone, problems
 
 
-def _try(change, *arguments):
+def _try(change: Callable[..., object], *arguments: object) -> list[str]:
     try:
         change(*arguments)
     except OSError as error:
@@ -174,7 +182,7 @@ def _try(change, *arguments):
     return []
 
 
-def _fan_out(conf, method, **arguments):
+def _fan_out(conf: cfg.ConfigOpts, method: str, **arguments: Any) -> list[str]:
     # Imported late: oslo.messaging takes as long to load as the rest of a command.
     _choose_threads()
     import oslo_messaging as messaging
@@ -193,7 +201,7 @@ def _fan_out(conf, method, **arguments):
     return []
 
 
-def _choose_threads():
+def _choose_threads() -> None:
     """Make oslo.messaging use threads instead of its default eventlet, because commands do not load
     eventlet."""
     from oslo_service import backend

@@ -112,7 +112,7 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
     drain = db_drains.Drains(context.database).latest(request.host)
     state = _occupancy(service, servers, drain)
     return contract.Occupancy(
-        host=request.host, state=state, drain=drain and view(drain),
+        host=request.host, state=state, drain=None if drain is None else view(drain),
         is_over=state == contract.EMPTY or drain is None or drain.state not in drains.ACTIVE,
         service=contract.ComputeService.made_from(service),
         servers=[contract.ServerOnHost.made_from(each, name=boundary.shown(each.name))

@@ -38,8 +38,8 @@ def show(context: Context, request: OneAggregate) -> contract.Evaluation:
     measured_at, hosts = evaluations.Evaluations(context.database).hosts(name)
     scored_by = sorted({policy for host in hosts for policy in host.scores})
     return contract.Evaluation(
-        aggregate=name, evaluated_at=last and last.finished_at,
-        outcome=last and last.outcome, reason=overview.reason(report),
+        aggregate=name, evaluated_at=None if last is None else last.finished_at,
+        outcome=None if last is None else last.outcome, reason=overview.reason(report),
         mode=report.mode if report else '', planner=report.planner if report else '',
         policies=[plans.PlannedPolicy.made_from(each) for each in policies],
         warnings=list(report.warnings) if report else [],

@@ -93,9 +93,10 @@ def _order(found: tuple[Key, _Sums]) -> list[str]:
 
 def _oldest(context: Context, known: db_sums.Sums) -> datetime.datetime | None:
     day = known.oldest_day()
-    return min(filter(None, (
-        move_queries.oldest_end(context.database),
-        day and datetime.datetime.combine(day, datetime.time(), datetime.UTC))), default=None)
+    ends = [move_queries.oldest_end(context.database)]
+    if day is not None:
+        ends.append(datetime.datetime.combine(day, datetime.time(), datetime.UTC))
+    return min((each for each in ends if each is not None), default=None)
 
 
 def _view(key: Key, sums: _Sums) -> contract.Sums:

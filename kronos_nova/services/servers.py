@@ -66,7 +66,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         planned_in=planned_in,
         quarantined_until=until, quarantined_because=because,
         cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
-        refused_because=refusal and refusal.reason,
+        refused_because=None if refusal is None else refusal.reason,
         refused_hosts=list(refusal.hosts) if refusal else [],
         moves=_explained(context, found), movable=immovable.can if immovable else LIVE,
         immovable_because=immovable.why if immovable else '')
@@ -77,8 +77,9 @@ def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
     applies to all servers of the aggregate. Return None if the evaluation made a plan, if there was
     no evaluation, or if Kronos does not plan the aggregate any more."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
-    is_planned = aggregate in aggregates.aggregates_in_scope(context.conf)
-    last = cycles.Cycles(context.database).of_aggregate(aggregate) if is_planned else None
+    if aggregate is None or aggregate not in aggregates.aggregates_in_scope(context.conf):
+        return None
+    last = cycles.Cycles(context.database).of_aggregate(aggregate)
     if last is None or last.outcome in (None, plans.PLANNED):
         return None
     return known_names.Stay(last.outcome, aggregate, overview.reason(overview.report_of(last)))

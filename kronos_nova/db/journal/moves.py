@@ -4,12 +4,20 @@ moves."""
 import collections
 import dataclasses
 import datetime
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_unless_away
@@ -19,7 +27,11 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 from kronos_nova.objects.move import REFUSED
+from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import MoveUnderWay
+
+if TYPE_CHECKING:
+    from kronos_nova.cooldown.planning_history import PastTry
 
 SEARCHED_FOR_EACH = 10
 """Maximum number of completed moves that are read for each pair that :meth:`Moves.predictions` may
@@ -43,14 +55,17 @@ by users. Chosen above the default of ``stale_plan_age``, which is half an hour.
 class Moves:
     """The moves in the journal: the changes of their states, and queries for moves."""
 
+    database: Database
+    worker: str
+
     @retried_unless_away
-    def knows(self, move_uuid):
+    def knows(self, move_uuid: str) -> bool:
         """Return whether the journal has a move with this uuid, in any state."""
         with self.database.reader() as session:
             return session.get(models.MoveRow, move_uuid) is not None
 
     @retried
-    def move(self, uuid):
+    def move(self, uuid: str) -> MoveRecord:
         """Return a move by its uuid.
 
         :raises MoveNotFound: there is no such move
@@ -60,7 +75,8 @@ class Moves:
                                               exception.MoveNotFound(move=uuid)))
 
     @retried
-    def moves(self, plan_uuid=None, states=None, limit=None):
+    def moves(self, plan_uuid: str | None = None, states: Collection[str] | None = None,
+              limit: int | None = None) -> list[MoveRecord]:
         """Return MoveRecords of the moves of one plan or of all plans. Moves of the newest plan
         come first; the moves of a plan are in the order of the plan. If ``states`` is given, only
         moves in one of these states are returned.
@@ -77,7 +93,7 @@ class Moves:
             return [rows.move_record(row) for row in session.scalars(query.limit(limit))]
 
     @retried
-    def moves_under_way(self):
+    def moves_under_way(self) -> list[MoveUnderWay]:
         """Return a MoveUnderWay for each move that waits or is in progress."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
@@ -87,7 +103,8 @@ class Moves:
             return [MoveUnderWay(**row._mapping) for row in session.execute(query)]
 
     @retried
-    def advance(self, move, new, now, detail='', **values):
+    def advance(self, move: MoveRecord, new: str, now: datetime.datetime, detail: str = '',
+                **values: Any) -> MoveRecord:
         """Bring a move of this worker to its next state, and save the columns ``values``.
 
         :param move: the MoveRecord as the worker knows it
@@ -98,15 +115,17 @@ class Moves:
         with self.database.writer() as session:
             return self._advance(session, move, new, now, detail, values)
 
-    def _advance(self, session, move, new, now, detail, values):
+    def _advance(self, session: orm.Session, move: MoveRecord, new: str,
+                 now: datetime.datetime, detail: str, values: dict[str, Any]) -> MoveRecord:
         if new != move.state and not transitions.is_legal(move.state, new):
             raise exception.IllegalTransition(move=move.uuid, old=move.state, new=new)
-        kept = session.execute(sa.update(models.MoveRow).where(
+        kept = count_changed(session, sa.update(models.MoveRow).where(
             models.MoveRow.uuid == move.uuid, models.MoveRow.owner == self.worker,
             models.MoveRow.state == move.state).values(state=new, **values))
         changed = dataclasses.replace(move, state=new, **values)
-        if not kept.rowcount:
-            row = session.get(models.MoveRow, move.uuid)
+        if not kept:
+            row = rows.find(session, models.MoveRow, move.uuid, exception.MoveLost(
+                move=move.uuid, owner=None, state='deleted'))
             # An earlier try may have written the row, and its answer was lost. The values, most of
             # which have a time, show that the row is from this call.
             if not values or any(getattr(row, name) != value for name, value in
@@ -119,7 +138,9 @@ class Moves:
         return changed
 
     @retried
-    def begin(self, move, now, refusal, **values):
+    def begin(self, move: MoveRecord, now: datetime.datetime,
+              refusal: Callable[[orm.Session, plans.RunningPlan], str | None],
+              **values: Any) -> MoveRecord:
         """Bring a move of this worker to MIGRATING, if the move may be started now. A move that
         only makes room is not started if the moves that need the room do not take place.
 
@@ -141,7 +162,7 @@ class Moves:
             return self._advance(session, move, moves.MIGRATING, now, '', values)
 
     @retried
-    def note_outage(self, uuid):
+    def note_outage(self, uuid: str) -> None:
         """Record in a migrating move that its present attempt fails because of an outage: a service
         that Nova needs does not answer. If no move with this uuid is migrating, do nothing."""
         with self.database.writer() as session:
@@ -150,7 +171,7 @@ class Moves:
             ).values(outage=True))
 
     @retried
-    def settle(self, uuid, now):
+    def settle(self, uuid: str, now: datetime.datetime) -> None:
         """Record that an ended move is settled. A move is settled once the consequences of its end,
         such as a quarantine, are recorded."""
         with self.database.writer() as session:
@@ -159,7 +180,7 @@ class Moves:
                 models.MoveRow.settled_at.is_(None)).values(settled_at=now))
 
     @retried
-    def unsettled(self, finished_before):
+    def unsettled(self, finished_before: datetime.datetime) -> list[MoveRecord]:
         """Return MoveRecords of the moves that ended before a time and are not settled yet. Only
         moves of plans in progress are included."""
         query = rows.moves_in(moves.TERMINAL).join(
@@ -170,7 +191,7 @@ class Moves:
             return [rows.move_record(row) for row in session.scalars(query)]
 
     @retried
-    def durations(self, limit=500):
+    def durations(self, limit: int = 500) -> list[tuple[int, float]]:
         """Return [(memory in MiB, seconds)] of the newest completed live migrations. The seconds
         are counted from the request to Nova until the end of the migration."""
         query = sa.select(models.MoveRow.memory_mb, models.MoveRow.requested_at,
@@ -184,7 +205,7 @@ class Moves:
         return [(memory_mb, seconds) for memory_mb, seconds in found if seconds is not None]
 
     @retried
-    def predictions(self, limit=100):
+    def predictions(self, limit: int = 100) -> list[tuple[float, float]]:
         """Return [(expected seconds, actual seconds)] of the newest completed live migrations.
         Migrations without a predicted duration are left out."""
         move = models.MoveRow
@@ -198,10 +219,11 @@ class Moves:
             found = [(expected, clock.seconds_between(begin, end))
                      for expected, begin, end, kind in session.execute(query)
                      if kind == drains.LIVE]
-        return [each for each in found if None not in each][:limit]
+        return [(expected, seconds) for expected, seconds in found
+                if expected is not None and seconds is not None][:limit]
 
     @retried
-    def failures_of_drains(self, since):
+    def failures_of_drains(self, since: datetime.datetime) -> dict[str, list[str]]:
         """Return {instance uuid: [errors]} of the moves that were to empty a host, have failed
         since a time and are not tried again. Moves that Nova refused before they began are left
         out."""
@@ -217,21 +239,21 @@ class Moves:
         return dict(found)
 
     @retried
-    def refused_since(self, since):
+    def refused_since(self, since: datetime.datetime) -> dict[str, dict[str, str]]:
         """Return {instance uuid: {destination: error}} of the moves that Nova has refused to begin,
         since a time. A move that will be tried again is left out."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
             move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
             ).order_by(move.finished_at)
-        found = collections.defaultdict(dict)
+        found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         with self.database.reader() as session:
             for uuid, destination, error in session.execute(query):
                 found[uuid][destination] = error or ''
         return dict(found)
 
     @retried
-    def newest_timeouts(self, instance_uuids):
+    def newest_timeouts(self, instance_uuids: Collection[str]) -> list[MoveRecord]:
         """Return the MoveRecords of moves that failed because their migrations took too long. Of
         each of the given instances, only the newest failed move is considered."""
         move = models.MoveRow
@@ -245,7 +267,7 @@ class Moves:
                     if row.error_type == exception.MigrationTimeout.__name__]
 
     @retried
-    def tries(self, since):
+    def tries(self, since: datetime.datetime) -> 'list[PastTry]':
         """Return PastTries of the moves that completed or failed since a time, the oldest first.
         Moves that Nova refused before they began are left out."""
         ended = models.MoveRow
@@ -260,7 +282,7 @@ class Moves:
         return [_past_try(row, sharing) for row, sharing in zip(rows, _sharing(rows), strict=True)]
 
     @retried
-    def moved_since(self, since):
+    def moved_since(self, since: datetime.datetime) -> tuple[dict[str, int], dict[str, int]]:
         """Count the moves that were planned since a time. For a move that was checked again after
         it was planned, the time of the last check counts. Abandoned moves and moves that empty
         hosts are left out.
@@ -270,15 +292,18 @@ class Moves:
             moved another instance
         """
         move = models.MoveRow
+
+        def counts(column: orm.InstrumentedAttribute[str | None]) -> dict[str, int]:
+            query = sa.select(column, sa.func.count()).where(
+                move.checked_at >= since, move.state != moves.ABANDONED,
+                move.phase != plans.EVACUATE, column.is_not(None)).group_by(column)
+            return {str(name): count for name, count in session.execute(query)}
+
         with self.database.reader() as session:
-            return tuple({name: count for name, count in session.execute(
-                sa.select(column, sa.func.count()).where(
-                    move.checked_at >= since, move.state != moves.ABANDONED,
-                    move.phase != plans.EVACUATE, column.is_not(None)).group_by(column))}
-                for column in (move.project_id, move.caused_by))
+            return counts(move.project_id), counts(move.caused_by)
 
     @retried
-    def requested_since(self, since):
+    def requested_since(self, since: datetime.datetime) -> set[tuple[str, str, str]]:
         """Return {(instance uuid, source, destination)} of the moves that were requested from Nova
         since a time."""
         move = models.MoveRow
@@ -288,7 +313,7 @@ class Moves:
                     move.checked_at >= since - LONGEST_WAIT, move.requested_at >= since))}
 
     @retried
-    def emptied_since(self, since):
+    def emptied_since(self, since: datetime.datetime) -> set[tuple[str, str]]:
         """Return {(instance uuid, source)} of the moves that emptied a host and completed since a
         time."""
         move = models.MoveRow
@@ -299,7 +324,8 @@ class Moves:
                     move.finished_at >= since))}
 
     @retried
-    def completed_since(self, since, aggregates=None):
+    def completed_since(self, since: datetime.datetime,
+                        aggregates: Collection[str] | None = None) -> Sequence[Any]:
         """Return the moves that were completed since a time, in the order in which they ended. If
         there are more than :data:`MOST_COMPLETED`, only the latest are returned.
 
@@ -316,7 +342,7 @@ class Moves:
                 MOST_COMPLETED)).all()[::-1]
 
     @retried
-    def instances_moved_since(self, since):
+    def instances_moved_since(self, since: datetime.datetime) -> dict[str, int]:
         """Return {instance uuid: number of moves of the instance that were planned since a time}.
         For a move that was checked again after it was planned, the time of the last check counts.
         Abandoned moves and moves that empty hosts are left out."""
@@ -329,7 +355,8 @@ class Moves:
                 move.phase != plans.EVACUATE))))
 
     @retried
-    def events(self, move_uuid):
+    def events(self,
+               move_uuid: str) -> list[tuple[datetime.datetime, str | None, str, str | None, str]]:
         """Return [(time, old state, new state, worker, detail)] of the changes of a move's state,
         the oldest first."""
         query = sa.select(models.MoveEventRow).where(
@@ -339,11 +366,11 @@ class Moves:
                     for e in session.scalars(query)]
 
 
-def _was_not_refused():
+def _was_not_refused() -> sa.ColumnElement[bool]:
     return models.MoveRow.error_type.is_distinct_from(REFUSED)
 
 
-def _past_try(row, sharing):
+def _past_try(row: Any, sharing: float) -> 'PastTry':
     # Imported late, because it imports numpy, which takes a third of the time of a command.
     from kronos_nova.cooldown.planning_history import PastTry
     lasted = clock.seconds_between(row.requested_at, row.finished_at)
@@ -355,7 +382,7 @@ def _past_try(row, sharing):
         seconds=lasted if row.state == moves.COMPLETED else None)
 
 
-def _sharing(rows):
+def _sharing(rows: Sequence[Any]) -> list[float]:
     """Return, for each move, the mean number of moves that used the same network link at the same
     time, including the move itself. A move uses two links: the link of its source and that of its
     destination. The number for the busier link is returned.

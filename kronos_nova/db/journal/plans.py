@@ -4,15 +4,23 @@ import dataclasses
 import datetime
 import hashlib
 import json
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Any
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
+from sqlalchemy import orm
 
 from kronos_nova import exception
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import models
 from kronos_nova.db import notifications
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
@@ -22,6 +30,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
+from kronos_nova.objects.plan import PlanRecord
 
 PLANNING = 'planning'
 
@@ -36,9 +45,13 @@ as approved."""
 class Plans:
     """The plans in the journal."""
 
-    def record_plan(self, report, state, now, expires_at, start_interval=0.0,
-                    purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None,
-                    cooldowns=()):
+    database: Database
+
+    def record_plan(self, report: plans.AggregateReport, state: str, now: datetime.datetime,
+                    expires_at: datetime.datetime, start_interval: float = 0.0,
+                    purpose: str = automation.BALANCE,
+                    kinds: Mapping[str, str] = MappingProxyType({}), uuid: str | None = None,
+                    cooldowns: Collection[db_cooldowns.Cooldown] = ()) -> str:
         """Record a plan. If ``state`` is EXECUTING, the plan's moves are recorded as well, so that
         they can be dispatched.
 
@@ -59,8 +72,10 @@ class Plans:
                                  start_interval, purpose, kinds, cooldowns)
 
     @retried_as_update
-    def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, kinds,
-                     cooldowns):
+    def _record_plan(self, uuid: str, report: plans.AggregateReport, state: str,
+                     now: datetime.datetime, expires_at: datetime.datetime, start_interval: float,
+                     purpose: str, kinds: Mapping[str, str],
+                     cooldowns: Collection[db_cooldowns.Cooldown]) -> str:
         with rows.serialized(self.database, PLANNING) as session:
             # An earlier try wrote the row, and its answer was lost.
             if session.get(models.PlanRow, uuid):
@@ -68,8 +83,9 @@ class Plans:
             if state in plans.OPEN:
                 _refuse_second_plan(session, report.name)
             fingerprint = _fingerprint(report.moves)
-            if state == plans.OBSERVED and _saw_again(session, report, fingerprint, now):
-                return _last_plan(session, report.name).uuid
+            if state == plans.OBSERVED and (
+                    same := _saw_again(session, report, fingerprint, now)) is not None:
+                return same
             plan = models.PlanRow(
                 uuid=uuid, aggregate=report.name, mode=report.mode,
                 planner=report.planner, state=state, created_at=now, expires_at=expires_at,
@@ -88,7 +104,7 @@ class Plans:
             return plan.uuid
 
     @retried
-    def end_plan(self, uuid, old, new, why, now):
+    def end_plan(self, uuid: str, old: str, new: str, why: str, now: datetime.datetime) -> None:
         """End a plan, if it is still in the state ``old``.
 
         :param why: reason that is recorded
@@ -98,7 +114,8 @@ class Plans:
             _enter(session, uuid, (old,), new, now, n.PLAN_VOID, ended_because=why)
 
     @retried
-    def end_waiting(self, aggregate, state, why, now):
+    def end_waiting(self, aggregate: str | None, state: str, why: str,
+                    now: datetime.datetime) -> None:
         """End the plans of an aggregate that wait for approval or for their start.
 
         :param aggregate: name of the aggregate; None for every aggregate
@@ -112,13 +129,13 @@ class Plans:
                 _enter(session, uuid, WAITING, state, now, n.PLAN_VOID, ended_because=why)
 
     @retried
-    def proposed_plans(self):
+    def proposed_plans(self) -> list[PlanRecord]:
         """Return PlanRecords of the plans that wait for approval."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state == plans.PROPOSED))
 
     @retried
-    def note_outlook(self, uuid, combined, now):
+    def note_outlook(self, uuid: str, combined: float | None, now: datetime.datetime) -> None:
         """Save the combined imbalance that a proposed plan would reach with the present load.
 
         :param combined: the combined imbalance; None if it is not known
@@ -129,7 +146,8 @@ class Plans:
             ).values(combined_now=combined, last_seen_at=now))
 
     @retried
-    def approve_plan(self, uuid, chosen, approved_by, now):
+    def approve_plan(self, uuid: str, chosen: Collection[plans.PlannedMove], approved_by: str,
+                     now: datetime.datetime) -> None:
         """Approve a proposed or observed plan. The plan starts later, after a check that its moves
         still fit the cloud.
 
@@ -150,7 +168,9 @@ class Plans:
                        dict.fromkeys(left_out, f'left out by {approved_by}')))
 
     @retried_as_update
-    def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None, cooldowns=()):
+    def start_plan(self, uuid: str, chosen: Collection[plans.PlannedMove], now: datetime.datetime,
+                   start_interval: float = 0.0, left_out: Mapping[int, str] | None = None,
+                   cooldowns: Collection[db_cooldowns.Cooldown] = ()) -> None:
         """Start an approved plan. If ``chosen`` is empty, end the plan as VOID instead. A move that
         becomes too old is not started; the age of the moves is counted from ``now``, because they
         were just checked.
@@ -179,7 +199,7 @@ class Plans:
             db_cooldowns.begin(session, cooldowns, now)
 
     @retried
-    def postpone_plan(self, uuid, why):
+    def postpone_plan(self, uuid: str, why: str) -> None:
         """Record why an approved plan is not started yet. A plan in another state is not
         changed."""
         with self.database.writer() as session:
@@ -188,13 +208,14 @@ class Plans:
             ).values(detail=why))
 
     @retried
-    def approved_plans(self):
+    def approved_plans(self) -> list[PlanRecord]:
         """Return PlanRecords of the approved plans, which wait to be checked and started."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state == plans.APPROVED))
 
     @retried_as_update
-    def close_plans(self, now, cooldown=None):
+    def close_plans(self, now: datetime.datetime,
+                    cooldown: datetime.timedelta | None = None) -> None:
         """End the plans that are too old to start, and the running plans whose moves have all
         ended.
 
@@ -224,7 +245,7 @@ class Plans:
                     db_cooldowns.AGGREGATE, done, now + cooldown)], now)
 
     @retried
-    def reject_plan(self, uuid, rejected_by, now):
+    def reject_plan(self, uuid: str, rejected_by: str, now: datetime.datetime) -> None:
         """Reject a proposed plan.
 
         :raises PlanNotFound: there is no such plan
@@ -240,14 +261,14 @@ class Plans:
                    ended_because=why)
 
     @retried
-    def aggregates_with_open_plans(self):
+    def aggregates_with_open_plans(self) -> Sequence[str]:
         """Return the names of the aggregates that have a plan that waits or runs."""
         with self.database.reader() as session:
             return session.scalars(sa.select(models.PlanRow.aggregate).where(
                 models.PlanRow.state.in_(plans.OPEN))).all()
 
     @retried
-    def plans_under_way(self):
+    def plans_under_way(self) -> list[tuple[str, str, str]]:
         """Return [(aggregate, uuid, state)] of the plans that wait or run."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
@@ -255,7 +276,7 @@ class Plans:
                     models.PlanRow.state.in_(plans.OPEN)))]
 
     @retried
-    def running_plans(self):
+    def running_plans(self) -> list[plans.RunningPlan]:
         """Return RunningPlans of the plans in the state EXECUTING."""
         with self.database.reader() as session:
             return [rows.running_plan(row) for row in session.execute(sa.select(
@@ -263,13 +284,13 @@ class Plans:
                 models.PlanRow.approved_at).where(models.PlanRow.state == plans.EXECUTING))]
 
     @retried
-    def open_plans(self):
+    def open_plans(self) -> list[PlanRecord]:
         """Return PlanRecords of the plans that wait or run."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state.in_(plans.OPEN)))
 
     @retried
-    def plans(self, aggregate=None, limit=50):
+    def plans(self, aggregate: str | None = None, limit: int | None = 50) -> list[PlanRecord]:
         """Return PlanRecords of the plans of an aggregate, or of all aggregates, the newest
         first."""
         query = _with_reports().order_by(models.PlanRow.created_at.desc()).limit(limit)
@@ -279,7 +300,7 @@ class Plans:
             return _records(session, query)
 
     @retried
-    def plan(self, uuid):
+    def plan(self, uuid: str) -> PlanRecord:
         """Return a plan by its uuid.
 
         :raises PlanNotFound: there is no such plan
@@ -291,7 +312,7 @@ class Plans:
         return found[0]
 
     @retried
-    def hosts_being_emptied(self):
+    def hosts_being_emptied(self) -> set[str]:
         """Return the names of the hosts that are being emptied by running plans. Hosts are emptied
         for maintenance, or to have free hosts."""
         other = sa.orm.aliased(models.MoveRow)
@@ -314,7 +335,8 @@ class Plans:
             return hosts
 
 
-def stop_approved(session, aggregate, why, now):
+def stop_approved(session: orm.Session, aggregate: str | None, why: str,
+                  now: datetime.datetime) -> dict[str, int]:
     """End the plans that are approved and have not started.
 
     :param session: session of a transaction under the lock :data:`PLANNING`
@@ -330,14 +352,14 @@ def stop_approved(session, aggregate, why, now):
                       ended_because=why)}
 
 
-def _refuse_second_plan(session, aggregate):
+def _refuse_second_plan(session: orm.Session, aggregate: str) -> None:
     existing = session.scalars(sa.select(models.PlanRow.uuid).where(
         models.PlanRow.aggregate == aggregate, models.PlanRow.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
 
 
-def _has_moves_of(session, uuid, now):
+def _has_moves_of(session: orm.Session, uuid: str, now: datetime.datetime) -> bool:
     """Return whether an earlier try has already written the moves of a plan, and its answer was
     lost. The time of the moves shows that they are from this call."""
     query = sa.select(models.MoveRow.uuid).where(
@@ -345,7 +367,8 @@ def _has_moves_of(session, uuid, now):
     return session.scalars(query.limit(1)).first() is not None
 
 
-def _still(session, uuid, states, now):
+def _still(session: orm.Session, uuid: str, states: Collection[str],
+           now: datetime.datetime) -> models.PlanRow:
     """Return the row of a plan, if the plan is still in one of ``states``.
 
     :raises PlanNotFound: there is no such plan
@@ -363,23 +386,24 @@ def _still(session, uuid, states, now):
     return plan
 
 
-def _since(time):
+def _since(time: datetime.datetime | None) -> str:
     return f' since {time:%Y-%m-%d %H:%M:%S} UTC' if time else ''
 
 
-def _with_reports():
+def _with_reports() -> sa.Select[tuple[models.PlanRow, str]]:
     """Return a query of plans with their reports. The report is null for an old plan whose report
     was deleted."""
     return sa.select(models.PlanRow, models.ReportRow.body).outerjoin(
         models.ReportRow, models.ReportRow.plan_uuid == models.PlanRow.uuid)
 
 
-def _records(session, query):
-    return [rows.record(plans.PlanRecord, plan, report=report)
+def _records(session: orm.Session,
+             query: sa.Select[tuple[models.PlanRow, str]]) -> list[PlanRecord]:
+    return [rows.record(PlanRecord, plan, report=report)
             for plan, report in session.execute(query)]
 
 
-def _ended_plans():
+def _ended_plans() -> sa.Select[tuple[str]]:
     """Return a query of the uuids of running plans whose moves have all ended and are settled. A
     move is settled once the consequences of its end are recorded."""
     plan, move = models.PlanRow, models.MoveRow
@@ -389,7 +413,8 @@ def _ended_plans():
             sa.or_(move.state.not_in(moves.TERMINAL), move.settled_at.is_(None))))
 
 
-def _enter(session, uuid, olds, new, now, event_type=None, **values):
+def _enter(session: orm.Session, uuid: str, olds: Sequence[str], new: str, now: datetime.datetime,
+           event_type: str | None = None, **values: Any) -> bool:
     """Change the state of a plan to ``new``, if the plan is in one of the states ``olds``.
 
     :param event_type: type of the notification about the change; None for no notification
@@ -409,31 +434,34 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
     return is_changed
 
 
-def void_unreadable(session, uuid, now) -> None:
+def void_unreadable(session: orm.Session, uuid: str, now: datetime.datetime) -> None:
     """Set the state of a plan to VOID. The caller has found that the plan's present state is not
     one that this version of Kronos knows."""
     _write_state(session, models.PlanRow.uuid == uuid, plans.VOID, {
         'finished_at': now, 'ended_because': 'its state could not be read'})
 
 
-def _write_state(session, which, new, values):
+def _write_state(session: orm.Session, which: sa.ColumnElement[bool], new: str,
+                 values: Mapping[str, Any]) -> bool:
     """Write the state ``new`` and the columns ``values`` of the plan that matches the condition
     ``which``. No other function writes states of plans.
 
     :returns: whether exactly one plan matched
     """
     session.flush()
-    return session.execute(sa.update(models.PlanRow).where(which).values(
-        state=new, **values)).rowcount == 1
+    return count_changed(session, sa.update(models.PlanRow).where(which).values(
+        state=new, **values)) == 1
 
 
-def _keep_moves(session, plan, chosen):
+def _keep_moves(session: orm.Session, plan: models.PlanRow,
+                chosen: Collection[plans.PlannedMove]) -> list[int]:
     """Remove all moves except ``chosen`` from a plan's report. If any move is removed, also remove
     the expected imbalances, because they were computed for all moves together.
 
     :returns: numbers (``order``) of the moves that are left out
     """
-    report = session.get(models.ReportRow, plan.uuid)
+    report = rows.find(session, models.ReportRow, plan.uuid, exception.PlanNotWaiting(
+        plan=plan.uuid, state=plans.EXPIRED, since=''))
     kept = plans.AggregateReport.from_json(report.body)
     left_out = sorted({move.order for move in kept.moves} - {move.order for move in chosen})
     if left_out:
@@ -444,7 +472,7 @@ def _keep_moves(session, plan, chosen):
     return left_out
 
 
-def _fingerprint(chosen):
+def _fingerprint(chosen: Iterable[plans.PlannedMove]) -> str:
     """Return a fingerprint of the moves of a plan.
 
     Plans have equal fingerprints if they move the same instances between the same hosts in the same
@@ -455,26 +483,30 @@ def _fingerprint(chosen):
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-def _last_plan(session, aggregate):
+def _last_plan(session: orm.Session, aggregate: str) -> models.PlanRow | None:
     return session.scalars(sa.select(models.PlanRow).where(
         models.PlanRow.aggregate == aggregate,
     ).order_by(models.PlanRow.created_at.desc()).limit(1)).first()
 
 
-def _saw_again(session, report, fingerprint, now):
+def _saw_again(session: orm.Session, report: plans.AggregateReport, fingerprint: str,
+               now: datetime.datetime) -> str | None:
     """Record that the aggregate's last plan was seen once more, if the last plan was only observed
-    and has the same moves as the new plan. Return True if this was recorded; False otherwise. The
-    last plan also has to have its report, which may have been deleted since."""
+    and has the same moves as the new plan. Return the uuid of the last plan if this was recorded;
+    None otherwise. The last plan also has to have its report, which may have been deleted
+    since."""
     last = _last_plan(session, report.name)
     if (last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint)
             or session.get(models.ReportRow, last.uuid) is None):
-        return False
+        return None
     last.last_seen_at, last.times_seen = now, last.times_seen + 1
     last.combined_before, last.combined_after = report.combined_before, report.combined_after
-    return True
+    return last.uuid
 
 
-def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyType({})):
+def _add_moves(session: orm.Session, plan: models.PlanRow, chosen: Iterable[plans.PlannedMove],
+               now: datetime.datetime, start_interval: float,
+               kinds: Mapping[str, str] = MappingProxyType({})) -> None:
     for position, move in enumerate(sorted(
             chosen, key=lambda move: (move.begins_after or 0.0, move.order))):
         row = models.MoveRow(
@@ -495,7 +527,7 @@ def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyTyp
         rows.note(session, [row.uuid], (None, row.state), now, None, 'planned')
 
 
-def _left_out(reasons):
+def _left_out(reasons: Mapping[int, str]) -> str | None:
     """Return a text that lists the moves that were left out of a plan, with the reasons; None if no
     move was left out."""
     return '\n'.join(f'move {order}: {why}' for order, why in sorted(reasons.items())) or None

@@ -1,11 +1,21 @@
 """The journal's queue of moves that wait, and the workers that accept moves."""
 
+import datetime
 import json
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
@@ -28,8 +38,13 @@ class Queue:
     """The queue in the journal. It has the moves that are to be carried out, and the workers that
     carry out moves."""
 
+    database: Database
+    worker: str
+
     @retried
-    def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):
+    def dispatch(self, caps: moves.Caps, utcnow: Callable[[], datetime.datetime],
+                 plan_uuids: Collection[str] | None = None,
+                 stale_after: float | None = None) -> list[moves.MoveRecord]:
         """Dispatch planned moves that are due, as many as the limits of concurrent moves allow.
 
         Only one dispatcher at a time can do this, because it needs a lock. So no move is dispatched
@@ -60,7 +75,8 @@ class Queue:
                     going.append(waiting.uuid)
             return self._let_go(session, going, now) if going else []
 
-    def _let_go(self, session, uuids, now):
+    def _let_go(self, session: orm.Session, uuids: list[str],
+                now: datetime.datetime) -> list[moves.MoveRecord]:
         these = models.MoveRow.uuid.in_(uuids)
         session.execute(sa.update(models.MoveRow).where(these).values(
             state=moves.DISPATCHED, dispatched_at=now))
@@ -69,7 +85,7 @@ class Queue:
         return [rows.move_record(found[uuid]) for uuid in uuids]
 
     @retried_as_update
-    def claim(self, uuid, now):
+    def claim(self, uuid: str, now: datetime.datetime) -> moves.MoveRecord | None:
         """Accept a dispatched move, if no worker has accepted it. The same transaction records a
         sign of life of this worker.
 
@@ -77,17 +93,18 @@ class Queue:
             the move is no longer dispatched
         """
         with self.database.writer() as session:
-            taken = session.execute(sa.update(models.MoveRow).where(
+            taken = count_changed(session, sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.DISPATCHED,
             ).values(owner=self.worker, state=moves.CHECKING))
-            if not taken.rowcount:
+            if not taken:
                 return None
             self._beat(session, now)
             rows.note(session, [uuid], (moves.DISPATCHED, moves.CHECKING), now, self.worker)
-            return rows.move_record(session.get(models.MoveRow, uuid))
+            return rows.move_record(session.get_one(models.MoveRow, uuid))
 
     @retried
-    def reclaim(self, now, dispatched_before):
+    def reclaim(self, now: datetime.datetime,
+                dispatched_before: datetime.datetime) -> list[moves.MoveRecord]:
         """Change the state of dispatched moves that no worker has accepted to PLANNED, so that they
         are dispatched again. The messages that offered these moves to workers were probably lost.
 
@@ -101,7 +118,8 @@ class Queue:
                 session, row, moves.PLANNED, now, self.worker, 'no worker accepted it')]
 
     @retried
-    def abandon(self, now, stale_before, forbidden=None):
+    def abandon(self, now: datetime.datetime, stale_before: datetime.datetime,
+                forbidden: Mapping[str, str] | None = None) -> list[moves.MoveRecord]:
         """Give up planned moves that are no longer allowed to start.
 
         A move is given up in these cases:
@@ -137,7 +155,7 @@ class Queue:
             return [rows.move_record(row) for row in given_up]
 
     @retried
-    def give_up(self, reasons, now):
+    def give_up(self, reasons: Mapping[str, str], now: datetime.datetime) -> list[moves.MoveRecord]:
         """Give up some planned moves, and record a separate reason for each move.
 
         :param reasons: {uuid of a move: reason}
@@ -149,7 +167,8 @@ class Queue:
             return [rows.move_record(row) for row in session.scalars(query).all()
                     if self._give_up(session, row, now, reasons[row.uuid])]
 
-    def _give_up(self, session, row, now, why):
+    def _give_up(self, session: orm.Session, row: models.MoveRow, now: datetime.datetime,
+                 why: str) -> bool:
         if row.error_type is None or row.abort_requested:
             return rows.transit(session, row, moves.ABANDONED, now, self.worker, why,
                                 finished_at=now, settled_at=now)
@@ -157,7 +176,7 @@ class Queue:
                             f'not tried again: {why}', finished_at=now)
 
     @retried
-    def request_abort(self, uuid, who, now):
+    def request_abort(self, uuid: str, who: str, now: datetime.datetime) -> None:
         """Request that the worker of a move aborts the move. The name of the user, ``who``, is
         recorded.
 
@@ -165,16 +184,16 @@ class Queue:
         :raises MoveEnded: the move has ended
         """
         with self.database.writer() as session:
-            done = session.execute(sa.update(models.MoveRow).where(
+            done = count_changed(session, sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state.not_in(moves.TERMINAL),
             ).values(abort_requested=True))
             row = rows.find(session, models.MoveRow, uuid, exception.MoveNotFound(move=uuid))
-            if not done.rowcount:
+            if not done:
                 raise exception.MoveEnded(move=uuid, state=row.state)
             rows.note(session, [uuid], (row.state, row.state), now, who, 'asked to end it')
 
     @retried
-    def mine(self):
+    def mine(self) -> list[moves.MoveRecord]:
         """Return MoveRecords of this worker's moves in progress, in the order in which they became
         due."""
         query = rows.moves_in(moves.IN_FLIGHT).where(models.MoveRow.owner == self.worker).order_by(
@@ -183,21 +202,21 @@ class Queue:
             return [rows.move_record(row) for row in session.scalars(query)]
 
     @retried_as_update
-    def heartbeat(self, now, role=EXECUTOR):
+    def heartbeat(self, now: datetime.datetime, role: str = EXECUTOR) -> None:
         """Record a sign of life of this worker."""
         with self.database.writer() as session:
             self._beat(session, now, role)
 
-    def _beat(self, session, now, role=EXECUTOR):
+    def _beat(self, session: orm.Session, now: datetime.datetime, role: str = EXECUTOR) -> None:
         row = models.WorkerRow
         said = {'heartbeat_at': now, 'clock_skew': self.database.utcnow.skew()}
-        known = session.execute(sa.update(row).where(
+        known = count_changed(session, sa.update(row).where(
             row.name == self.worker).values(**said))
-        if not known.rowcount:
+        if not known:
             session.execute(sa.insert(row).values(name=self.worker, role=role, **said))
 
     @retried
-    def workers(self, since):
+    def workers(self, since: datetime.datetime) -> list[tuple[str, str, datetime.datetime]]:
         """Return [(name, role, time of the last sign of life)] of the workers with a sign of life
         since a time."""
         with self.database.reader() as session:
@@ -206,7 +225,7 @@ class Queue:
             ).where(models.WorkerRow.heartbeat_at >= since).order_by(models.WorkerRow.name))]
 
     @retried
-    def skewed_workers(self, since, most):
+    def skewed_workers(self, since: datetime.datetime, most: float) -> list[tuple[str, float]]:
         """Return [(name, seconds by which its clock is ahead of the database)] of workers with
         wrong clocks. The seconds are negative if the clock is behind.
 
@@ -221,7 +240,7 @@ class Queue:
                 ).order_by(row.name))]
 
     @retried
-    def forget_workers(self, before):
+    def forget_workers(self, before: datetime.datetime) -> None:
         """Delete the records of workers that have ended. A worker counts as ended if its last sign
         of life is older than ``before`` and it owns no move in progress."""
         with self.database.writer() as session:
@@ -231,7 +250,8 @@ class Queue:
                 models.WorkerRow.heartbeat_at < before, models.WorkerRow.name.not_in(owners)))
 
     @retried
-    def owners(self, aggregates=None):
+    def owners(self, aggregates: Collection[str] | None = None
+               ) -> dict[str | None, datetime.datetime | None]:
         """Find the other workers that own a move in progress, and return when each gave its last
         sign of life.
 
@@ -249,7 +269,8 @@ class Queue:
         with self.database.reader() as session:
             return dict(session.execute(rows.of_aggregates(query, aggregates)).tuples().all())
 
-    def adopt(self, now, silent, aggregates=None):
+    def adopt(self, now: datetime.datetime, silent: Mapping[str | None, datetime.datetime | None],
+              aggregates: Collection[str] | None = None) -> list[moves.MoveRecord]:
         """Take over the moves in progress of workers that have died. A worker in ``silent`` keeps
         its moves if it has given another sign of life in the meantime.
 
@@ -261,16 +282,17 @@ class Queue:
         return self._adopt(now, silent, aggregates, set())
 
     @retried
-    def _adopt(self, now, silent, aggregates, taken):
+    def _adopt(self, now: datetime.datetime, silent: Mapping[str | None, datetime.datetime | None],
+               aggregates: Collection[str] | None, taken: set[str]) -> list[moves.MoveRecord]:
         """Take over moves as in :meth:`adopt`, and add their uuids to ``taken``. After a lost
         answer, ``taken`` still has those that an earlier try took over."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             dead = [name for name, sign in silent.items()
                     if name is None or self._sign_of_life(session, name) == sign]
+            has_no_owner = models.MoveRow.owner.is_(None) if None in dead else sa.false()
             query = rows.moves_in(moves.IN_FLIGHT).where(
                 models.MoveRow.state != moves.DISPATCHED,
-                sa.or_(models.MoveRow.owner.in_([name for name in dead if name]),
-                       sa.and_(models.MoveRow.owner.is_(None), None in dead)))
+                sa.or_(models.MoveRow.owner.in_([name for name in dead if name]), has_no_owner))
             found = session.scalars(rows.of_aggregates(query, aggregates)).all()
             taken.update(row.uuid for row in found if rows.transit(
                 session, row, row.state, now, self.worker,
@@ -284,12 +306,12 @@ class Queue:
                                        models.MoveRow.owner == self.worker)).all()]
 
     @staticmethod
-    def _sign_of_life(session, name):
+    def _sign_of_life(session: orm.Session, name: str) -> datetime.datetime | None:
         return session.scalar(sa.select(models.WorkerRow.heartbeat_at).where(
             models.WorkerRow.name == name))
 
     @retried
-    def retire(self, now):
+    def retire(self, now: datetime.datetime) -> None:
         """Record that this worker ends. Its moves that have not begun return to the queue. Other
         workers may take over its moves in progress at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -303,7 +325,7 @@ class Queue:
             session.execute(sa.delete(models.WorkerRow).where(models.WorkerRow.name == self.worker))
 
 
-def _columns_of(states):
+def _columns_of(states: Collection[str]) -> sa.Select[Any]:
     """Return a query of the moves that are in one of ``states``. The query selects only the columns
     that the limits of concurrent moves need, so it is much faster than a query of whole rows."""
     move = models.MoveRow
@@ -312,7 +334,7 @@ def _columns_of(states):
                      move.created_at).where(move.state.in_(states))
 
 
-def _ready(now, plan_uuids):
+def _ready(now: datetime.datetime, plan_uuids: Collection[str] | None) -> sa.Select[Any]:
     query = _columns_of((moves.PLANNED,)).where(models.MoveRow.not_before <= now).order_by(
         models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
     if plan_uuids is not None:
@@ -320,21 +342,23 @@ def _ready(now, plan_uuids):
     return query.limit(SCAN_LIMIT)
 
 
-def _before(session, row):
+def _before(session: orm.Session, row: Any) -> dict[int, str]:
     """Return {ordinal: state} of the moves on which a move depends. An ordinal is the number of a
     move in its plan."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
-    return dict(session.execute(sa.select(models.MoveRow.ordinal, models.MoveRow.state).where(
-        models.MoveRow.plan_uuid == row.plan_uuid, models.MoveRow.ordinal.in_(ordinals))).all())
+    query = sa.select(models.MoveRow.ordinal, models.MoveRow.state).where(
+        models.MoveRow.plan_uuid == row.plan_uuid, models.MoveRow.ordinal.in_(ordinals))
+    return dict(session.execute(query).tuples().all())
 
 
-def _waits_for_another(session, row):
+def _waits_for_another(session: orm.Session, row: Any) -> bool:
     return any(state != moves.COMPLETED for state in _before(session, row).values())
 
 
-def _why_not_any_more(session, row, stale_before):
+def _why_not_any_more(session: orm.Session, row: models.MoveRow,
+                      stale_before: datetime.datetime) -> str | None:
     if row.abort_requested:
         return 'aborted by an operator'
     if (row.checked_at or row.created_at) < stale_before:
@@ -349,7 +373,7 @@ def _why_not_any_more(session, row, stale_before):
     return rows.serves_nothing(session, row)
 
 
-def _rest_of_group(session, row):
+def _rest_of_group(session: orm.Session, row: Any) -> Sequence[Any]:
     """Return the other moves in the group of a move, sorted by ordinal. Each row has the columns
     ordinal, state and expected_seconds."""
     if row.group is None:
@@ -360,13 +384,14 @@ def _rest_of_group(session, row):
     ).order_by(move.ordinal)).all()
 
 
-def _is_begun(others):
+def _is_begun(others: Iterable[Any]) -> bool:
     """Return whether at least one of the moves ``others`` is completed or in progress."""
     return any(other.state == moves.COMPLETED or other.state in moves.IN_FLIGHT
                for other in others)
 
 
-def _can_finish(session, row, now, stale_after):
+def _can_finish(session: orm.Session, row: Any, now: datetime.datetime,
+                stale_after: float | None) -> bool:
     """Return whether a move that is due may start. A group is a set of moves that improve the
     balance only together, so no move starts if its group could probably not be completed.
 

@@ -3,14 +3,24 @@ to records."""
 
 import contextlib
 import dataclasses
+import datetime
 import json
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import exception
 from kronos_nova.db import counters
 from kronos_nova.db import models
 from kronos_nova.db import notifications
+from kronos_nova.db.engine import Database
+from kronos_nova.db.engine import count_changed
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
@@ -20,9 +30,13 @@ NOTHING = json.dumps([])
 DISPATCH = 'dispatch'
 """Name of the lock that a transaction takes before it decides which moves run."""
 
+_Row = TypeVar('_Row', bound=models.Base)
+_Query = TypeVar('_Query', bound=sa.Select[Any])
+_Record = TypeVar('_Record')
+
 
 @contextlib.contextmanager
-def serialized(database, *names):
+def serialized(database: Database, *names: str) -> Iterator[orm.Session]:
     """Open a session that may write, and hold some locks until the session ends. No other session
     can hold one of these locks at the same time.
 
@@ -35,7 +49,7 @@ def serialized(database, *names):
         yield session
 
 
-def find(session, model, uuid, missing):
+def find(session: orm.Session, model: type[_Row], uuid: str, missing: Exception) -> _Row:
     """Return the row with a uuid.
 
     :raises missing: no row has this uuid
@@ -46,7 +60,7 @@ def find(session, model, uuid, missing):
     return row
 
 
-def has(session, model, uuid, **values):
+def has(session: orm.Session, model: type[models.Base], uuid: str, **values: object) -> bool:
     """Return whether the row of a uuid exists and has the columns ``values``. An earlier try may
     have written them, although its answer was lost. To show that they are from the same call, the
     values have to be unique, such as a time."""
@@ -54,11 +68,11 @@ def has(session, model, uuid, **values):
     return row is not None and all(getattr(row, name) == value for name, value in values.items())
 
 
-def moves_in(states):
+def moves_in(states: Iterable[str]) -> sa.Select[tuple[models.MoveRow]]:
     return sa.select(models.MoveRow).where(models.MoveRow.state.in_(states))
 
 
-def of_aggregates(query, aggregates):
+def of_aggregates(query: _Query, aggregates: Collection[str] | None) -> _Query:
     """Limit a query of moves to some aggregates.
 
     :param aggregates: names of aggregates; None for any
@@ -66,7 +80,8 @@ def of_aggregates(query, aggregates):
     return query if aggregates is None else query.where(models.MoveRow.aggregate.in_(aggregates))
 
 
-def transit(session, row, new, now, worker, detail='', **values):
+def transit(session: orm.Session, row: models.MoveRow, new: str, now: datetime.datetime,
+            worker: str | None, detail: str = '', **values: object) -> bool:
     """Bring a move to the state ``new``, and save the columns ``values``. ``new`` may be the
     present state.
 
@@ -77,15 +92,16 @@ def transit(session, row, new, now, worker, detail='', **values):
     old = row.state
     if new != old and not transitions.is_legal(old, new):
         raise exception.IllegalTransition(move=row.uuid, old=old, new=new)
-    changed = session.execute(sa.update(models.MoveRow).where(
+    changed = count_changed(session, sa.update(models.MoveRow).where(
         models.MoveRow.uuid == row.uuid, models.MoveRow.state == old,
         models.MoveRow.owner == row.owner).values(state=new, **values))
-    if changed.rowcount:
+    if changed:
         note(session, [row.uuid], (old, new), now, worker, detail)
-    return bool(changed.rowcount)
+    return bool(changed)
 
 
-def abandon(session, query, now, worker, why):
+def abandon(session: orm.Session, query: sa.Select[tuple[models.MoveRow]], now: datetime.datetime,
+            worker: str | None, why: str) -> list[models.MoveRow]:
     """Give up the moves that a query returns. The caller makes sure that none of these moves has
     begun.
 
@@ -96,7 +112,7 @@ def abandon(session, query, now, worker, why):
         session, row, moves.ABANDONED, now, worker, why, finished_at=now, settled_at=now)]
 
 
-def serves_nothing(session, move):
+def serves_nothing(session: orm.Session, move: models.MoveRow | moves.MoveRecord) -> str | None:
     """Return the reason why a move serves no other move any more: the move only makes room, and the
     moves that need this room do not take place. Return None for every other move.
 
@@ -117,7 +133,9 @@ def serves_nothing(session, move):
             else 'only makes room for moves that were left out of the plan')
 
 
-def note(session, uuids, step, now, worker, detail='', has_failed=False):
+def note(session: orm.Session, uuids: Sequence[str], step: tuple[str | None, str],
+         now: datetime.datetime, worker: str | None, detail: str = '',
+         has_failed: bool = False) -> None:
     """Record that some moves have changed their state. The change is written to the history of each
     move and to the totals for monitoring, and notifications about it are queued.
 
@@ -133,19 +151,19 @@ def note(session, uuids, step, now, worker, detail='', has_failed=False):
     notifications.step(session, uuids, step, now, detail, has_failed)
 
 
-def record(cls, row, **changed):
+def record(cls: type[_Record], row: object, **changed: object) -> _Record:
     """Return an object of the dataclass ``cls``. A field gets its value from ``changed``, or else
     from the column of ``row`` that has the same name."""
-    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)  # type: ignore[arg-type]
               if field.name not in changed}
     return cls(**values, **changed)
 
 
-def move_record(row):
+def move_record(row: models.MoveRow) -> moves.MoveRecord:
     return record(moves.MoveRecord, row, depends_on=tuple(json.loads(row.depends_on)))
 
 
-def running_plan(row):
+def running_plan(row: Any) -> plans.RunningPlan:
     """Make a RunningPlan from a row.
 
     :param row: row with a plan's uuid, aggregate, purpose and approved_at

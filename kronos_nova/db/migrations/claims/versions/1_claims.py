@@ -7,7 +7,7 @@ revision = '1'
 down_revision = None
 
 
-def upgrade():
+def upgrade() -> None:
     op.create_table(
         'claims',
         sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),

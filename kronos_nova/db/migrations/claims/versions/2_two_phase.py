@@ -11,7 +11,7 @@ down_revision = '1'
 claims = sa.table('claims', sa.column('id', sa.Integer), sa.column('pci', sa.Text))
 
 
-def upgrade():
+def upgrade() -> None:
     with op.batch_alter_table('claims') as table:
         table.add_column(sa.Column('state', sa.Text, nullable=False, server_default='claimed'))
         table.add_column(sa.Column('migration_uuid', sa.Text))

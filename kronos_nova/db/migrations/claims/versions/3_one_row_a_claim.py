@@ -18,7 +18,7 @@ claims = sa.table('claims', sa.column('id', sa.Integer), sa.column('created_at',
                   *(sa.column(name) for name in KEY))
 
 
-def upgrade():
+def upgrade() -> None:
     connection = op.get_bind()
     latest = sa.select(sa.func.max(claims.c.id)).group_by(*(claims.c[name] for name in KEY))
     connection.execute(claims.delete().where(claims.c.id.not_in(latest.scalar_subquery())))
@@ -31,7 +31,7 @@ def upgrade():
         table.create_index('claims_key_idx', KEY, unique=True)
 
 
-def _with_offset(text):
+def _with_offset(text: str) -> str:
     """Return a time with an offset from UTC. Earlier versions stored times in UTC without an
     offset."""
     moment = datetime.datetime.fromisoformat(text)

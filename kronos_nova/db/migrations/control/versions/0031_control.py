@@ -5,6 +5,9 @@ Until a release is tagged, this revision is edited in place. Each edit raises th
 revision, so that a database with an earlier number is refused.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
@@ -19,10 +22,10 @@ BLOB = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
 NAME = sa.Text().with_variant(sa.String(255), *SERVERS)
 UUID = sa.Text().with_variant(sa.String(36), *SERVERS)
 WORD = sa.Text().with_variant(sa.String(32), *SERVERS)
-OPTIONS = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
+OPTIONS: dict[str, Any] = {'mysql_engine': 'InnoDB', 'mysql_charset': 'utf8mb4'}
 
 
-def upgrade():
+def upgrade() -> None:
     create_journal()
     create_operations()
     create_planning_history()
@@ -31,7 +34,7 @@ def upgrade():
     create_claims()
 
 
-def create_journal():
+def create_journal() -> None:
     op.create_table(
         'plans',
         sa.Column('uuid', sa.String(36), primary_key=True),
@@ -129,7 +132,7 @@ def create_journal():
         **OPTIONS)
 
 
-def create_operations():
+def create_operations() -> None:
     op.create_table(
         'drains',
         sa.Column('uuid', sa.String(36), primary_key=True),
@@ -247,7 +250,7 @@ def create_operations():
         **OPTIONS)
 
 
-def create_planning_history():
+def create_planning_history() -> None:
     op.create_table(
         'cooldowns',
         sa.Column('scope', sa.String(16), primary_key=True),
@@ -347,7 +350,7 @@ def create_planning_history():
         **OPTIONS)
 
 
-def create_observability():
+def create_observability() -> None:
     op.create_table(
         'server_names',
         sa.Column('uuid', sa.String(36), primary_key=True),
@@ -378,7 +381,7 @@ def create_observability():
         **OPTIONS)
 
 
-def create_coordination():
+def create_coordination() -> None:
     op.create_table(
         'workers',
         sa.Column('name', sa.String(255), primary_key=True),
@@ -402,7 +405,7 @@ def create_coordination():
     insert_missing(leases, names=('reconciler', 'retention', 'notifications'))
 
 
-def create_claims():
+def create_claims() -> None:
     op.create_table(
         'claims',
         sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),
@@ -422,7 +425,7 @@ def create_claims():
         sqlite_autoincrement=True, **OPTIONS)
 
 
-def insert_missing(table, names, **values):
+def insert_missing(table: sa.TableClause, names: Iterable[str], **values: object) -> None:
     """Insert a row for each of ``names`` that has no row yet. An interrupted upgrade may have
     inserted some of the rows."""
     connection = op.get_bind()
