@@ -154,7 +154,8 @@ class _Running(command.Command):
 
 def fitting(check, options, wanted, later):
     """Return the first hosts of ``wanted``, as many as can be empty at the same time. The first
-    host is returned even if it cannot be emptied; its drain then shows the reason.
+    host is returned even if it cannot be emptied or is not in scope; its drain, or the refusal of
+    its drain, then shows the reason.
 
     :param check: function that plans drains. Its argument is a list of Drains. It returns a list
         with a tuple for each aggregate: (name of the aggregate, Drains of its hosts, DrainPlan)
@@ -162,7 +163,7 @@ def fitting(check, options, wanted, later):
     :param later: hosts that are serviced later; drains avoid these hosts as destinations
     """
     for count in range(len(wanted), 1, -1):
-        with contextlib.suppress(exception.DrainRefused):
+        with contextlib.suppress(exception.DrainRefused, exception.NotInScope):
             checked = check([_request(options, host, later) for host in wanted[:count]])
             if not any(plan.blocked for _name, _drains, plan in checked):
                 return list(wanted[:count])

@@ -103,20 +103,36 @@ class MaintenanceRunner:
         host is left out."""
         if self.dependencies.hosts.service(host) is not None:
             return False
-        self.dependencies.maintenances.set_host(self.uuid, host, m.LEFT_OUT)
-        self._tell(host, f'{m.LEFT_OUT}: Nova has no nova-compute of that name any more')
+        drain = self.dependencies.drains.latest(host)
+        if drain is not None:
+            self.dependencies.drains.enter(drain, (*drains.ACTIVE, *drains.OVER),
+                                           drains.RELEASING)
+        self._leave_out(host, 'Nova has no nova-compute of that name any more')
         return True
+
+    def _leave_out(self, host, why):
+        self.dependencies.maintenances.set_host(self.uuid, host, m.LEFT_OUT)
+        self._tell(host, f'{m.LEFT_OUT}: {why}')
 
     def _begin(self, found, host):
         known = self.dependencies.drains.latest(host)
-        if known is None or not (known.state in drains.ACTIVE or (
+        if known is not None and (known.state in drains.ACTIVE or (
                 known.state == drains.EMPTY and self._is_empty(host))):
+            self._to(host, m.DRAINING)
+        else:
             self._request(found, host)
-        self._to(host, m.DRAINING)
 
     def _request(self, found, host):
+        """Request the drain of a host. If the host is in no aggregate for which Kronos plans,
+        because the aggregate or the options have changed, leave the host out."""
         later = tuple(other for other in found.in_state(m.WAITING) if other != host)
-        self.dependencies.drains.request([self.dependencies.drain(host, later)])
+        try:
+            drain = self.dependencies.drain(host, later)
+        except exception.NotInScope as error:
+            self._leave_out(host, error)
+            return
+        self.dependencies.drains.request([drain])
+        self._to(host, m.DRAINING)
 
     def _drained(self, found, host):
         if self._leave_out_if_removed(host):
@@ -133,9 +149,7 @@ class MaintenanceRunner:
             self._to(host, m.LEFT_OUT)
         elif drain.state == drains.OVERDUE:
             self._request(found, host)
-        elif drain.state == drains.BLOCKED and drain.left is None:
-            self._tell(host, f'blocked: {drain.problem}')
-        elif drain.state == drains.BLOCKED:
+        elif drain.state == drains.BLOCKED and drain.left is not None:
             self._tell(host, f'blocked by {len(drain.blocked)} of '
                              f'{columns.count(drain.left, "server")}; see '
                              f'"kronos-manage host status {host}"')
@@ -179,16 +193,16 @@ class MaintenanceRunner:
                              'goes on. Correct the cause, then "kronos-manage maintenance resume".')
 
     def _returned(self, _found, host):
-        service = self.dependencies.hosts.service(host)
-        if service is None or service.state != 'up':
-            self._tell(host, 'waits until nova-compute reports')
-            return
         drain = self.dependencies.drains.latest(host)
         if drain.state == drains.RELEASED:
             self._to(host, m.FINISHED)
-        else:
-            self.dependencies.drains.enter(drain, (*drains.ACTIVE, *drains.OVER),
-                                           drains.RELEASING)
+            return
+        service = self.dependencies.hosts.service(host)
+        if service is None or service.state != 'up':
+            self._tell(host, 'waits until nova-compute reports; "kronos-manage host release '
+                             f'{host}" continues without it')
+            return
+        self.dependencies.drains.enter(drain, (*drains.ACTIVE, *drains.OVER), drains.RELEASING)
 
     _steps = {m.DRAINING: _drained, m.HOOK: _hooked, m.RETURNING: _returned}
 

@@ -26,8 +26,8 @@ FAILED = 'failed'
 """State of a host whose hook failed. The host stays disabled, and the maintenance waits until an
 operator resumes it."""
 LEFT_OUT = 'left out'
-"""State of a host that was not serviced, because an operator released the host or removed it from
-Nova before."""
+"""State of a host that was not serviced, because an operator has released the host, removed it from
+Nova, or taken it out of the scope before."""
 
 AT_WORK = (DRAINING, HOOK, RETURNING)
 

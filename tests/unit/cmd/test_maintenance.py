@@ -143,6 +143,19 @@ class MaintenanceTest(test_host.HostTestCase):
         self.assertEqual('a', dependencies.drain('a', ()).host)
         self.assertEqual(2, len({*heard} - {None}))
 
+    def test_a_host_that_left_the_scope_stops_no_batch(self):
+        self.begin(a=m.WAITING, b=m.WAITING)
+        self.cloud.placed.clear()
+
+        def advance(work):
+            self.assertEqual(['a'], work.dependencies.fits(['a', 'removed'], []))
+            self.assertEqual(['removed'], work.dependencies.fits(['removed', 'a'], []))
+            self.assertRaises(exception.NotInScope, work.dependencies.drain, 'removed', ())
+            self.known.set_state('m', m.DONE)
+            return self.known.get('m')
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
+        self.manage('maintenance', 'resume', expected=commands.STOPPED)
+
     def test_the_last_hosts_of_an_aggregate_are_not_serviced_at_once(self):
         self.cloud.placed.clear()
         self.begin(a=m.WAITING, b=m.WAITING, c=m.WAITING)

@@ -111,14 +111,6 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.assertEqual([m.FINISHED] * 3, self.states())
 
-    def test_a_host_that_nova_does_not_know_is_said_so(self):
-        work = self.begin('a')
-        work.advance()
-        self.drains.enter(self.drains.latest('a'), (drains.REQUESTED,), drains.BLOCKED,
-                          problem='Nova has no nova-compute of that name any more')
-        work.advance()
-        self.assertIn('a: blocked: Nova has no nova-compute of that name any more', self.said)
-
     def test_a_host_is_serviced_with_the_servers_that_its_drain_has_stopped(self):
         work = self.begin('a')
         work.advance()
@@ -337,12 +329,67 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.service_of['a'] = None
         work.advance()
         self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+        self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
+
+    def test_a_host_that_is_removed_once_it_is_empty_is_left_out(self):
+        self.check_removed_while_emptied(drains.EMPTY)
 
     def test_a_host_that_is_removed_while_it_is_emptied_is_left_out(self):
         self.check_removed_while_emptied(drains.BLOCKED)
 
     def test_a_host_that_is_removed_after_the_deadline_of_its_drain_is_left_out(self):
         self.check_removed_while_emptied(drains.OVERDUE)
+
+    def begin_with_a_outside(self, **options):
+        """Begin a maintenance, and then take its first host out of the scope."""
+        work = self.begin(**options)
+
+        def drain(host, avoid):
+            if host == 'a':
+                raise exception.NotInScope(what='Host a', problem='is in no aggregate in scope',
+                                           remedy='')
+            return self.drain(host, avoid)
+        work.dependencies = dataclasses.replace(work.dependencies, drain=drain)
+        return work
+
+    def test_a_host_that_left_the_scope_before_its_turn_is_left_out_and_the_others_serviced(self):
+        work = self.begin_with_a_outside()
+        work.advance()
+        work.advance()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+        self.assertIn('a: left out: Host a: is in no aggregate in scope', self.said[0])
+
+    def test_a_host_that_left_the_scope_is_left_out_of_a_batch(self):
+        self.begin_with_a_outside(batch=2).advance()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+
+    def test_a_host_that_left_the_scope_is_left_out_after_the_deadline_of_its_drain(self):
+        self.drains.request([self.drain('a', ())])
+        work = self.begin_with_a_outside()
+        work.advance()
+        self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
+        fixtures.bring(self.drains, self.drains.latest('a'), drains.OVERDUE)
+        work.advance()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+
+    def check_returns_never(self, service):
+        """Service a host whose nova-compute does not report any more."""
+        work = self.begin_to_service()
+        self.hooks['a'].status = 0
+        self.service_of['a'] = service
+        for _ in range(3):
+            work.advance()
+        self.assertEqual([m.RETURNING, m.WAITING, m.WAITING], self.states())
+        self.assertIn('"kronos-manage host release a" continues without it', self.said[-1])
+        self.released('a')
+        work.advance()
+        self.assertEqual([m.FINISHED, m.DRAINING, m.WAITING], self.states())
+
+    def test_a_serviced_host_that_is_removed_is_waited_for_until_it_is_released(self):
+        self.check_returns_never(None)
+
+    def test_a_serviced_host_that_stays_down_is_waited_for_until_it_is_released(self):
+        self.check_returns_never(DOWN)
 
     def test_a_host_of_a_cell_that_does_not_answer_is_not_left_out(self):
         work = self.begin()
