@@ -302,7 +302,7 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     aggregate or failure domain.
 
     :raises ConfigurationError: the command line does not name exactly one of hosts, an aggregate
-        and a failure domain; or there is no such aggregate
+        and a failure domain; or there is no such aggregate; or the aggregate has no hosts
     :raises RequestRefused: there is no such failure domain
     :raises InventoryError: hosts that may be in the aggregate or failure domain could not be read
     """
@@ -316,12 +316,18 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
         return domains.needed_hosts_in(snapshot.hosts, parsed_args.domain)
     if not parsed_args.aggregate:
         return list(dict.fromkeys(parsed_args.hosts))
+    what = f'Aggregate {parsed_args.aggregate}'
     try:
-        return sorted(snapshot.hosts_of(parsed_args.aggregate))
+        found = sorted(snapshot.hosts_of(parsed_args.aggregate))
     except KeyError as error:
         raise exception.ConfigurationError(
-            what=f'Aggregate {parsed_args.aggregate}', problem='does not exist',
+            what=what, problem='does not exist',
             remedy='"openstack aggregate list" shows the names.') from error
+    if not found:
+        raise exception.ConfigurationError(
+            what=what, problem='has no host with QEMU or KVM',
+            remedy='"openstack aggregate show" shows the hosts of an aggregate.')
+    return found
 
 
 class Resume(_Running):

@@ -252,14 +252,15 @@ class MaintenanceTest(test_host.HostTestCase):
                 name=name, uuid=name, inventory={}, domains={'rack': 'r1'} if name == 'c' else {},
                 service=snapshot.Service(state='up', status='enabled')) for name in 'abc'),
             aggregates=(
-                snapshot.Aggregate(name='gpu', uuid='g', hosts=('b', 'a')),))
+                snapshot.Aggregate(name='gpu', uuid='g', hosts=('b', 'a')),
+                snapshot.Aggregate(name='new', uuid='n', hosts=())))
 
         def hosts(aggregate=None, *named, domain=None):
             return commands.hosts_of(types.SimpleNamespace(
                 hosts=list(named), aggregate=aggregate, domain=domain), cloud)
         self.assertEqual((['a', 'b'], ['c']), (hosts('gpu'), hosts(None, 'c', 'c')))
         self.assertEqual(['c'], hosts(domain='rack=r1'))
-        for wrong in ((), ('gpu', 'c'), ('nope',)):
+        for wrong in ((), ('gpu', 'c'), ('nope',), ('new',)):
             self.assertRaises(exception.ConfigurationError, hosts, *wrong)
         self.assertRaises(exception.ConfigurationError, hosts, 'gpu', domain='rack=r1')
         self.assertRaises(exception.RequestRefused, hosts, domain='rack=r2')
