@@ -82,10 +82,10 @@ class DrainService:
         self._timers: dict[str, _Timer] = {}
 
     def tick(self) -> None:
-        """Do the next step of every drain in scope: disable, check or enable the service of its
-        host. A drain whose release was requested is in the scope of every worker. Its aggregate may
-        have been renamed, or may have been removed from ``[kronos] aggregates``, so that no worker
-        carries out moves of the aggregate.
+        """Do the next step of every drain: disable, check or enable the service of its host, or
+        stop or start its servers. A host is disabled, and servers are stopped, only by workers that
+        carry out moves of the aggregate. Every worker does all other steps, because the aggregate
+        may have been renamed, or removed from ``[kronos] aggregates``, since the drain began.
 
         :raises DBError: the control database cannot be reached
         """
@@ -94,8 +94,6 @@ class DrainService:
         self._timers = {drain.uuid: self._timer(drain, drain.deadline)
                         for drain in known if drain.deadline}
         for drain in known:
-            if drain.state != drains.RELEASING and drain.aggregate not in self.aggregates:
-                continue
             try:
                 self._step(drain)
             except exception.NovaClientError as error:
@@ -108,7 +106,8 @@ class DrainService:
         elif drain.state in drains.ACTIVE and self._is_over(drain):
             self._give_up(drain)
         elif drain.state == drains.REQUESTED:
-            self._close(drain)
+            if drain.aggregate in self.aggregates:
+                self._close(drain)
         else:
             self._see_what_is_left_of_it(drain)
 
@@ -182,7 +181,8 @@ class DrainService:
             self._go_on_with(drain, sum(
                 not (server.is_unsettled or drain.has_stopped(server.uuid, server.status))
                 for server in self.hosts.servers_on(drain.host)))
-        elif drain.state == drains.BLOCKED and (drain.to_stop or drain.stopped):
+        elif (drain.state == drains.BLOCKED and (drain.to_stop or drain.stopped)
+              and drain.aggregate in self.aggregates):
             self._stop_rest(drain)
 
     def _stop_rest(self, drain: drains.Drain) -> None:

@@ -444,6 +444,38 @@ class DrainingTest(DrainTestCase):
         self.service.tick()
         self.assertEqual(drains.RELEASED, self.state())
 
+    def begin_and_leave_the_scope(self, **what):
+        self.request(**what)
+        self.service.tick()
+        self.service.aggregates = ['gpu-renamed']
+        self.clock.go(60)
+
+    def test_a_drain_is_given_up_at_its_deadline_although_its_aggregate_left_the_scope(self):
+        self.begin_and_leave_the_scope(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.service.tick()
+        self.assertEqual(drains.DRAINING, self.state())
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.OVERDUE, 'disabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_so_it_ends_if_the_host_is_enabled_by_hand(self):
+        self.begin_and_leave_the_scope()
+        self.nova.enable('a')
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_no_server_is_stopped_in_an_aggregate_of_others(self):
+        self.begin_and_leave_the_scope()
+        self.nova.put(**{'vm-1': 'ACTIVE'})
+        fixtures.bring(self.board, self.board.get('d'), drains.BLOCKED, to_stop=['vm-1'], left=1)
+        self.service.tick()
+        self.assertEqual([], self.nova.asked)
+        self.service.aggregates = ['gpu']
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual([('stop', 'vm-1')], self.nova.asked)
+
     def test_a_host_is_not_drained_twice_at_once(self):
         self.request()
         self.assertRaises(exception.DrainPending, self.request, uuid='e')
