@@ -36,6 +36,8 @@ WHO = 'the drain service'
 """Name of the drain service in the journal. The journal shows this name for moves that the drain
 service ends."""
 
+GONE = 'Nova has no nova-compute of that name any more'
+
 PREFIX = 'kronos drain'
 """Beginning of the disabled reason of services that Kronos disables. By this beginning, Kronos
 recognises the services that it has disabled."""
@@ -128,8 +130,7 @@ class DrainService:
     def _close(self, drain: drains.Drain) -> None:
         service = self.hosts.service(drain.host)
         if service is None:
-            self.drains.enter(drain, (drains.REQUESTED,), drains.BLOCKED,
-                              problem='Nova has no nova-compute of that name any more')
+            self._end(drain, GONE, problem=GONE)
             return
         self._leave_alone(drain)
         is_ours = (drain.is_ours or service.status != 'disabled'
@@ -163,6 +164,8 @@ class DrainService:
         """Check a disabled host, but not more often than every :data:`LOOK_AGAIN_SECONDS`.
 
         * If an operator has enabled the host by hand, the drain ends.
+        * If the host was removed from Nova before it was empty, the drain ends as well. Until then,
+          Kronos would not balance the aggregate.
         * If an empty host has servers again, such as after a reverted cold migration, the drain
           continues.
         * If no servers are left except servers that the drain is to stop, these servers are
@@ -173,8 +176,10 @@ class DrainService:
             return
         self._seen_at[drain.uuid] = now
         service = self.hosts.service(drain.host)
-        if service is not None and service.status == 'enabled':
-            self._end_opened(drain)
+        if service is None and drain.state in drains.ACTIVE:
+            self._end(drain, GONE, problem=GONE)
+        elif service is not None and service.status == 'enabled':
+            self._end(drain, 'the host was enabled by hand')
         elif drain.state == drains.EMPTY:
             # Servers with unconfirmed migrations do not count: they run on other hosts, and it is
             # for their tenants to confirm.
@@ -241,13 +246,12 @@ class DrainService:
             self.drains.note(drain, (drains.RELEASING,), stopped=left)
         return not left
 
-    def _end_opened(self, drain: drains.Drain) -> None:
+    def _end(self, drain: drains.Drain, why: str, problem: str = '') -> None:
         now = self.utcnow()
         self._watch_again(drain)
         new = drains.RELEASING if drain.stopped else drains.RELEASED
-        if self.drains.end(drain, (drain.state,), new, now, WHO, finished_at=now):
-            LOG.info('The drain of host %s has ended, because the host was enabled by hand',
-                     drain.host)
+        if self.drains.end(drain, (drain.state,), new, now, WHO, finished_at=now, problem=problem):
+            LOG.info('The drain of host %s has ended, because %s', drain.host, why)
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _go_on_with(self, drain: drains.Drain, left: int) -> None:

@@ -476,6 +476,46 @@ class DrainingTest(DrainTestCase):
         self.service.tick()
         self.assertEqual([('stop', 'vm-1')], self.nova.asked)
 
+    def test_the_drain_of_a_host_that_is_removed_before_it_is_empty_ends(self):
+        for state in drains.ACTIVE:
+            self.nova.services['a'] = snapshot.Service(state='up', status='enabled')
+            self.request(uuid=state)
+            if state != drains.REQUESTED:
+                self.service.tick()
+                fixtures.bring(self.board, self.board.get(state), state)
+            self.nova.services.clear()
+            self.clock.go(60)
+            self.service.tick()
+            found = self.board.get(state)
+            self.assertEqual((drains.RELEASED, self.clock()), (found.state, found.finished_at))
+            self.assertEqual('Nova has no nova-compute of that name any more', found.problem)
+            self.assertEqual({'a', 'b'}, self.service.ha.watched)
+
+    def test_an_emptied_host_that_is_removed_stays_drained_until_it_is_released(self):
+        self.request()
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('d'), drains.EMPTY)
+        self.nova.services.clear()
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual(drains.EMPTY, self.state())
+        self.release()
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_what_the_drain_of_a_removed_host_has_stopped_starts_where_it_is(self):
+        self.request()
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('d'), drains.BLOCKED,
+                       stopped={'vm-1': drains.STOPPED})
+        self.nova.services.clear()
+        self.nova.elsewhere['vm-1'] = 'SHUTOFF'
+        for _ in range(2):
+            self.clock.go(60)
+            self.service.tick()
+        self.assertEqual([('start', 'vm-1')], self.nova.asked)
+        self.assertEqual(drains.RELEASING, self.state())
+
     def test_a_host_is_not_drained_twice_at_once(self):
         self.request()
         self.assertRaises(exception.DrainPending, self.request, uuid='e')
