@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable
 from collections.abc import Iterable
 
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -90,17 +91,25 @@ class DrainService:
         may have been renamed, or removed from ``[kronos] aggregates``, since the drain began.
 
         :raises DBError: the control database cannot be reached
+        :raises Exception: the first unexpected error of a drain, after the steps of all drains
         """
         known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
         self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid) for drain in known}
         self._timers = {drain.uuid: self._timer(drain, drain.deadline)
                         for drain in known if drain.deadline}
+        unexpected: list[Exception] = []
         for drain in known:
             try:
                 self._step(drain)
             except exception.NovaClientError as error:
                 LOG.warning('The drain of host %s cannot continue now, and is tried again: %s',
                             drain.host, error)
+            except db_exc.DBError:
+                raise
+            except Exception as error:
+                unexpected.append(error)
+        if unexpected:
+            raise unexpected[0]
 
     def _step(self, drain: drains.Drain) -> None:
         if drain.state == drains.RELEASING:

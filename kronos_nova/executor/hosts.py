@@ -38,15 +38,16 @@ class HostApi(Protocol):
 
     def disable(self, host: str, reason: str) -> None:
         """Disable nova-compute on a host, so that the scheduler puts no server there. A repeated
-        call changes nothing."""
+        call changes nothing. Do nothing if the host has no such service any more."""
 
     def enable(self, host: str) -> None:
-        """Enable nova-compute on a host. A repeated call changes nothing."""
+        """Enable nova-compute on a host. A repeated call changes nothing. Do nothing if the host
+        has no such service any more."""
 
     def stop(self, server: str) -> None:
-        """Ask Nova to stop a server. If Nova refuses because the server cannot be stopped now, no
-        error is raised."""
+        """Ask Nova to stop a server. If Nova refuses because the server cannot be stopped now, or
+        was deleted, no error is raised."""
 
     def start(self, server: str) -> None:
-        """Ask Nova to start a server. If Nova refuses because the server cannot be started now, no
-        error is raised."""
+        """Ask Nova to start a server. If Nova refuses because the server cannot be started now, or
+        was deleted, no error is raised."""

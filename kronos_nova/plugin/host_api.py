@@ -1,5 +1,6 @@
 """The executor's interface to compute hosts inside nova-conductor."""
 
+import contextlib
 import dataclasses
 
 from nova import exception as nova_exception
@@ -72,12 +73,13 @@ class InProcessHostApi:
             context = cells.request_context()
             if not cells.target_instance(context, server):
                 return
-            instance = objects.Instance.get_by_uuid(context, server, expected_attrs=['flavor'])
-            context.project_id = instance.project_id
             try:
+                instance = objects.Instance.get_by_uuid(context, server, expected_attrs=['flavor'])
+                context.project_id = instance.project_id
                 getattr(api.API(), action)(context, instance)
-            except nova_exception.InstanceInvalidState as e:
-                # Another worker or the server's owner has done it already.
+            except (nova_exception.InstanceInvalidState, nova_exception.InstanceNotFound) as e:
+                # Another worker or the server's owner has done it already, or has deleted the
+                # server.
                 LOG.info('Server %s: a request to %s the server is not needed any more: %s', server,
                          action, e)
             except nova_exception.NovaException as e:
@@ -88,7 +90,8 @@ class InProcessHostApi:
 
     @staticmethod
     def _update(host, values):
-        with compute_api.answered(host):
+        with compute_api.answered(host), contextlib.suppress(
+                nova_exception.HostMappingNotFound, nova_exception.HostBinaryNotFound):
             api.HostAPI().service_update_by_host_and_binary(
                 cells.admin_context(), host, COMPUTE, values)
 

@@ -43,3 +43,21 @@ class StoppingTest(base.NovaTestCase):
         self.api.post_server_action(server['id'], {'lock': None})
         for api in (host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self))):
             self.assertTrue(api.servers_on('host1')[0].is_locked)
+
+    def test_a_server_that_was_deleted_is_neither_stopped_nor_started(self):
+        server = self.boot('host1')
+        self._delete_server(server)
+        for api in (host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self))):
+            api.stop(server['id'])
+            api.start(server['id'])
+
+
+class RemovedHostTest(base.NovaTestCase):
+    def test_a_host_that_was_removed_is_neither_disabled_nor_enabled(self):
+        self.computes['host2'].stop()
+        [service] = self.api.get_services(host='host2', binary='nova-compute')
+        self.api.api_delete(f'/os-services/{service["id"]}')
+        for api in (host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self))):
+            api.disable('host2', 'kronos drain')
+            api.enable('host2')
+            self.assertIsNone(api.service('host2'))

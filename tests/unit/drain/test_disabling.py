@@ -391,6 +391,20 @@ class DrainingTest(DrainTestCase):
         self.service.tick()
         self.assertEqual(drains.DRAINING, self.state())
 
+    def test_an_unexpected_error_of_one_drain_does_not_stop_the_others(self):
+        self.nova.services['b'] = snapshot.Service(state='up', status='enabled')
+        self.request(uuid='c')
+        self.request(uuid='d', host='b')
+
+        def service(host):
+            if host == 'a':
+                raise ValueError('what Nova never answers')
+            return self.nova.services[host]
+        self.nova.service = service
+        self.assertRaisesRegex(ValueError, 'what Nova never answers', self.service.tick)
+        self.assertEqual((drains.REQUESTED, drains.DRAINING),
+                         (self.board.get('c').state, self.state()))
+
     def test_a_drain_is_given_up_at_its_deadline(self):
         self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
         self.service.tick()
