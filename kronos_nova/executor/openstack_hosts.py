@@ -27,12 +27,17 @@ class OpenStackHostApi(OpenStackComputeApi):
 
     def servers_on(self, host: str) -> list[ServerOnHost]:
         found: list[ServerOnHost] = []
-        marker = ''
+        marker, seen = '', set[str]()
         path = ('/servers/detail?all_tenants=1&soft_deleted=True&limit=1000'
                 f'&host={parse.quote(host, "")}')
         while page := self._list(host, f'{path}{marker}', 'servers'):
             found += map(_on_host, page)
             marker = f'&marker={page[-1]["id"]}'
+            if marker in seen:
+                raise exception.NovaClientError(
+                    instance=host, reason="Nova's list of its servers does not end: the same page "
+                                          'is returned again and again')
+            seen.add(marker)
         found += self._unsettled(host, {server.uuid for server in found})
         self._services(host)  # Nova leaves a cell that is down out of the lists above.
         return found

@@ -197,9 +197,7 @@ class OpenStackInventory:
                 return
             last = page[key][-1]
             marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
-        raise exception.InventoryError(
-            problem=f'Nova\'s list {path} does not end: each of its pages has a link to a next '
-                    'page')
+        raise _endless(path)
 
     def _migrations_under_way(self) -> Iterator[dict]:
         """Yield the migrations in progress whose destination is known. One query is sent for each
@@ -212,11 +210,15 @@ class OpenStackInventory:
 
     def _server_groups(self) -> Iterator[dict]:
         """Yield the server groups. The groups are read page by page, by offset, until a page is
-        empty."""
-        offset = 0
-        while page := self._compute(
-                f'/os-server-groups?all_projects=True&limit={PAGE}&offset={offset}',
-                'server_groups'):
+        empty.
+
+        :raises InventoryError: the same page is returned again, so that the list does not end
+        """
+        path, offset, seen = '/os-server-groups?all_projects=True', 0, set()
+        while page := self._compute(f'{path}&limit={PAGE}&offset={offset}', 'server_groups'):
+            if page[0]['id'] in seen:
+                raise _endless(path)
+            seen.add(page[0]['id'])
             yield from page
             offset += len(page)
 
@@ -235,6 +237,11 @@ def _answered() -> Iterator[None]:
         raise exception.InventoryError(
             problem='an answer of Nova does not have the form that its API version promises: '
                     f'{boundary.shown(repr(error))}') from error
+
+
+def _endless(path: str) -> exception.InventoryError:
+    return exception.InventoryError(
+        problem=f"Nova's list {path} does not end: the same page is returned again and again")
 
 
 def _cause(error: Exception) -> str:

@@ -124,6 +124,14 @@ class OpenStackComputeApiTest(testtools.TestCase):
         [found] = OpenStackHostApi(self.connection).servers_on('a')
         self.assertEqual(('vm1', 'SOFT_DELETED'), (found.uuid, found.status))
 
+    def test_a_list_of_servers_that_does_not_end_is_refused(self):
+        listed = {'id': 'vm1', 'name': 'web', 'status': 'ACTIVE', 'locked': False,
+                  'OS-EXT-STS:task_state': None}
+        self.answers[r'GET /servers/detail\?.*'] = 200, {'servers': [listed]}
+        error = self.assertRaises(exception.NovaClientError,
+                                  OpenStackHostApi(self.connection).servers_on, 'a')
+        self.assertIn('does not end', str(error))
+
     def test_what_is_not_confirmed_elsewhere_is_reported(self):
         self.answers[r'GET /servers/detail\?.*'] = 200, {'servers': []}
         self.answers[r'GET /os-migrations\?status=finished&source_compute=a'] = 200, {

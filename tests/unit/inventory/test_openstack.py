@@ -229,6 +229,18 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertEqual('affinity', groups['g2'].policy)
         self.assertEqual('soft-affinity', groups['g3'].policy)
 
+    @ddt.data('/servers/detail', '/os-hypervisors/detail', '/os-server-groups')
+    def test_a_list_that_does_not_end_is_refused(self, path):
+        body = self.cloud._body
+
+        def first_page(asked, query):
+            return body(asked, query | {'offset': '0', 'marker': ''}
+                        if asked.endswith(path) else query)
+        self.cloud._body = first_page
+        problem = self.refused()
+        self.assertIn(path, problem)
+        self.assertIn('does not end', problem)
+
     def test_an_aggregate_names_only_the_hosts_that_are_there(self):
         aggregate, = self.read().aggregates
         self.assertEqual((('cmp1',), 'az1'), (aggregate.hosts, aggregate.availability_zone))
