@@ -47,11 +47,6 @@ HISTORY = datetime.timedelta(days=28)
 a flavor. Each evaluation counts the slots, and the trend estimates when none will be left. Raised,
 a change of the trend is seen later; lowered, single weeks count more. Chosen because four weeks
 have every weekday equally often."""
-RELEASES = 10
-"""Maximum number of attempts to release room that is kept for new servers. An attempt fails if an
-evaluation changes the state of the room at the same time. Raised, a command may take longer;
-lowered, a command may fail although a further attempt would succeed. Chosen because an evaluation
-changes the state of the room only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
@@ -488,15 +483,25 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
     :raises HoldNotWaiting: the hold has ended
     """
     store = holds.Holds(context.database)
-    for _try in range(RELEASES):
-        found = store.get(request.room)
-        if found.state not in hold.OPEN:
-            raise exception.HoldNotWaiting(hold=request.room, state=found.state,
-                                           problem='a request that has ended cannot be released')
-        if store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
-            break
+    found = _open(store, request.room)
+    # An evaluation may change the state of the room at the same time.
+    while not store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
+        found = _open(store, request.room)
     _give_back(context, store.get(request.room))
     return _view(store.get(request.room))
+
+
+def _open(store: holds.Holds, uuid: str) -> hold.Hold:
+    """Return a hold that has not ended.
+
+    :raises HoldNotFound: there is no such hold
+    :raises HoldNotWaiting: the hold has ended
+    """
+    found = store.get(uuid)
+    if found.state not in hold.OPEN:
+        raise exception.HoldNotWaiting(hold=uuid, state=found.state,
+                                       problem='a request that has ended cannot be released')
+    return found
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:

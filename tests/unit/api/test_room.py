@@ -3,7 +3,9 @@
 import dataclasses
 import datetime
 import time
+import types
 
+import fixtures
 import numpy as np
 
 from kronos_nova import clock
@@ -13,11 +15,13 @@ from kronos_nova.db import holds
 from kronos_nova.db.load_stats import LoadStatsStore
 from kronos_nova.load import LoadStats
 from kronos_nova.load import load_statistics
+from kronos_nova.objects import hold
 from kronos_nova.objects import metrics
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.shape import Shape
 from tests.unit.api import base
+from tests.unit.db import test_holds
 from tests.unit.room import clouds
 
 POLICIES = """
@@ -255,6 +259,27 @@ class LossRuleTest(RoomTestCase):
     def test_without_the_option_is_made(self):
         self.conf.set_override('failover_hosts', 0, 'kronos')
         self.assertEqual('proposed', self.make()['hold']['state'])
+
+
+class ReleaseTest(RoomTestCase):
+    """The allocations of room are given back only once the room is released."""
+
+    def room_allocations(self):
+        return types.SimpleNamespace(give_back=lambda consumers: self.given_back.append(
+            (consumers, self.holds.get('r1').state)))
+
+    def test_room_is_released_although_evaluations_change_its_state_often(self):
+        self.holds, self.given_back = holds.Holds(self.database), []
+        self.holds.request(test_holds.wish('r1', clock.utcnow(), state=hold.HELD,
+                                           consumers={'c1': 'a'}))
+        real, races = holds.Holds.enter, [False] * 20
+
+        def enter(store, found, new, **values):
+            return races.pop() if races else real(store, found, new, **values)
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.db.holds.Holds.enter', enter))
+        found = self.ask('/v1/rooms/r1/release', 'POST', base.OPERATOR)
+        self.assertEqual('released', found['state'])
+        self.assertEqual([({'c1': 'a'}, 'released')], self.given_back)
 
 
 class BoundsTest(RoomTestCase):
