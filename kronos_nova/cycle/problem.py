@@ -68,6 +68,8 @@ class MovesInFlight:
         self.moved: dict[str, str] = {}
         self.left: dict[str, str] = {}
         self._shifts: Amounts = collections.defaultdict(float)
+        # {host of a moved instance: policies in which the loads of its moved instances are known}
+        self._weighed: dict[str, frozenset[str]] = {}
         self._leaving: Amounts = collections.defaultdict(float)
         self._taken: Amounts = collections.defaultdict(float)
 
@@ -90,8 +92,10 @@ class MovesInFlight:
             for host, sign in ((step.source, -1), (step.destination, 1)):
                 load = np.nan if problem.unweighed[step.vm] else problem.weights[step.vm]
                 shift = sign * load * problem.host_scale[host]
+                name, policies = problem.hosts[host], frozenset(problem.policies)
+                self._weighed[name] = self._weighed.get(name, policies) & policies
                 for policy, value in zip(problem.policies, shift, strict=True):
-                    self._shifts[problem.hosts[host], policy] += float(value)
+                    self._shifts[name, policy] += float(value)
             for name, amount in zip(problem.resource_classes, problem.demands[step.vm],
                                     strict=True):
                 self._leaving[problem.hosts[step.source], name] += float(amount)
@@ -106,9 +110,14 @@ class MovesInFlight:
             self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
 
     def shift(self, hosts: Sequence[str], policies: Iterable[Policy]) -> np.ndarray:
-        """Return float64 (H, P): the change of the measured scores by the moves so far; NaN for the
-        hosts of a moved instance whose load is not known."""
-        return _table(self._shifts, hosts, [policy.name for policy in policies])
+        """Return float64 (H, P): the change of the measured scores by the moves so far. NaN for the
+        hosts of a moved instance whose load is not known, also if its load is not known because
+        its aggregate has no data of the policy."""
+        names = [policy.name for policy in policies]
+        found = _table(self._shifts, hosts, names)
+        for host in self._weighed.keys() & {*hosts}:
+            found[hosts.index(host), [name not in self._weighed[host] for name in names]] = np.nan
+        return found
 
     def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
         """Return float64 (H, C), one value for each host and each of C resource classes: the sum of

@@ -991,3 +991,40 @@ class SharedStorageTest(testtools.TestCase):
     def test_room_that_an_open_plan_takes_is_not_there_either(self):
         move = objects.MoveUnderWay(instance_uuid='b0', source='b0', destination='b1')
         self.assertEqual([0, 0], self.moves(self.snapshot.with_moves_under_way([move])))
+
+
+class SharedHostTest(testtools.TestCase):
+    """Two aggregates that share host h1. In aggregate one, host h0 is disabled, and host h4 has no
+    room. In aggregate two, host h2 has all the load."""
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = {name: host(name) for name in ('h0', 'h1', 'h2', 'h3', 'h4')}
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.hosts['h4'] = dataclasses.replace(
+            self.hosts['h4'], inventory={'VCPU': objects.ResourceInventory(total=1)})
+        self.imbalance = {'h0': 0.4, 'h1': 0.0, 'h2': 0.8, 'h3': 0.0, 'h4': 0.0}
+        self.profile = dict.fromkeys('abcdef', 0.2)
+
+    def destinations(self):
+        """Return {aggregate: destinations of its moves}."""
+        instances = tuple(instance(uuid, on, resources={'VCPU': 2}) for uuid, on in (
+            ('a', 'h0'), ('b', 'h0'), ('c', 'h2'), ('d', 'h2'), ('e', 'h2'), ('f', 'h2')))
+        reports = plan_cycle(
+            objects.Snapshot(
+                taken_at='', hosts=tuple(self.hosts.values()), instances=instances,
+                aggregates=(objects.Aggregate(name='one', uuid='1', hosts=('h0', 'h1', 'h4')),
+                            objects.Aggregate(name='two', uuid='2', hosts=('h1', 'h2', 'h3')))),
+            PolicySet(policies=(Policy(**POLICY),)),
+            EngineOptions(include_unassigned_hosts=False, evacuate_disabled_hosts=True),
+            PlannerPorts(source=Recorded(imbalance=self.imbalance, vm_profile=self.profile),
+                         clock=lambda: 0.0, now=NOW)).aggregates
+        return {report.name: sorted({move.destination for move in report.moves})
+                for report in reports}
+
+    def test_no_server_goes_by_load_to_where_a_disabled_host_of_known_load_is_emptied(self):
+        self.assertEqual({'one': ['h1'], 'two': ['h3']}, self.destinations())
+
+    def test_nor_to_where_a_disabled_host_of_an_aggregate_without_data_is_emptied(self):
+        del self.imbalance['h4']
+        self.assertEqual({'one': ['h1'], 'two': ['h3']}, self.destinations())
