@@ -11,6 +11,7 @@ from nova.virt import hardware
 
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
+from kronos_nova.plugin import reserved_resources
 
 EXPECTED = {
     'nova.virt.hardware:numa_fit_instance_to_host': (
@@ -66,13 +67,17 @@ def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
         VCPU=flavor.vcpus - _pinned(spec.numa_topology))
     for shape in shapes:
         asked.update({name: shape.resources.get(name, 0) for name in asked})
-    free = {'MEMORY_MB': (host.total_usable_ram_mb * host.ram_allocation_ratio
-                          - (host.total_usable_ram_mb - host.free_ram_mb)),
-            'DISK_GB': (host.total_usable_disk_gb * host.disk_allocation_ratio
-                        - (host.total_usable_disk_gb - host.free_disk_mb / 1024)),
-            'VCPU': (host.vcpus_total * host.cpu_allocation_ratio
-                     - (host.vcpus_used - _on_dedicated(topology)))}
-    if any(asked[name] > amount for name, amount in free.items() if asked[name]):
+    reserved = reserved_resources.amounts(host.stats)
+    # As Nova reports them: what is used includes what is reserved.
+    reported = {
+        'MEMORY_MB': (host.total_usable_ram_mb, host.total_usable_ram_mb - host.free_ram_mb,
+                      host.ram_allocation_ratio),
+        'DISK_GB': (host.total_usable_disk_gb, host.total_usable_disk_gb - host.free_disk_mb / 1024,
+                    host.disk_allocation_ratio),
+        'VCPU': (host.vcpus_total, host.vcpus_used - _on_dedicated(topology),
+                 host.cpu_allocation_ratio)}
+    if any(asked[name] > (total - reserved[name]) * ratio - (used - reserved[name])
+           for name, (total, used, ratio) in reported.items() if asked[name]):
         return False
     needs = [spec.numa_topology, *map(_topology, shapes)]
     limits = objects.NUMATopologyLimits(cpu_allocation_ratio=host.cpu_allocation_ratio,

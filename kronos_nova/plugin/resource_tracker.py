@@ -26,6 +26,7 @@ from kronos_nova.objects import migration_status
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
 from kronos_nova.plugin import claim_usage
+from kronos_nova.plugin import reserved_resources
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import confirmation_retry
 
@@ -292,6 +293,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         stats = self.stats[resources['hypervisor_hostname']]
         reverts.mark(stats)
         confirmation_retry.mark(stats)
+        reserved_resources.mark(stats)
         stats[MARK] = '1'
         compute_node.stats = stats
 

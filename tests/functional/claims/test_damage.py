@@ -10,6 +10,7 @@ from nova import context
 from nova.compute import resource_tracker as stock
 from nova.scheduler.client import report
 
+from kronos_nova.plugin import reserved_resources
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.fixes import confirmation_retry
@@ -17,7 +18,8 @@ from tests.functional.claims import base
 from tests.functional.claims import test_devices
 from tests.hostile import flips
 
-OURS = (resource_tracker.MARK, reverts.MARK, confirmation_retry.MARK)
+OURS = (resource_tracker.MARK, reverts.MARK, confirmation_retry.MARK, *(
+    f'{reserved_resources.PREFIX}{name}' for name in ('MEMORY_MB', 'DISK_GB', 'VCPU')))
 
 
 class StockTestCase(base.ClaimsTestCase):

@@ -1,5 +1,6 @@
 """The filter and the weigher of nova-scheduler, by what the manager has read."""
 
+import dataclasses
 import datetime
 import types
 
@@ -12,6 +13,7 @@ from oslo_config import fixture as config_fixture
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 from kronos_nova.plugin import held_room
+from kronos_nova.plugin import reserved_resources
 from kronos_nova.plugin import scheduler
 from kronos_nova.policies import requests
 from tests.unit.policies.test_rules import rules
@@ -35,7 +37,7 @@ def host(name='a', free_mb=4096):
         host=name, nodename=name, numa_topology=None, total_usable_ram_mb=8192, free_ram_mb=free_mb,
         ram_allocation_ratio=1.0, total_usable_disk_gb=100, free_disk_mb=50 * 1024,
         disk_allocation_ratio=1.0, vcpus_total=8, vcpus_used=2, cpu_allocation_ratio=1.0,
-        instances={})
+        instances={}, stats={})
 
 
 def libvirt_host(shared=8, pinned=(), used=2):
@@ -108,6 +110,29 @@ class HeldRoomTest(SchedulerTestCase):
         self.assertTrue(held_room.HeldRoom([hold(project_id='other')]).leaves_room(
             host('b', free_mb=0), spec()))
 
+    def overcommitted(self, **changes):
+        """Return a host with 512 MiB, 10 GiB and 2 CPUs reserved. Placement has 7680 * 1.5 MiB,
+        90 * 2 GiB and 6 * 4 VCPUs, of which one server uses 1024 MiB, 5 GiB and one VCPU."""
+        conf = self.useFixture(config_fixture.Config(reserved_resources.CONF)).config
+        conf(reserved_host_memory_mb=512, reserved_host_disk_mb=10 * 1024, reserved_host_cpus=2)
+        found = host(free_mb=8192 - 512 - 1024)
+        reserved_resources.mark(found.stats)
+        found.ram_allocation_ratio, found.disk_allocation_ratio = 1.5, 2.0
+        found.cpu_allocation_ratio, found.vcpus_used = 4.0, 2 + 1
+        found.free_disk_mb = (100 - 10 - 5) * 1024
+        return found
+
+    def test_room_is_what_placement_has_on_hosts_with_reserved_resources(self):
+        """A server of 1024 MiB, 1 GiB and one VCPU is started beside the held room."""
+        free = {'MEMORY_MB': 7680 * 1.5 - 2048, 'DISK_GB': 90 * 2 - 6, 'VCPU': 6 * 4 - 2}
+        for name, amount in free.items():
+            for more, fits in ((0, True), (1, False)):
+                shape = Shape(name='m1', **{'vcpus': 0, 'memory_mb': 0, 'disk_gb': 0} | {
+                    {'MEMORY_MB': 'memory_mb', 'DISK_GB': 'disk_gb', 'VCPU': 'vcpus'}[name]:
+                    int(amount) + more})
+                kept = held_room.HeldRoom([dataclasses.replace(
+                    hold(project_id='other'), shape=shape)])
+                self.assertEqual(fits, kept.leaves_room(self.overcommitted(), spec()), name)
 
     def test_vcpus_are_kept_on_hosts_with_numa_cells_too(self):
         """libvirt reports NUMA cells on every host."""
