@@ -16,6 +16,7 @@ allocations on the source and on the destination, such as after an evacuation.
 
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 
 from oslo_log import log as logging
@@ -124,8 +125,8 @@ def _refused_at_source(client, allocations):
 
 
 def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
-           before: Allocations | None = None,
-           claimed: Allocations | None = None) -> AllocationSet | None:
+           before: Allocations | None = None, claimed: Allocations | None = None,
+           evacuated_to: Collection[str] = ()) -> AllocationSet | None:
     """Undo the changes of allocations after a failed move. The instance gets back its allocations
     on the source, and the migration has no allocations.
 
@@ -136,7 +137,8 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
 
     ``claimed`` are the allocations that :func:`start` gave to the instance; None if the caller does
     not know them. Further allocations of the instance were made by an evacuation during the move,
-    and are kept.
+    and are kept. ``evacuated_to`` are the providers of the host to which the instance was evacuated
+    during the move. The allocations of the instance there are kept, too.
 
     :raises NothingToMove: neither consumer has allocations on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory has become too small; nothing was changed
@@ -149,11 +151,10 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
         instance, migration = _parties(move, held)
         if is_gone():
             restored = {}
-        elif before is not None:
-            restored = before
         else:
-            restored = {**_added(held[move.instance].allocations, claimed, source | sharing),
-                        **_restored(move, held, source, sharing)}
+            own = held[move.instance].allocations
+            restored = {**on(own, evacuated_to), **_added(own, claimed, source | sharing),
+                        **(_restored(move, held, source, sharing) if before is None else before)}
         return AllocationSet.from_consumers(
             migration.holding({}), instance.holding(restored)).changed_from(held.values())
 

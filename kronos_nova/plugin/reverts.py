@@ -3,10 +3,12 @@
 import nova.conf
 from nova import exception as nova_exception
 from nova import objects
+from nova.objects import fields
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.objects import migration_status
 from kronos_nova.placement import moves
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import placement
@@ -19,6 +21,8 @@ EXPECTED = {
         'self', 'context', 'instance', 'migration'),
 }
 
+
+EVACUATION = fields.MigrationType.EVACUATION
 
 # Key in the ``stats`` of a ComputeNode, which nova-compute saves and a conductor reads.
 MARK = 'kronos_reverts'
@@ -41,9 +45,10 @@ def are_atomic_on(node):
 class RevertsAtomically:
     """A mixin for the compute manager that restores the source's allocation after a failed move.
 
-    Nova's method is changed in three ways. The instance keeps its allocations on sharing providers.
-    After a conflict in placement, the request is repeated. An instance that was deleted in the
-    meantime gets no allocation.
+    Nova's method is changed in four ways. The instance keeps its allocations on sharing providers.
+    An instance that was evacuated in the meantime keeps its allocations on its new host. After a
+    conflict in placement, the request is repeated. An instance that was deleted in the meantime
+    gets no allocation.
     """
 
     def _revert_allocation(self, context, instance, migration):
@@ -65,7 +70,8 @@ class RevertsAtomically:
         held = {}
         try:
             held = placement.client().consumer(migration.uuid).allocations
-            moves.revert(placement.client(), parties, lambda: is_gone(context, instance))
+            moves.revert(placement.client(), parties, lambda: is_gone(context, instance),
+                         evacuated_to=evacuated_to(context, migration))
         except exception.PlacementError as error:
             log_unreturned(migration, instance, error)
         return {uuid: {'resources': dict(amounts)} for uuid, amounts in held.items()} or False
@@ -87,6 +93,27 @@ def root_of(context, instance):
         return objects.ComputeNode.get_by_host_and_nodename(context, now.host, now.node).uuid
     except (nova_exception.InstanceNotFound, nova_exception.ComputeHostNotFound):
         return None
+
+
+def evacuated_to(context, migration):
+    """Return the providers of the host to which an instance was evacuated from the source of a
+    migration since the migration began; an empty set if the instance was not evacuated.
+
+    :raises PlacementError: placement does not answer
+    """
+    found = objects.MigrationList.get_by_filters(context, {
+        'instance_uuid': migration.instance_uuid, 'migration_type': EVACUATION,
+        'source_compute': migration.source_compute})
+    for each in sorted(found, key=lambda each: each.id, reverse=True):
+        if each.id < migration.id or each.status in migration_status.FAILED or not each.dest_node:
+            continue
+        try:
+            node = objects.ComputeNode.get_by_host_and_nodename(
+                context, each.dest_compute, each.dest_node)
+        except nova_exception.ComputeHostNotFound:
+            continue
+        return placement.client().tree(node.uuid)
+    return frozenset()
 
 
 def _parties(context, instance, migration):

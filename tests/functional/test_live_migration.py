@@ -1,6 +1,7 @@
 """The atomic live migration task in a whole Nova with a real placement."""
 
 import datetime
+import importlib
 import threading
 
 import oslo_messaging as messaging
@@ -32,6 +33,22 @@ class AtomicTestCase(base.NovaTestCase):
         return [(method, body) for method, path, body
                 in self.placement_fixture.writes_of_allocations()
                 if server['id'] in path or server['id'] in (body or {})]
+
+    def evacuate(self, server, host):
+        """Lose host1, and evacuate a server."""
+        self.computes['host1'].stop()
+        [service] = self.api.get_services(host='host1', binary='nova-compute')
+        self.api.put_service(service['id'], {'forced_down': True})
+        self.api.post_server_action(server['id'], {'evacuate': {'host': host}})
+        self._wait_for_server_parameter(server, {
+            'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': None, 'status': 'SHUTOFF'})
+
+    def assert_kept(self, server, host):
+        # Nova removes the allocations on the lost host when its nova-compute is started again.
+        self.assert_holds(server['id'], {'host1': SMALL, host: SMALL})
+        listed = self.api.api_get(f'/os-migrations?instance_uuid={server["id"]}').body
+        for migration in listed['migrations']:
+            self.assert_holds(migration['uuid'], {})
 
 
 class AtomicMoveTest(AtomicTestCase):
@@ -67,22 +84,12 @@ class AtomicMoveTest(AtomicTestCase):
         server = self.boot('host1')
 
         def check(*_args, **_kwargs):
-            self.computes['host1'].stop()
-            [service] = self.api.get_services(host='host1', binary='nova-compute')
-            self.api.put_service(service['id'], {'forced_down': True})
-            self.api.post_server_action(server['id'], {'evacuate': {'host': host}})
-            self._wait_for_server_parameter(server, {
-                'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': None, 'status': 'SHUTOFF'})
+            self.evacuate(server, host)
             raise exception.MigrationPreCheckError(reason='injected')
 
         self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
         self.migrate(server, 'host2')
-
-        # Nova removes the allocations on the lost host when its nova-compute is started again.
-        self.assert_holds(server['id'], {'host1': SMALL, host: SMALL})
-        listed = self.api.api_get(f'/os-migrations?instance_uuid={server["id"]}').body
-        for migration in listed['migrations']:
-            self.assert_holds(migration['uuid'], {})
+        self.assert_kept(server, host)
 
     def test_without_a_destination_the_scheduler_chooses(self):
         server = self.boot('host1')
@@ -620,3 +627,48 @@ def without_disk(this, provider_tree, nodename, allocations=None):
         name: {'total': total, 'max_unit': total, 'min_unit': 1, 'step_size': 1, 'reserved': 0,
                'allocation_ratio': 1.0}
         for name, total in (('VCPU', 10), ('MEMORY_MB', 8192))})
+
+
+class EvacuatedColdMoveTest(AtomicTestCase):
+    """A server that is evacuated before its cold migration fails keeps its allocations."""
+
+    hosts = ('host1', 'host2', 'host3')
+    managers = {**AtomicTestCase.managers, 'nova-compute': 'kronos_nova.plugin.managers.Compute'}
+
+    def fail_after_evacuation(self, path, host, error):
+        """Cold migrate a server to host2. Lose its host and evacuate the server when a function of
+        Nova is called for the first time, and let the function fail."""
+        server = self.boot('host1')
+        module, name, function = path.rsplit('.', 2)
+        real = getattr(getattr(importlib.import_module(module), name), function)
+        called = []
+
+        def fail(*args, **kwargs):
+            if called:
+                return real(*args, **kwargs)
+            called.append(True)
+            self.evacuate(server, host)
+            raise error
+        self.stub_out(path, fail)
+        self.api.post_server_action(server['id'], {'migrate': {'host': 'host2'}})
+        self._wait_for_migration_status(server, ['error'])
+        self.assert_kept(server, host)
+
+    def fail_at_the_destination(self, host):
+        self.fail_after_evacuation(
+            'nova.compute.manager.ComputeManager._prep_resize', host,
+            exception.BuildAbortException(instance_uuid='it', reason='injected'))
+
+    def fail_in_the_conductor(self, host):
+        self.fail_after_evacuation(
+            'nova.scheduler.client.query.SchedulerQueryClient.select_destinations', host,
+            exception.NoValidHost(reason='injected'))
+
+    def test_that_the_destination_cannot_prepare(self):
+        self.fail_at_the_destination('host3')
+
+    def test_that_the_destination_cannot_prepare_and_that_is_evacuated_to_it(self):
+        self.fail_at_the_destination('host2')
+
+    def test_for_which_no_host_is_found(self):
+        self.fail_in_the_conductor('host3')

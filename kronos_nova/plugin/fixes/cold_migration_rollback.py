@@ -46,6 +46,7 @@ class RevertingMigrationTask(migrate.MigrationTask):
                     source=self._source_cn.uuid, project_id=self.instance.project_id,
                     user_id=self.instance.user_id),
                 lambda: reverts.is_gone(self.context, self.instance),
-                before={uuid: dict(each['resources']) for uuid, each in held.items()})
+                before={uuid: dict(each['resources']) for uuid, each in held.items()},
+                evacuated_to=reverts.evacuated_to(self.context, self._migration))
         except exception.PlacementError as error:
             reverts.log_unreturned(self._migration, self.instance, error)
