@@ -84,7 +84,9 @@ class Executor:
         return len(mine)
 
     def _adopt(self, now: datetime.datetime) -> None:
-        owners = self.journal.owners(self.executor_ports.aggregates)
+        """Take over the moves in progress of workers that died. This includes moves of other
+        aggregates, because an aggregate may have been removed from the scope of all workers."""
+        owners = self.journal.owners()
         signs = {name: sign for name, sign in owners.items() if name is not None}
         silent: dict[str | None, datetime.datetime | None] = {
             name: sign for name, sign in self._liveness.silent(
@@ -92,7 +94,7 @@ class Executor:
         if None in owners:
             silent[None] = None
         if silent:
-            for move in self.journal.adopt(now, silent, self.executor_ports.aggregates):
+            for move in self.journal.adopt(now, silent):
                 LOG.warning('This worker continues move %s of instance %s: the worker that had the '
                             'move has shown no sign of life for %.0f s, or has ended', move.uuid,
                             move.instance_uuid, self.options.worker_timeout)

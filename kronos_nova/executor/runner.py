@@ -92,6 +92,7 @@ class Runner:
         self.journal = executor_ports.journal
         self.utcnow = executor_ports.utcnow
         self.permits = executor_ports.permits
+        self.aggregates = executor_ports.aggregates
         self.compute = compute
         self.announce = announce
         self.options = options
@@ -147,6 +148,10 @@ class Runner:
         the move in the journal is set to MIGRATING."""
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator before it began')
+            return
+        if move.aggregate not in self.aggregates:
+            self._give_back(move, 'its worker died, and this one carries out no moves of its '
+                                  'aggregate')
             return
         instance = self.compute.instance(move.instance_uuid)
         if move.requested_at and instance and instance.host == move.destination:

@@ -250,13 +250,10 @@ class Queue:
                 models.WorkerRow.heartbeat_at < before, models.WorkerRow.name.not_in(owners)))
 
     @retried
-    def owners(self, aggregates: Collection[str] | None = None
-               ) -> dict[str | None, datetime.datetime | None]:
+    def owners(self) -> dict[str | None, datetime.datetime | None]:
         """Find the other workers that own a move in progress, and return when each gave its last
         sign of life.
 
-        :param aggregates: names of the aggregates whose moves are considered; None for all
-            aggregates
         :returns: {worker: time of its last sign of life}; the time is None if no sign of life is
             recorded. A worker that ends normally gives up its moves in progress, which then have no
             owner. If there are such moves, the result also has the key None
@@ -267,23 +264,22 @@ class Queue:
             move.state.in_(moves.IN_FLIGHT), move.state != moves.DISPATCHED,
             sa.or_(move.owner.is_(None), move.owner != self.worker)).distinct()
         with self.database.reader() as session:
-            return dict(session.execute(rows.of_aggregates(query, aggregates)).tuples().all())
+            return dict(session.execute(query).tuples().all())
 
-    def adopt(self, now: datetime.datetime, silent: Mapping[str | None, datetime.datetime | None],
-              aggregates: Collection[str] | None = None) -> list[moves.MoveRecord]:
+    def adopt(self, now: datetime.datetime, silent: Mapping[str | None, datetime.datetime | None]
+              ) -> list[moves.MoveRecord]:
         """Take over the moves in progress of workers that have died. A worker in ``silent`` keeps
         its moves if it has given another sign of life in the meantime.
 
         :param silent: {worker: time of its last sign of life} of the workers that count as dead,
             with the times that :meth:`owners` returned
-        :param aggregates: names of the aggregates whose moves are taken over; None for any
         :returns: the MoveRecords, now owned by this worker. Their states are not changed
         """
-        return self._adopt(now, silent, aggregates, set())
+        return self._adopt(now, silent, set())
 
     @retried
     def _adopt(self, now: datetime.datetime, silent: Mapping[str | None, datetime.datetime | None],
-               aggregates: Collection[str] | None, taken: set[str]) -> list[moves.MoveRecord]:
+               taken: set[str]) -> list[moves.MoveRecord]:
         """Take over moves as in :meth:`adopt`, and add their uuids to ``taken``. After a lost
         answer, ``taken`` still has those that an earlier try took over."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -293,7 +289,7 @@ class Queue:
             query = rows.moves_in(moves.IN_FLIGHT).where(
                 models.MoveRow.state != moves.DISPATCHED,
                 sa.or_(models.MoveRow.owner.in_([name for name in dead if name]), has_no_owner))
-            found = session.scalars(rows.of_aggregates(query, aggregates)).all()
+            found = session.scalars(query).all()
             taken.update(row.uuid for row in found if rows.transit(
                 session, row, row.state, now, self.worker,
                 f'adopted from {row.owner or "a worker that has ended"}', owner=self.worker,

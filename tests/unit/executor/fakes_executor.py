@@ -28,7 +28,7 @@ class Worker:
     """
 
     def __init__(self, journal, compute, cooldowns, options, utcnow, is_heard=True,
-                 monotonic=None, stops=None):
+                 monotonic=None, stops=None, aggregates=('gpu', snapshot.UNASSIGNED)):
         self.journal = journal
         self.is_heard = is_heard
         self.announced = []
@@ -38,7 +38,7 @@ class Worker:
         wired = ports.ExecutorPorts(
             journal=journal, cooldowns=cooldowns, utcnow=utcnow, monotonic=monotonic,
             is_clock_right=lambda: self.trusts_clock,
-            aggregates=('gpu', snapshot.UNASSIGNED),
+            aggregates=aggregates,
             permits=permits.Permits(journal.database, self._defaults,
                                     lambda _aggregate, _now: self.is_open,
                                     stops.hold if stops else lambda _aggregate: None))

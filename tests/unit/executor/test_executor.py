@@ -587,6 +587,40 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual((moves.COMPLETED, 'two'), (self.move().state, self.move().owner))
         self.assertEqual(1, len(self.nova.requests))
 
+    def heir_without_the_aggregate(self):
+        """Return another worker, whose configuration does not have the aggregate any more."""
+        return fakes_executor.Worker(
+            db_journal.Journal(self.journal.database, 'two'), self.nova, self.cooldowns, OPTIONS,
+            self.clock, aggregates=('gpu-renamed',))
+
+    def test_a_migration_is_watched_to_its_end_although_its_aggregate_left_the_scope(self):
+        self.plan()
+        self.tick()
+        self.journal.retire(self.clock())
+        self.nova.says('completed')
+        self.nova.puts('b')
+        heir = self.heir_without_the_aggregate()
+        self.clock.go(2)
+        heir.tick()
+        self.assertEqual(moves.COMPLETED, self.move().state)
+        self.clock.go(2)
+        heir.tick()
+        self.assertEqual([], self.journal.aggregates_with_open_plans())
+
+    def test_a_move_whose_aggregate_left_the_scope_is_not_begun(self):
+        self.plan()
+        self.journal.heartbeat(self.clock())
+        [move] = self.journal.dispatch(OPTIONS.caps, self.clock)
+        self.journal.claim(move.uuid, self.clock())
+        heir = self.heir_without_the_aggregate()
+        for seconds in (1, 61):
+            self.clock.go(seconds)
+            heir.tick()
+        self.assertEqual((moves.PLANNED, []), (self.move().state, self.nova.requests))
+        self.clock.go(OPTIONS.stale_plan_age)
+        heir.tick()
+        self.assertEqual(moves.ABANDONED, self.move().state)
+
     def test_an_abort_that_nova_does_not_hear_is_asked_for_again(self):
         self.plan()
         self.tick()
