@@ -16,6 +16,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.executor.high_availability import HighAvailability
 from kronos_nova.executor.high_availability import NoHighAvailability
 from kronos_nova.executor.hosts import HostApi
+from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.executor.ports import ExecutorPorts
 
 LOG = logging.getLogger(__name__)
@@ -202,7 +203,10 @@ class DrainService:
     def _stop_rest(self, drain: drains.Drain) -> None:
         """Stop the servers that Nova does not migrate live, as the operator requested with the
         drain. Each server is recorded before the request to Nova. So the server is started again
-        after the drain even if this worker dies in between."""
+        after the drain even if this worker dies in between.
+
+        :raises NovaClientError: Nova failed for a server; the other servers were stopped
+        """
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
         # Servers that have left the host in the meantime are found at the release.
@@ -216,44 +220,68 @@ class DrainService:
         if stopped != drain.stopped and not self.drains.note(
                 drain, (drains.BLOCKED,), stopped=stopped):
             return
+        failed: list[exception.NovaClientError] = []
         for uuid in wanted:
             LOG.info('Server %s is stopped until host %s is released, as %s requested with the '
                      'drain', uuid, drain.host, drain.requested_by)
-            self.hosts.stop(uuid)
+            try:
+                self.hosts.stop(uuid)
+            except exception.NovaClientError as error:
+                failed.append(error)
         if drains.STOPPED in stopped.values() and stopped != drain.stopped:
             Cycles(self.drains.database).expedite(drain.aggregate)
+        if failed:
+            raise failed[0]
 
     def _start_again(self, drain: drains.Drain) -> bool:
         """Start the servers that a drain has stopped, each on the host where the server is now.
 
         :returns: True if no server is left to be started; False otherwise
+        :raises NovaClientError: Nova failed for a server; the other servers were started
         """
         known = self.drains.get(drain.uuid).stopped
         if not known:
             return True
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)}
-        left = {}
+        left, failed = dict[str, str](), list[exception.NovaClientError]()
         for uuid, state in known.items():
-            server = servers.get(uuid) or self.hosts.server(uuid)
-            if server is not None and server.status == UNCONFIRMED:
-                LOG.warning('Server %s, which the drain of host %s stopped, cannot be started '
-                            'again: it has a resize or cold migration that is not confirmed. '
-                            'Confirm or revert the migration, and start the server by hand.', uuid,
-                            drain.host)
-            if server is None or server.status != OFF and not server.task_state:
-                continue    # the server is deleted, or runs again
-            if server.status == OFF and not server.task_state:
-                if state == drains.STARTING:
-                    LOG.warning('Server %s, which the drain of host %s stopped, is still %s after '
-                                'a request to start it. Start the server by hand.', uuid,
-                                drain.host, server.status)
-                    continue
-                self.hosts.start(uuid)
-                state = drains.STARTING
-            left[uuid] = state
+            after: str | None = state
+            try:
+                after = self._start(drain, uuid, state, servers.get(uuid) or
+                                    self.hosts.server(uuid))
+            except exception.NovaClientError as error:
+                failed.append(error)
+            if after is not None:
+                left[uuid] = after
         if left != known:
             self.drains.note(drain, (drains.RELEASING,), stopped=left)
+        if failed:
+            raise failed[0]
         return not left
+
+    def _start(self, drain: drains.Drain, uuid: str, state: str,
+               server: ServerOnHost | None) -> str | None:
+        """Start a server that a drain has stopped, if the server is still off and was not started
+        before.
+
+        :param state: state of the server in the drain
+        :returns: the new state; None if nothing is left to do, or if an operator has to do it
+        """
+        if server is not None and server.status == UNCONFIRMED:
+            LOG.warning('Server %s, which the drain of host %s stopped, cannot be started again: '
+                        'it has a resize or cold migration that is not confirmed. Confirm or '
+                        'revert the migration, and start the server by hand.', uuid, drain.host)
+        if server is None or server.status != OFF and not server.task_state:
+            return None    # the server is deleted, or runs again
+        if server.status != OFF or server.task_state:
+            return state
+        if state == drains.STARTING:
+            LOG.warning('Server %s, which the drain of host %s stopped, is still %s after a '
+                        'request to start it. Start the server by hand.', uuid, drain.host,
+                        server.status)
+            return None
+        self.hosts.start(uuid)
+        return drains.STARTING
 
     def _end(self, drain: drains.Drain, why: str, problem: str = '') -> None:
         now = self.utcnow()

@@ -586,6 +586,36 @@ class StoppingTest(DrainTestCase):
         self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
         self.assertEqual([('start', 'vm1'), ('start', 'vm2')], self.nova.asked)
 
+    def fail_for_vm1(self, act):
+        def fail(server):
+            if server == 'vm1':
+                raise exception.NovaClientError(instance=server, reason='HTTP 500')
+            act(server)
+        return fail
+
+    def test_a_server_that_nova_fails_to_stop_is_not_in_the_way_of_others(self):
+        self.nova.put(vm1='ACTIVE', vm2='ACTIVE')
+        self.block('vm1', 'vm2')
+        self.nova.stop = self.fail_for_vm1(self.nova.stop)
+        self.look()
+        self.assertEqual([('stop', 'vm2')], self.nova.asked)
+
+    def test_a_server_that_nova_fails_to_start_is_not_in_the_way_of_others(self):
+        self.nova.put(vm1='ACTIVE', vm2='ACTIVE')
+        self.block('vm1', 'vm2')
+        self.look()
+        self.nova.put(vm1='SHUTOFF', vm2='SHUTOFF')
+        self.look()
+        self.nova.asked.clear()
+        start = self.nova.start
+        self.nova.start = self.fail_for_vm1(start)
+        self.release()
+        self.assertEqual({'vm1': 'stopped', 'vm2': 'starting'}, self.look())
+        self.assertEqual([('start', 'vm2')], self.nova.asked)
+        self.nova.start = start
+        self.nova.put(vm1='SHUTOFF', vm2='ACTIVE')
+        self.assertEqual({'vm1': 'starting'}, self.look())
+
     def test_neither_what_is_locked_nor_what_is_busy_is_stopped(self):
         self.nova.put(vm1='ACTIVE locked', vm2='ACTIVE busy', vm3='PAUSED', vm4='SHUTOFF')
         self.block('vm1', 'vm2', 'vm3', 'vm4', 'vm5')
