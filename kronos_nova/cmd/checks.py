@@ -285,12 +285,10 @@ def _names(conf, snapshot, windows):
     named = {'aggregate_automation': set(conf.kronos.aggregate_automation),
              'maintenance_window': {window.aggregate for window in windows}
              - {engine_windows.EVERY}}
-    for option, names in named.items():
-        if names - known:
-            raise exception.ConfigurationError(
-                what=f'[kronos] {option}, {min(names - known)}',
-                problem='there is no aggregate of that name',
-                remedy='Correct the name; "openstack aggregate list" shows the names.')
+    missing = [f'{option}, {name}' for option, names in named.items()
+               for name in sorted(names - known)]
+    if missing:
+        raise _no_aggregate(missing)
     return 'every aggregate that is named exists', None
 
 
@@ -334,20 +332,32 @@ def _nova(reach):
 
 
 def _scope(conf, snapshot):
-    parts = []
+    counts, missing = {}, []
     for name in aggregates.aggregates_in_scope(conf):
         try:
-            hosts = snapshot.hosts_of(name)
-        except KeyError as error:
-            raise exception.ConfigurationError(
-                what=f'[kronos] aggregates, {name}', problem='there is no aggregate of that name',
-                remedy='Correct the name; "openstack aggregate list" shows the names.') from error
-        parts.append(f'{"unassigned" if name == UNASSIGNED else name}: '
-                     f'{columns.count(len(hosts), "host")}')
-        if len(hosts) < 2 and name != UNASSIGNED:
-            raise CheckWarning(f'aggregate {name} has {columns.count(len(hosts), "host")}; with '
-                               'fewer than two hosts, there is nothing to balance')
-    return '; '.join(parts), None
+            counts[name] = len(snapshot.hosts_of(name))
+        except KeyError:
+            missing.append(f'aggregates, {name}')
+    if missing:
+        raise _no_aggregate(missing)
+    small = [f'aggregate {name} has {columns.count(count, "host")}'
+             for name, count in counts.items() if count < 2 and name != UNASSIGNED]
+    if small:
+        raise CheckWarning('; '.join(small) + '; with fewer than two hosts, there is nothing to '
+                           'balance')
+    return '; '.join(f'{"unassigned" if name == UNASSIGNED else name}: '
+                     f'{columns.count(count, "host")}' for name, count in counts.items()), None
+
+
+def _no_aggregate(places: list[str]) -> exception.ConfigurationError:
+    """Return an error about names of aggregates that do not exist.
+
+    :param places: for each name, a text with the option of ``[kronos]`` and the name
+    """
+    return exception.ConfigurationError(
+        what='; '.join(f'[kronos] {place}' for place in places),
+        problem='there is no aggregate of that name',
+        remedy='Correct the name; "openstack aggregate list" shows the names.')
 
 
 def _database(conf):

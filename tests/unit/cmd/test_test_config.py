@@ -673,6 +673,29 @@ class TestConfigTest(configured.ConfiguredTestCase):
         state, detail = self.report()[1]['scope']
         self.assertEqual(('warning', True), (state, 'gpu has 1 host;' in detail))
 
+    def test_a_small_aggregate_hides_no_aggregate_that_does_not_exist(self):
+        """Every name that is wrong is reported, whatever comes before it."""
+        self.cloud.aggregates[0]['hosts'] = ['cmp1']
+        self.kronos = ('aggregates = gpu, ghost, spook\naggregate_automation = haunt:auto\n'
+                       'maintenance_window = wraith; 0 2 * * sat; 60')
+        self.write()
+        status, checks, _queries = self.report()
+        self.assertEqual((1, 'failed', 'failed'), (status, checks['scope'][0], checks['names'][0]))
+        for name in ('ghost', 'spook'):
+            self.assertIn(f'[kronos] aggregates, {name}', checks['scope'][1])
+        for place in ('aggregate_automation, haunt', 'maintenance_window, wraith'):
+            self.assertIn(f'[kronos] {place}', checks['names'][1])
+
+    def test_each_small_aggregate_deserves_a_look(self):
+        self.cloud.aggregates[0]['hosts'] = ['cmp1']
+        self.cloud.aggregates.append({**self.cloud.aggregates[0], 'id': 2, 'uuid': 'agg-2',
+                                      'name': 'other', 'hosts': []})
+        self.kronos = 'aggregates = gpu, other'
+        self.write()
+        state, detail = self.report()[1]['scope']
+        self.assertEqual(('warning', True, True), (
+            state, 'gpu has 1 host' in detail, 'other has 0 hosts' in detail))
+
     def test_without_nova_queries_are_asked_all_the_same(self):
         self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
         status, checks, queries = self.report()
