@@ -146,7 +146,8 @@ def examine(conf, role: roles.Role, reach: 'Reach') -> Report:
     check('names', lambda: _names(conf, snapshot, windows), ('Nova', snapshot),
           ('maintenance_window', windows))
     database = check('database', lambda: _database(conf))
-    check('noise', lambda: _noise(database), ('The control database', database))
+    check('noise', lambda: _noise(conf, policy_set, database),
+          ('The control database', database), ('The policies', policy_set))
     answers = client and query_checks.Answers(client)
     check('loads', lambda: _loads(conf, policy_set, answers, snapshot), ('Nova', snapshot),
           ('The policies', policy_set), ('Prometheus', client))
@@ -378,15 +379,20 @@ def _database(conf):
             db_engine.Database(engine))
 
 
-def _noise(database):
+def _noise(conf, policy_set, database):
     """Check that the threshold of each policy is above its noise. The noise is the imbalance that
-    remains by chance among hosts with equal expected loads. Past evaluations have computed the
-    noise."""
-    found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
-             for policy in report.policies if policy.noise is not None]
-    below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
-             f'makes there, {policy.noise:.3f}; raise it'
-             for name, policy in found if policy.is_below_noise]
+    remains by chance among hosts with equal expected loads. The last evaluations of the aggregates
+    in scope have computed the noise. The thresholds are those of the policies file, which may have
+    changed since."""
+    in_scope = set(aggregates.aggregates_in_scope(conf))
+    thresholds = {policy.name: policy.threshold for policy in policy_set.active}
+    last = [row for row in Cycles(database).last() if row.aggregate in in_scope]
+    found = [(name, policy.name, thresholds[policy.name], policy.noise)
+             for name, report in overview.reports(last).items() for policy in report.policies
+             if policy.noise is not None and policy.name in thresholds]
+    below = [f'{policy} in {name}: the threshold {threshold:g} is below what noise makes there, '
+             f'{noise:.3f}; raise it'
+             for name, policy, threshold, noise in found if threshold < noise]
     if below:
         raise CheckWarning('; '.join(below))
     if not found:

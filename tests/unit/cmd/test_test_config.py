@@ -13,10 +13,14 @@ from unittest import mock
 import ddt
 import fixtures
 
+from kronos_nova import clock
+from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import roles
 from kronos_nova.cmd import test_config
 from kronos_nova.conf import kronos as kronos_options
+from kronos_nova.db import cycles
+from kronos_nova.objects import plan as plans
 from tests.unit.cmd import configured
 
 
@@ -695,6 +699,34 @@ class TestConfigTest(configured.ConfiguredTestCase):
         state, detail = self.report()[1]['scope']
         self.assertEqual(('warning', True, True), (
             state, 'gpu has 1 host' in detail, 'other has 0 hosts' in detail))
+
+    def evaluated(self, aggregate, policy='cpu', noise=0.2):
+        """Record an evaluation whose policy had the threshold of the policies file."""
+        conf = manage.load_config(argparse.Namespace(config_file=[self.conf], config_dir=None))
+        known = cycles.Cycles(databases.control_database(conf))
+        now = clock.utcnow()
+        known.begin(aggregate, 'one', now, 1)
+        known.end(aggregate, now, plans.BALANCED, False, plans.AggregateReport(
+            name=aggregate, outcome=plans.BALANCED, mode='spread', planner='spread', policies=(
+                plans.PolicyReport(name=policy, state='ok', weight=1.0, threshold=0.1,
+                                   noise=noise),)).to_json())
+
+    def test_a_threshold_below_noise_is_a_warning_until_it_is_raised(self):
+        """The remedy ends the warning at once, not after the next evaluation."""
+        self.evaluated('gpu')
+        state, detail = self.report()[1]['noise']
+        self.assertEqual('warning', state)
+        self.assertIn('cpu in gpu: the threshold 0.1 is below what noise makes there, 0.200',
+                      detail)
+        (self.folder / 'policies.yaml').write_text(
+            configured.POLICIES.replace('threshold: 0.1', 'threshold: 0.3'))
+        self.assertEqual(('ok', '1 threshold above what noise makes'), self.report()[1]['noise'])
+
+    def test_noise_of_what_is_evaluated_no_more_is_no_warning(self):
+        self.evaluated('former')
+        self.evaluated('gpu', policy='memory')
+        state, detail = self.report()[1]['noise']
+        self.assertEqual(('ok', True), (state, detail.startswith('not known yet')))
 
     def test_without_nova_queries_are_asked_all_the_same(self):
         self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
