@@ -14,7 +14,8 @@ from kronos_nova.plugin import standalone
 CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
-PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules', 'buffers')
+PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'noise', 'loads', 'exporters',
+            'rules', 'buffers')
 """Names of the checks that are needed only on hosts that plan."""
 
 REACHED = ('placement', 'nova', 'database')

@@ -765,6 +765,10 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual({'options', 'typos', 'plugin', 'claims', 'broker'},
                          {name for name, state in states.items() if state != 'not checked'})
         self.assertEqual('ok', states['claims'])
+        # Nothing has failed that the reason of another check could refer to.
+        self.assertEqual({'a compute host does not need it'}, {
+            row['detail'] for row in found['checks']
+            if row['state'] == 'not checked'})
 
     def test_no_configuration_file(self):
         self.conf = str(self.folder / 'nowhere.conf')
