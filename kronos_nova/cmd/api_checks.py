@@ -44,7 +44,7 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
     address = plugin.auth_url
     try:
         plugin.get_access(login.keystone_session(conf))
-    except exceptions.HttpError as error:
+    except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.BadRequest) as error:
         raise exception.ConfigurationError(
             what='[keystone_authtoken]',
             problem=f'keystone at {address} refuses the user that is set in this group of '
@@ -52,7 +52,8 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
             remedy=REMEDY) from error
     except exceptions.ClientException as error:
         raise exception.ConfigurationError(
-            what='[keystone_authtoken] auth_url', problem=f'{address} does not answer: {error}',
+            what='[keystone_authtoken] auth_url',
+            problem=f'{address} does not answer as keystone: {error}',
             remedy='Correct the address, or start keystone.') from error
     return f'keystone at {address} validates tokens and logins', None
 

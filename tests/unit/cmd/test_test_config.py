@@ -22,6 +22,8 @@ from kronos_nova.conf import kronos as kronos_options
 from kronos_nova.db import cycles
 from kronos_nova.objects import plan as plans
 from tests.unit.cmd import configured
+from tests.unit.fakes_web_server import WebServer
+from tests.unit.fakes_web_server import say
 
 
 @ddt.ddt
@@ -122,16 +124,30 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertIn('[keystone_authtoken]: has no address of keystone or no user', detail)
         self.assertIn('Set auth_type, auth_url', detail)
 
+    def keystone_check(self, address):
+        return self.api_check(
+            f'[keystone_authtoken]\nauth_type = password\nauth_url = {address}\n'
+            'username = nova\npassword = p\nproject_name = service\n'
+            'user_domain_name = Default\nproject_domain_name = Default\n')
+
     def test_an_api_whose_keystone_does_not_answer_is_reported(self):
         with socket.socket() as taken:
             taken.bind(('127.0.0.1', 0))
             address = f'http://127.0.0.1:{taken.getsockname()[1]}/v3'
-            state, detail = self.api_check(
-                f'[keystone_authtoken]\nauth_type = password\nauth_url = {address}\n'
-                'username = nova\npassword = p\nproject_name = service\n'
-                'user_domain_name = Default\nproject_domain_name = Default\n')
+            state, detail = self.keystone_check(address)
         self.assertEqual('failed', state)
         self.assertIn(f'{address} does not answer', detail)
+
+    @ddt.data((401, 'refuses the user', 'Set auth_type'), (404, 'does not answer', 'address'),
+              (500, 'does not answer', 'address'), (503, 'does not answer', 'address'))
+    @ddt.unpack
+    def test_a_fault_of_keystone_is_no_fault_of_its_user(self, status, said, remedy):
+        def answer(handler):
+            say(status if handler.command == 'POST' else 404)(handler)
+
+        address = f'{self.useFixture(WebServer(answer)).url}/v3'
+        state, detail = self.keystone_check(address)
+        self.assertEqual(('failed', True, True), (state, said in detail, remedy in detail), detail)
 
     def test_an_api_without_its_folder_or_with_a_wrong_policy_file_is_reported(self):
         state, detail = self.api_check('[kronos_api]\nsnapshots_path = /nowhere/at/all\n')
