@@ -128,17 +128,20 @@ def write(path: str, text: str) -> None:
 
 
 def _check(found):
+    wanted = f'{{{found.selector}}}' if found.selector else ''
+    correct = 'Correct --match, or let' if found.selector else 'Let'
     if found.exporter(exporters.NODE) is None:
         raise exception.ConfigurationError(
-            what='Prometheus', problem=f'has no series {exporters.MEMORY} of node_exporter',
-            remedy='Let Prometheus scrape node_exporter on every compute host, or set '
+            what='Prometheus',
+            problem=f'has no series {exporters.MEMORY}{wanted} of node_exporter',
+            remedy=f'{correct} Prometheus scrape node_exporter on every compute host, or set '
                    '[kronos_prometheus] url to a Prometheus that scrapes node_exporter.')
     if not any(found.exporter(kind) for kind in exporters.GUESTS):
         raise exception.ConfigurationError(
             what='Prometheus', problem='has no series of servers, neither of a libvirt exporter '
-            f'({exporters.GUESTS[exporters.LIBVIRT]}) nor of ceilometer '
+            f'({exporters.GUESTS[exporters.LIBVIRT]}{wanted}) nor of ceilometer '
             f'({exporters.GUESTS[exporters.CEILOMETER]})',
-            remedy='Let Prometheus scrape a libvirt exporter on every compute host.')
+            remedy=f'{correct} Prometheus scrape a libvirt exporter on every compute host.')
 
 
 def _unnamed(found, known):

@@ -1,6 +1,8 @@
 """``kronos-test-config``: check that the configuration works, before Kronos moves anything."""
 
+import argparse
 import dataclasses
+import re
 
 from oslo_config import cfg
 from rich.table import Table
@@ -46,7 +48,7 @@ class TestConfig(program.Report):
         parser.add_argument('--recipe', metavar='NAME', default=proposal.DEFAULT_RECIPE,
                             help='Recipe for --propose: the name of a file in '
                                  'share/kronos/policies, without .yaml; default: cpu-memory.')
-        parser.add_argument('--match', metavar='LABEL=VALUE', default='',
+        parser.add_argument('--match', metavar='LABEL=VALUE', type=_match,
                             help='Use only series with this label for --propose. Needed where one '
                                  'Prometheus has the series of several clouds.')
         return parser
@@ -60,7 +62,10 @@ class TestConfig(program.Report):
         role = roles.role(name, conf, parsed_args)
         # A process can read nova.conf into Nova's own configuration once only.
         reach = checks.Reach(role)
-        self.proposal = _propose(conf, reach, parsed_args) if parsed_args.propose else None
+        self.proposal = None
+        if parsed_args.propose:
+            _refuse_without_cloud(role)
+            self.proposal = _propose(conf, reach, parsed_args)
         report = checks.examine(conf, role, reach)
         self.code = STATUS[report.state]
         self.report = report
@@ -109,6 +114,26 @@ def main(argv=None):
     return program.run(TestConfig, NAME, argv)
 
 
+def _match(text):
+    """Return the argument of --match. It is the type of this argument for argparse.
+
+    :raises ArgumentTypeError: the text is not a label and a value
+    """
+    if not re.fullmatch(r'\s*[a-zA-Z_]\w*\s*=(?!~).*', text):
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not LABEL=VALUE, such as region=one; other operators of PromQL are not '
+            'supported')
+    return text
+
+
+def _refuse_without_cloud(role):
+    if role.connect is None:
+        raise program.Refused(
+            program.USAGE, f'{NAME}: --propose reads the cloud, and a {role.name} host has no '
+            'access to it. Run the command on a host that plans, or give the nova.conf of such a '
+            'host with --config-file.')
+
+
 def _propose(conf, reach, parsed_args):
     """Write the proposed policies file, and make the checks use this file. Return the Proposal."""
     if parsed_args.recipe not in proposal.recipes():
@@ -116,7 +141,7 @@ def _propose(conf, reach, parsed_args):
                               f'the recipes are {", ".join(proposal.recipes())}')
     try:
         made = proposal.make(conf, prometheus.from_conf(conf), reach.read(),
-                             parsed_args.recipe, parsed_args.match)
+                             parsed_args.recipe, parsed_args.match or '')
         proposal.write(parsed_args.propose, made.text)
     except Exception as error:  # libraries raise many kinds of errors for a wrong configuration
         raise program.Refused(

@@ -551,6 +551,29 @@ class TestConfigTest(configured.ConfiguredTestCase):
             self.series[name] = []
         self.assertIn('has no series of servers', self.proposed()[2])
 
+    def test_a_match_that_no_series_has_is_named(self):
+        self.exporters(region='one')
+        status, _proposal, err, path = self.proposed('--match', 'region=two')
+        self.assertEqual((1, False), (status, path.exists()))
+        self.assertIn('has no series node_memory_MemTotal_bytes{region="two"} of node_exporter',
+                      err)
+        self.assertIn('Correct --match', err)
+        self.proposed('--match', 'region="one"')
+        self.assertIn('{region="one"}', path.read_text())
+
+    @ddt.data('region', 'region=~"one|two"', 'region!=two', '1=one', '')
+    def test_a_match_that_is_no_label_with_a_value_is_a_wrong_argument(self, text):
+        self.exporters(region='one')
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            found = self.assertRaises(SystemExit, self.proposed, f'--match={text}')
+        self.assertEqual(2, found.code)
+
+    def test_nothing_is_proposed_on_a_host_that_cannot_read_the_cloud(self):
+        status, _proposal, err, path = self.proposed('--role', 'compute')
+        self.assertEqual((2, False), (status, path.exists()))
+        self.assertIn('a compute host has no access to it', err)
+
     def test_a_query_that_counts_scrapes_by_two_jobs_twice_is_a_warning(self):
         """Its answer differs with one job alone; a query that takes the maximum is right."""
         self.series['node_memory_MemTotal_bytes'] = [
