@@ -88,12 +88,15 @@ def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iter
 
 
 def _loads(policy, scores, sums):
-    """Return the fields of a PolicyRow that describe loads, by name; {} if no host has a score."""
-    known = {host: score for host, score in scores.items() if math.isfinite(score)}
+    """Return the fields of a PolicyRow that describe loads, by name; {} if no host has a score.
+    :param sums: has all hosts that Nova knows; scores of others are ignored
+    """
+    known = {host: scores[host] for host in sums
+             if host in scores and math.isfinite(scores[host])}
     if not known:
         return {}
     found: dict[str, object] = {'load': sum(known.values()) / len(known)}
-    both = {host: sums[host] for host in known if host in sums and math.isfinite(sums[host])}
+    both = {host: sums[host] for host in known if math.isfinite(sums[host])}
     if policy.vm_profile_query is None or not both:
         return found
     farthest = max(sorted(both), key=lambda host: abs(both[host] - known[host]))

@@ -204,6 +204,12 @@ class TestConfigTest(configured.ConfiguredTestCase):
         out = self.run_command()[1]
         self.assertIn('cmp3: 75%, of servers 0%', ' '.join(out.split()))
 
+    def test_the_load_of_another_clouds_hosts_does_not_count(self):
+        self.series['load'] = [({'host': f'cmp{n}'}, 0.25 * n) for n in (1, 2, 3)] + [
+            ({'host': f'other{n}'}, 1.0) for n in range(9)]
+        row = self.policies()['cpu']
+        self.assertEqual(([3, 3], 0.5), (row['hosts'], row['load']))
+
     def test_figures_that_are_no_numbers_are_null(self):
         path = self.folder / 'policies.yaml'
         path.write_text(configured.POLICIES.replace(
