@@ -18,6 +18,7 @@ from kronos_nova.metrics import exporters
 from kronos_nova.metrics import health
 from kronos_nova.metrics import joins
 from kronos_nova.metrics import ranges
+from kronos_nova.metrics.base import with_key
 from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects import metrics
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -401,7 +402,8 @@ def _uncompared(source, query, expected, is_unread):
         found = len(source.query(query).samples)
     except exception.MetricsError as error:
         return QueryFinding(policy=query.policy, kind=query.kind, state='failed',
-                            health=health.AnswerHealth.UNREACHABLE.value, detail=str(error))
+                            health=health.AnswerHealth.UNREACHABLE.value,
+                            detail=str(with_key(error, query.key)))
     why = ('Nova could not be read' if is_unread
            else f'there are no {expected.noun} in scope that need one')
     return QueryFinding(

@@ -16,6 +16,7 @@ from kronos_nova.cycle.aggregates import Scope
 from kronos_nova.cycle.metrics import MetricsReader
 from kronos_nova.load import forecast
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.metrics.base import with_key
 from kronos_nova.model import Problem
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import Matrix
@@ -131,7 +132,11 @@ class HourlyHistory:
             # The query returns means over the hour before a moment, so the moments are the ends of
             # hours.
             times = Times((run[0] + 1) * HOUR, (run[-1] + 1) * HOUR, HOUR)
-            series = _whole(source.query_range(query, times), query).series
+            try:
+                answer = source.query_range(query, times)
+            except exception.MetricsError as error:
+                raise with_key(error, query.key) from error
+            series = _whole(answer, query).series
             self._store(series, label, run)
             at_once = max(1, min(len(hours), MOST_POINTS // max(len(series), 1)))
             hours = hours[len(run):]
@@ -264,11 +269,16 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
     :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is False."""
     if policy.forecast is None:
         return
-    present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
-    yield MetricQuery(policy.name, metrics.HISTORY, policy.forecast.history_query
-                      or f'avg_over_time((\n{present}\n)[1h:5m])')
-    if policy.forecast.own_query:
-        yield MetricQuery(policy.name, metrics.FORECAST, policy.forecast.own_query)
+    settings = policy.forecast
+    if settings.history_query:
+        history, key = settings.history_query, 'forecast.history_query'
+    else:
+        key = metrics.KEYS[metrics.VM_PROFILE if policy.is_forecast_by_vm else metrics.IMBALANCE]
+        history = f'avg_over_time((\n{getattr(policy, key)}\n)[1h:5m])'
+    yield MetricQuery(policy.name, metrics.HISTORY, history, key)
+    if settings.own_query:
+        yield MetricQuery(policy.name, metrics.FORECAST, settings.own_query,
+                          'forecast.vm_query' if settings.vm_query else 'forecast.host_query')
 
 
 class ForecastCache:

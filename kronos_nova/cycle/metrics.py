@@ -22,6 +22,7 @@ from kronos_nova.load import host_sizes
 from kronos_nova.load import instance_weights
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.metrics.base import with_key
 from kronos_nova.model.rules import ArrivalLimit
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import Vector
@@ -139,7 +140,8 @@ class MetricsReader:
         promql = getattr(policy, metrics.KEYS[kind])
         if promql is None:
             return Vector(samples=())
-        return self._answer(metrics.MetricQuery(policy.name, kind, promql), metrics.KEYS[kind])
+        key = metrics.KEYS[kind]
+        return self._answer(metrics.MetricQuery(policy.name, kind, promql, key), key)
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
         """Return the answer to a query. The answer is kept, so that the query is sent once.
@@ -160,12 +162,8 @@ class MetricsReader:
     def _answer(self, query: metrics.MetricQuery, name: str) -> Vector | exception.MetricsError:
         try:
             vector = self._source.query(query)
-        except (exception.MetricsQueryRefused, exception.MetricsNotAVector) as error:
-            # The PromQL itself is wrong, so the error says where the PromQL is written.
-            return type(error)(source=error.kwargs['source'],
-                               problem=f'{name}: {error.kwargs["problem"]}')
         except exception.MetricsError as error:
-            return error
+            return with_key(error, query.key)
         if vector.warnings and not self._accepts_partial:
             whose = 'migration' if query.policy == metrics.MIGRATION else f'policy {query.policy}'
             return exception.MetricsPartial(
@@ -595,7 +593,7 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
     for kind in metrics.OF_MIGRATION:
         promql = getattr(queries, f'{kind}_query')
         if promql is not None:
-            yield metrics.MetricQuery(metrics.MIGRATION, kind, promql)
+            yield metrics.MetricQuery(metrics.MIGRATION, kind, promql, f'migration.{kind}_query')
 
 
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:

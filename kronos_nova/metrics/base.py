@@ -2,10 +2,23 @@
 
 from typing import Protocol
 
+from kronos_nova import exception
 from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Times
 from kronos_nova.objects.metrics import Vector
+
+
+def with_key(error: exception.MetricsError, key: str) -> exception.MetricsError:
+    """Return the error of a query. If the PromQL itself is wrong, the text of the returned error
+    has the place where the PromQL is written.
+
+    :param key: key of the policies file that has the PromQL; '' if it is not known
+    """
+    is_of_promql = isinstance(error, exception.MetricsQueryRefused | exception.MetricsNotAVector)
+    if not key or not is_of_promql:
+        return error
+    return type(error)(source=error.kwargs['source'], problem=f'{key}: {error.kwargs["problem"]}')
 
 
 class MetricsSource(Protocol):

@@ -7,6 +7,7 @@ from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.metrics.base import with_key
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
@@ -87,7 +88,8 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
     try:
         vector = source.query(query)
     except exception.MetricsError as error:
-        return Health(state=AnswerHealth.UNREACHABLE, detail=str(error), error=error)
+        named = with_key(error, query.key)
+        return Health(state=AnswerHealth.UNREACHABLE, detail=str(named), error=named)
     fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)

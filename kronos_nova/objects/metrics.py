@@ -29,11 +29,13 @@ KEYS = {IMBALANCE: 'imbalance_query', VM_PROFILE: 'vm_profile_query', CAPACITY: 
 class MetricQuery:
     """A PromQL query of a policy. ``kind`` is one of the constants of this module, such as
     :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query that belongs to no policy. In a
-    snapshot, the recorded result of a query is found by ``policy`` and ``kind``."""
+    snapshot, the recorded result of a query is found by ``policy`` and ``kind``. ``key`` is the key
+    of the policies file that has the PromQL, for errors."""
 
     policy: str
     kind: str
     promql: str
+    key: str = dataclasses.field(default='', compare=False)
 
 
 class Sample(NamedTuple):

@@ -14,6 +14,7 @@ from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle.metrics import migration_queries
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import answer
+from kronos_nova.metrics.base import with_key
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.snapshot import Snapshot
@@ -76,7 +77,7 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
         for kind, field in metrics.KEYS.items():
             promql = getattr(policy, field)
             if promql is not None:
-                yield MetricQuery(policy.name, kind, promql)
+                yield MetricQuery(policy.name, kind, promql, field)
 
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
@@ -87,8 +88,13 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
     """
     found = {}
     for query in (*questions(policies), *migration_queries(policies.migration)):
-        body = source.body(query)
-        answer.read_vector(body, f'policy {query.policy}, {query.kind}')
+        place = query.key if query.policy == metrics.MIGRATION else (
+            f'policy {query.policy}, {query.key}')
+        try:
+            body = source.body(query)
+        except exception.MetricsError as error:
+            raise with_key(error, place) from error
+        answer.read_vector(body, place)
         found[query.policy, query.kind] = body
     return found
 

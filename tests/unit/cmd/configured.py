@@ -23,6 +23,10 @@ POLICIES = """policies:
 """
 
 
+REFUSED = b'{"status": "error", "errorType": "bad_data", "error": "parse error"}'
+"""In place of series: the answer to a query whose PromQL is wrong."""
+
+
 class ConfiguredTestCase(testtools.TestCase):
     transport_url = 'fake://'
 
@@ -60,12 +64,12 @@ class ConfiguredTestCase(testtools.TestCase):
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query).get('query', [''])
         series = self.series.get(re.match(r'\w*', query[0])[0])
         series = series(query[0]) if callable(series) else series
-        body = b'<html>' if series is None else json.dumps({
+        body = b'<html>' if series is None else REFUSED if series is REFUSED else json.dumps({
             'status': 'success', 'warnings': self.warnings,
             'data': {'resultType': 'vector', 'result': [
                 {'metric': labels, 'value': [time.time(), str(value)]}
                 for labels, value in series]}}).encode()
-        handler.send_response(200)
+        handler.send_response(400 if series is REFUSED else 200)
         handler.send_header('Content-Length', str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)

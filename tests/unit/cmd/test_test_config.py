@@ -181,6 +181,29 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(('failed', 'unreachable'), tuple(
             queries['forecast'][key] for key in ('state', 'health')))
 
+    @ddt.data(('imbalance', 'load', 'imbalance_query'),
+              ('vm_profile', 'weight', 'vm_profile_query'),
+              ('history', 'past', 'forecast.history_query'),
+              ('forecast', 'ahead', 'forecast.vm_query'), ('link', 'link', 'migration.link_query'))
+    @ddt.unpack
+    def test_wrong_promql_is_reported_with_its_key(self, kind, name, key):
+        (self.folder / 'policies.yaml').write_text(configured.POLICIES.replace(
+            'weight}', 'weight, forecast: {history_query: past, vm_query: ahead}}')
+            + 'migration: {link_query: link}\n')
+        self.series |= {'past': self.series['weight'], 'ahead': self.series['weight'],
+                        'link': [({'host': f'cmp{n}'}, 1e9) for n in (1, 2, 3)]}
+        self.assertNotIn(f'{key}: ', self.report()[2][kind]['detail'])
+        self.series[name] = configured.REFUSED
+        self.assertIn(f'{key}: status 400', self.report()[2][kind]['detail'])
+        self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
+        self.assertIn(f'{key}: status 400', self.report()[2][kind]['detail'])
+
+    def test_a_history_that_is_made_of_a_wrong_profile_names_the_profile(self):
+        (self.folder / 'policies.yaml').write_text(
+            configured.POLICIES.replace('weight}', 'weight, forecast: {}}'))
+        self.series['avg_over_time'] = configured.REFUSED
+        self.assertIn('vm_profile_query: status 400', self.report()[2]['history']['detail'])
+
     def test_tables_for_people(self):
         _, out, _ = self.run_command()
         self.assertIn('vm_profile', out)

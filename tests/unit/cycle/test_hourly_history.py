@@ -13,7 +13,7 @@ from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Series
 
-QUERY = MetricQuery('cpu', 'history', 'vm:avg1h')
+QUERY = MetricQuery('cpu', 'history', 'vm:avg1h', 'forecast.history_query')
 
 
 class Hourly:
@@ -47,6 +47,11 @@ class HourlyHistoryTest(testtools.TestCase):
     def row(self, name, hours):
         (_position, row, _host), = self.history.series([name])
         return self.history.matrix(hours)[row].tolist()
+
+    def test_wrong_promql_is_reported_with_its_key_in_the_policies_file(self):
+        self.source.error = exception.MetricsQueryRefused(source='http://p:9090', problem='no')
+        error = self.assertRaises(exception.MetricsQueryRefused, self.read, [10])
+        self.assertEqual('http://p:9090: forecast.history_query: no', str(error))
 
     def test_every_hour_is_found_by_name(self):
         hours = [10, 11, 12, 20, 21]

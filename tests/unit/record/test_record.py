@@ -50,6 +50,8 @@ migration:
 """
 """Other parts that a policies file may have."""
 
+REFUSED = b'{"status": "error", "errorType": "bad_data", "error": "parse error"}'
+
 NEVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
 
 
@@ -95,7 +97,7 @@ class RecordTestCase(testtools.TestCase):
     def answer(self, handler):
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query)['query'][0]
         body = self.answers[re.match(r'\w+', query)[0]]
-        handler.send_response(200)
+        handler.send_response(400 if body is REFUSED else 200)
         handler.send_header('Content-Length', str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)
@@ -190,6 +192,17 @@ class RecordTest(RecordTestCase):
         self.cloud.refuse['/compute/v2.1/os-services'] = (500, b'{}')
         self.assertEqual(1, self.run_command()[0])
         self.assertFalse(self.target.exists())
+
+    def test_wrong_promql_is_reported_with_its_place(self):
+        self.ask_of_moves()
+        for name, place in (('weight', 'policy cpu, vm_profile_query: status 400'),
+                            ('link', 'migration.link_query: status 400')):
+            with self.subTest(name):
+                known, self.answers[name] = self.answers[name], REFUSED
+                status, _, err = self.run_command()
+                self.assertEqual((1, False), (status, self.target.exists()))
+                self.assertIn(place, err)
+                self.answers[name] = known
 
     def test_options_that_are_no_good(self):
         for text, said in (('', 'auth_type'), ('[kronos_prometheus]\nurl = ftp://x\n', 'ftp')):
