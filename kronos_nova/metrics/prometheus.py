@@ -105,11 +105,19 @@ class PrometheusClient:
     def _attempt(self, path, parameters):
         left = self._seconds_left()
         if left <= 0.0:
-            raise exception.MetricsTimeout(
-                source=self._transport.source,
-                problem='all answers of this cycle together took longer than the '
-                        f'{self._patience:g} s of total_timeout')
-        return self._transport.fetch(path, parameters, left)
+            raise self._overdue()
+        try:
+            return self._transport.fetch(path, parameters, left)
+        except exception.MetricsTimeout as error:
+            if left < self._transport.endpoint.timeout:
+                raise self._overdue() from error
+            raise
+
+    def _overdue(self):
+        return exception.MetricsTimeout(
+            source=self._transport.source,
+            problem='all answers of this cycle together took longer than the '
+                    f'{self._patience:g} s of total_timeout')
 
     def _seconds_left(self):
         now = time.monotonic()

@@ -130,10 +130,14 @@ class TotalDeadlineTest(testtools.TestCase):
         server = self.useFixture(fakes_tcp_server.RawServer(fakes_tcp_server.DRIPS['body']))
         client = self.client(server.url, patience=0.5)
         started = time.monotonic()
-        for _ in range(10):
-            self.assertRaises(exception.MetricsTimeout, client.query, CPU)
+        said = [str(self.assertRaises(exception.MetricsTimeout, client.query, CPU))
+                for _ in range(10)]
         self.assertLess(time.monotonic() - started, 2)
         self.assertEqual(2, server.connections)
+        # The first waits for its own time limit, the second for what is left of that of all.
+        self.assertIn('no complete answer within 0.3 s', said[0])
+        for text in said[1:]:
+            self.assertIn('the 0.5 s of total_timeout', text)
 
     def test_closed_connections_leave_nothing_open(self):
         server = self.useFixture(fakes_tcp_server.RawServer(lambda connection: connection.sendall(
