@@ -20,6 +20,7 @@ import yaml
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.metrics import answer
 from kronos_nova.objects import domains
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
@@ -452,7 +453,8 @@ def _labels(policies, names):
 def _body(body, tables):
     """Return the body of an answer of Prometheus in which the values of labels are replaced by
     pseudonyms. Labels that are not in ``tables`` are left out. A value that is not a name in the
-    snapshot gets a pseudonym as well.
+    snapshot gets a pseudonym as well. A warning stays a warning, because plans do not use an answer
+    with warnings, but its text is left out.
 
     :param tables: {label: {value: pseudonym}}
     """
@@ -463,7 +465,8 @@ def _body(body, tables):
     series = [{'metric': {label: known[label][value] for label, value in each['metric'].items()
                           if label in known},
                'value': each['value']} for each in result]
-    return json.dumps({'status': 'success',
+    warnings = ['anonymised' for _each in answer.read_vector(body, 'the answer').warnings]
+    return json.dumps({'status': 'success', **({'warnings': warnings} if warnings else {}),
                        'data': {'resultType': 'vector', 'result': series}}).encode()
 
 

@@ -292,6 +292,26 @@ class AnonymiseTest(RecordTestCase):
             [(each.name, each.aggregate, each.flavor, each.keep)
              for each in policies.load(self.target / 'policies.yaml').buffers])
 
+    def test_an_answer_that_is_not_whole_stays_so(self):
+        """Plans do not use it, whatever names its warning has."""
+        whole = json.loads(self.answers['load'])
+        for number, (doubt, is_used) in enumerate((
+                ({}, True), ({'warnings': ['store acme-7 did not answer']}, False),
+                ({'warnings': ['PromQL info: metric might not be a counter']}, True),
+                ({'isPartial': True}, False))):
+            with self.subTest(doubt):
+                self.answers['load'] = json.dumps(whole | doubt).encode()
+                used = []
+                for arguments in ((), ('--anonymise',)):
+                    self.target = self.folder / f'{number}{len(arguments)}'
+                    self.assertEqual(0, self.run_command(*arguments)[0])
+                    recording, policy_set = replay.read(self.target)
+                    report = replay.replay(recording, policy_set, EngineOptions(), NEVER)
+                    used.append(any(policy.state == 'ok' for each in report.aggregates
+                                    for policy in each.policies))
+                self.assertEqual([is_used] * 2, used)
+                self.assertNotIn('acme', (self.target / 'metrics/cpu/imbalance.json').read_text())
+
     def test_the_plan_is_the_same_under_other_names(self):
         self.compare_plans((f'instance-{n:08x}', {}, 0.2) for n in range(1, 9))
 
