@@ -19,8 +19,8 @@ class Verdict:
     refused : reason why Nova would refuse the move; else ''
     unasked : reason why the dry run has no result; else ''. Without a result, the move may still be
         made, and Nova may then refuse the move
-    is_silent : True if there is no result because a service did not answer. A further dry run may
-        wait as long in vain
+    is_silent : True if there is no result because a service did not answer, or permitted no
+        request. A dry run of another move would have no result either, and may wait as long in vain
     without : name of the part of the check that was left out; '' if the check was complete. A part
         is left out if its result depends on earlier moves of the plan
     """

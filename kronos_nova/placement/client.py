@@ -29,6 +29,7 @@ message can fill a screen; lowered, the cause of the error may be cut off. Not m
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
+_REFUSALS = {401: errors.AccessRefused, 403: errors.AccessRefused, 404: errors.NotFound}
 
 UNANSWERED = (ks_exceptions.ConnectionError, ks_exceptions.HttpServerError,
               ks_exceptions.DiscoveryFailure)
@@ -258,7 +259,7 @@ class PlacementClient:
         except UNANSWERED as error:
             raise errors.PlacementUnavailable(problem=f'{method} {path}: {error}') from error
         except ks_exceptions.ClientException as error:
-            raise errors.PlacementRefused(problem=f'{method} {path}: {error}') from error
+            raise errors.AccessRefused(problem=f'{method} {path}: {error}') from error
         if response.status_code >= 500:
             raise errors.PlacementUnavailable(
                 problem=f'{method} {path}: HTTP {response.status_code}')
@@ -315,6 +316,5 @@ def _detail(response) -> str:
 
 def _raise_for_refusal(response, request='') -> None:
     if response.status_code >= 400:
-        kind = errors.NotFound if response.status_code == 404 else errors.PlacementRefused
-        raise kind(
+        raise _REFUSALS.get(response.status_code, errors.PlacementRefused)(
             problem=f'{request}HTTP {response.status_code}: {_detail(response)}')

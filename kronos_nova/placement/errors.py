@@ -4,7 +4,8 @@
     ├── PlacementUnavailable     no response or a 5xx, of placement or keystone: it is unknown
     │                            whether a write has taken effect
     ├── PlacementTooOld          placement does not offer a microversion that is needed
-    ├── PlacementRefused         placement refuses the request: credentials, policy, catalogue
+    ├── PlacementRefused         placement refuses the request
+    │   ├── AccessRefused        every request is refused: credentials, policy, catalogue
     │   └── NotFound             404: the requested object does not exist, or no longer exists
     ├── AnswerNotUnderstood      a response is not the JSON of the API: often a proxy's own page
     ├── InvalidAllocations       400
@@ -38,6 +39,10 @@ class PlacementTooOld(exception.PlacementError):
 
 class PlacementRefused(exception.PlacementError):
     code = 'kronos.placement.refused'
+
+
+class AccessRefused(PlacementRefused):
+    code = 'kronos.placement.access_refused'
 
 
 class NotFound(PlacementRefused):

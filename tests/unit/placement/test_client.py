@@ -1,5 +1,7 @@
 """Errors of requests to placement, by whether placement may answer later."""
 
+from unittest import mock
+
 import ddt
 import testtools
 from keystoneauth1 import exceptions as ks_exceptions
@@ -49,9 +51,19 @@ class KeystoneTest(testtools.TestCase):
 
     @ddt.data(*REFUSALS)
     def test_what_keystone_refuses_is_not_repeated(self, error):
-        self.assertRaises(errors.PlacementRefused, self.client(error).replace, ['vm'],
+        self.assertRaises(errors.AccessRefused, self.client(error).replace, ['vm'],
                           lambda held: None)
         self.assertEqual(1, self.adapter.requests)
+
+    @ddt.data((401, errors.AccessRefused), (403, errors.AccessRefused), (404, errors.NotFound),
+              (400, errors.PlacementRefused))
+    @ddt.unpack
+    def test_a_refusal_of_every_request_is_told_from_that_of_one(self, status, kind):
+        found = self.client(None)
+        self.adapter.request = lambda *_args, **_kwargs: mock.Mock(
+            status_code=status, content=b'{}', text='')
+        error = self.assertRaises(errors.PlacementRefused, found.consumer, 'vm')
+        self.assertIs(kind, type(error))
 
     def test_the_role_of_the_user_is_not_blamed_for_the_silence_of_keystone(self):
         said = str(self.assertRaises(

@@ -82,9 +82,14 @@ class PlacementDryRunTest(testtools.TestCase):
         self.assertEqual('', self.ask([], resources={}).refused)
         self.assertEqual([], self.placement.asked)
 
-    @ddt.data(errors.PlacementUnavailable(problem='down'), errors.PlacementRefused(problem='403'))
-    def test_no_answer_is_no_refusal(self, error):
+    @ddt.data((errors.PlacementUnavailable(problem='down'), True),
+              (errors.AccessRefused(problem='403'), True),
+              (errors.PlacementTooOld(offered='1.10', needed='1.36', lacks='all'), True),
+              (errors.PlacementRefused(problem='400: no such trait'), False),
+              (errors.NotFound(problem='404'), False))
+    @ddt.unpack
+    def test_no_answer_is_no_refusal(self, error, is_of_every_move):
         verdict = self.ask(error)
         self.assertEqual('', verdict.refused)
         self.assertIn('could not be asked', verdict.unasked)
-        self.assertIs(isinstance(error, errors.PlacementUnavailable), verdict.is_silent)
+        self.assertIs(is_of_every_move, verdict.is_silent)
