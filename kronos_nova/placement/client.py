@@ -167,6 +167,7 @@ class PlacementClient:
                                                 generation=provider['generation'])
                 for provider in self._get('/resource_providers')['resource_providers']}
 
+    @_understood
     def inventories(self, provider: str) -> dict[str, dict]:
         """Return {resource class: its inventory} of one provider."""
         return self._get(f'/resource_providers/{provider}/inventories')['inventories']
@@ -176,6 +177,7 @@ class PlacementClient:
         """Return the names of the traits of one provider."""
         return frozenset(self._get(f'/resource_providers/{provider}/traits')['traits'])
 
+    @_understood
     def roots_in(self, aggregates: Collection[str]) -> frozenset[str]:
         """Return the uuids of the root providers whose trees have a provider in any of the
         aggregates.
@@ -200,6 +202,7 @@ class PlacementClient:
         held = self._get(f'/resource_providers/{provider}/allocations')['allocations']
         return {uuid: allocation['resources'] for uuid, allocation in held.items()}
 
+    @_understood
     def resource_classes(self) -> frozenset[str]:
         """Return the names of all resource classes."""
         classes = self._get('/resource_classes')['resource_classes']

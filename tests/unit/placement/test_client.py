@@ -65,6 +65,18 @@ class KeystoneTest(testtools.TestCase):
         error = self.assertRaises(errors.PlacementRefused, found.consumer, 'vm')
         self.assertIs(kind, type(error))
 
+    @ddt.data(('consumer', 'vm'), ('tree', 'root'), ('providers',), ('inventories', 'root'),
+              ('traits', 'root'), ('roots_in', ['aggregate']), ('name', 'root'),
+              ('held_on', 'root'), ('resource_classes',), ('sharing',), ('aggregates', 'root'),
+              ('in_tree_and_aggregates', 'root', ['aggregate']), ('candidates', ''))
+    def test_an_answer_of_another_form_is_an_error_of_placement(self, call):
+        """A proxy may answer in place of placement, with JSON of its own."""
+        name, *arguments = call
+        found = self.client(None)
+        self.adapter.request = lambda *_args, **_kwargs: mock.Mock(
+            status_code=200, content=b'{"message": "welcome"}')
+        self.assertRaises(errors.AnswerNotUnderstood, getattr(found, name), *arguments)
+
     def test_the_role_of_the_user_is_not_blamed_for_the_silence_of_keystone(self):
         said = str(self.assertRaises(
             exception.InventoryError, providers.ProviderCache().read,
