@@ -9,7 +9,7 @@ import testtools
 PLUGIN = pathlib.Path(__file__).parents[2] / 'devstack' / 'plugin.sh'
 FUNCTIONS = """
 function is_service_enabled { [[ " kronos $ENABLED " == *" $1 "* ]]; }
-function echo_summary { :; }
+function echo_summary { echo "summary $*"; }
 function sudo { :; }
 function iniget_multiline { :; }
 function iniset_multiline { echo "set $2.$3"; }
@@ -31,6 +31,10 @@ class NodesTest(testtools.TestCase):
             (self.folder / name).write_text(f'#!/bin/bash\necho run {name}\n')
             (self.folder / name).chmod(0o755)
 
+    def ended(self, name, code):
+        """Let a command end with an exit code."""
+        (self.folder / name).write_text(f'#!/bin/bash\necho run {name}\nexit {code}\n')
+
     def stacked(self, *services):
         """Return the steps of the plugin on a node with ``services``."""
         steps = []
@@ -40,6 +44,7 @@ class NodesTest(testtools.TestCase):
                 capture_output=True, text=True, timeout=60, env={
                     'PATH': '/usr/bin:/bin', 'ENABLED': ' '.join(services),
                     'NOVA_CONF_DIR': str(self.folder)})
+            done.check_returncode()
             steps += done.stdout.splitlines()
             self.assertEqual('', done.stderr)
         return steps
@@ -50,7 +55,20 @@ class NodesTest(testtools.TestCase):
                      'run kronos-test-config'):
             self.assertIn(step, steps)
 
+    def test_a_warning_does_not_end_stack_sh(self):
+        """Such as one of a Prometheus that is installed later."""
+        for code in (1, 3):
+            self.ended('kronos-test-config', code)
+            self.assertIn('summary kronos-test-config has found problems '
+                          f'(exit code {code}), see above', self.stacked('n-api'))
+        self.ended('kronos-test-config', 0)
+        self.assertNotIn('problems', '\n'.join(self.stacked('n-api')))
+
+    def test_databases_that_do_not_fit_end_stack_sh(self):
+        self.ended('kronos-status', 2)
+        self.assertRaises(subprocess.CalledProcessError, self.stacked, 'n-api')
+
     def test_another_compute_node_leaves_the_control_database_alone(self):
         steps = self.stacked('n-cpu')
         self.assertIn('set kronos_database.connection', steps)
-        self.assertEqual([], [step for step in steps if not step.startswith('set ')])
+        self.assertEqual([], [step for step in steps if not step.startswith(('set ', 'summary '))])

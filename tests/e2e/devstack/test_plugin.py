@@ -53,7 +53,8 @@ class PluginTest(base.CloudTestCase):
             daemon.restart()
         self.cloud.wait_hosts()
         self.phase('stack', 'extra')
-        self.phase('stack', 'test-config')
+        self.assertNotIn('kronos-test-config has found problems',
+                         self.phase('stack', 'test-config'))
         wait_for(self.evaluated, 60, lambda: self.cloud.database.query(
             'kronos', 'SELECT * FROM cycles'))
         self.assert_clean()
