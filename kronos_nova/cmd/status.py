@@ -8,7 +8,6 @@ import importlib.util
 import sys
 
 from oslo_config import cfg
-from oslo_db import exception as db_exception
 from oslo_upgradecheck import upgradecheck
 
 from kronos_nova import conf as kronos_conf
@@ -17,6 +16,7 @@ from kronos_nova.cmd import manage
 from kronos_nova.cmd import roles
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
+from kronos_nova.db.error_text import error_text
 
 BROKEN = 255
 """Exit code of ``kronos-status upgrade check`` if the command could not check anything (no unit).
@@ -37,8 +37,11 @@ class Checks(upgradecheck.UpgradeCommands):
                                        'A compute host does not need it.')
         try:
             migrate.check(db_engine.control_engine(self.conf), migrate.CONTROL)
-        except (exception.ConfigurationError, db_exception.DBError) as error:
+        except exception.KronosException as error:
             return upgradecheck.Result(upgradecheck.Code.FAILURE, str(error))
+        except Exception as error:  # libraries raise many kinds of errors for a wrong configuration
+            return upgradecheck.Result(upgradecheck.Code.FAILURE,
+                                       f'[kronos_database]: {error_text(error)}')
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
     def _nova(self):

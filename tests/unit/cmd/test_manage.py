@@ -7,12 +7,15 @@ import subprocess
 import sys
 from importlib import metadata
 
+import ddt
+
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import status
 from kronos_nova.db import migrate
 from tests.unit.cmd import base
 
 
+@ddt.ddt
 class DatabaseCommandsTest(base.ManageTestCase):
     def test_sync_prints_both_databases_from_and_to(self):
         self.assertEqual(0, self.run_manage('db', 'sync', '-f', 'json'))
@@ -55,6 +58,19 @@ class DatabaseCommandsTest(base.ManageTestCase):
     def test_the_upgrade_check_reads_a_control_database_that_is_configured(self):
         self.configure(f'[kronos_database]\nconnection = sqlite:///{self.state}/empty.sqlite\n')
         self.assertEqual(2, status.main(['--config-file', self.config, 'upgrade', 'check']))
+
+    @ddt.data(('connection = nonsense', '[kronos_database]: Could not parse'),
+              ('connection = nosuch+driver://kronos:secret@db/kronos', 'nosuch'),
+              ('connection = sqlite:////proc/kronos/kronos.sqlite', 'none'),
+              ('connection = sqlite://\nmax_retries = often', 'often'))
+    @ddt.unpack
+    def test_the_upgrade_check_says_in_a_line_what_is_wrong(self, options, said):
+        self.configure(f'[kronos_database]\n{options}\n')
+        self.assertEqual(2, status.main(['--config-file', self.config, 'upgrade', 'check']))
+        out = self.written(self.out)
+        self.assertIn(said, out)
+        for word in ('Traceback', 'secret', 'Background on this error'):
+            self.assertNotIn(word, out)
 
 
 class CostTest(base.ManageTestCase):
