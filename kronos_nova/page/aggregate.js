@@ -21,6 +21,10 @@ const lossFact = ({level, fits, does_not_fit: not, not_found: unknown, not_judge
   [`${fits} of ${fits + not + unknown + unasked}`, ...[[unknown, 'not known'], [unasked, 'not judged']].filter(([count]) => count).map(([count, word]) => `, ${count} ${word}`),
     ...(worst ? [`; worst is ${worst}: ${why}`] : [])].join('')];
 
+/* An evaluation without data gives no reasons, although no server moves. */
+const withoutReasons = outcome => outcome === null ? 'There was no evaluation yet.'
+  : outcome === 'planned' ? 'At the last evaluation every server that was considered was planned.' : 'The last evaluation gave no reasons.';
+
 export class AggregateView extends View {
   constructor(page) {
     super(page, 'aggregates');
@@ -153,7 +157,7 @@ export class AggregateView extends View {
     const bound = (evaluation.immovable ?? []).map(({can, why, count}) => ({reason: can === 'cold' ? 'cold only' : 'not at all', count, means: why}));
     this.bound.hidden = !bound.length;
     this.bound.replaceChildren(el('h2', {}, 'Servers that Nova does not migrate live'), stayedPart(bound));
-    this.stayed.replaceChildren(evaluation.not_moved.length ? stayedPart(evaluation.not_moved) : el('div', {class: 'muted'}, 'At the last evaluation every server that was considered was planned.'));
+    this.stayed.replaceChildren(evaluation.not_moved.length ? stayedPart(evaluation.not_moved) : el('div', {class: 'muted'}, withoutReasons(evaluation.outcome)));
   }
 
   drawHistory(history) {

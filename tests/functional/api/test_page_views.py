@@ -247,6 +247,20 @@ class FactsTest(ViewsTestCase):
         self.wait_for(lambda: self.text('h1') == 'Kronos Vienna')
         self.assertIn('Vienna', self.driver.title)
 
+    def test_servers_of_an_evaluation_without_data_are_not_said_to_be_planned(self):
+        now = clock.utcnow()
+        for name, outcome in (('gpu', plans.NO_DATA), ('db', plans.PLANNED)):
+            report = plans.AggregateReport(name=name, outcome=outcome, mode='spread',
+                                           planner='spread')
+            self.filled.cycles.begin(name, 'filler', now, 1)
+            self.filled.cycles.end(name, now, outcome, False, report.to_json())
+        self.open(base.READER, 'aggregates/gpu')
+        self.wait_for(lambda: 'no data' in self.text('#chosen'))
+        self.assertIn('The last evaluation gave no reasons.', self.text('#stayed'))
+        self.go('aggregates/db')
+        self.wait_for(lambda: 'every server that was considered was planned'
+                      in self.text('#stayed'))
+
     def test_a_server_has_its_story(self):
         self.finish(3)
         self.open(base.READER, f'servers/{Filled.server(0)}')
