@@ -6,6 +6,9 @@ const ANSWER_MS = 20000;
 const DONE_MS = 60000;
 const PAGE = 1000;
 const UNAUTHORIZED = 401;
+const BAD_REQUEST = 400, FORBIDDEN = 403, NOT_FOUND = 404, CONFLICT = 409;
+/* Statuses of answers about the object of an address; other errors are of the service. */
+export const OF_ADDRESSES = [BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT];
 
 export class ApiError extends Error {
   constructor(status, detail) {

@@ -5,7 +5,7 @@ import { addressOf, parse } from './address.js';
 import { byId, button, clock, el, put } from './elements.js';
 import { Actions } from './actions.js';
 import { AggregateView } from './aggregate.js';
-import { Client } from './client.js';
+import { Client, OF_ADDRESSES } from './client.js';
 import { tell } from './dialogs.js';
 import { severityBadge } from './fleet.js';
 import { HostView } from './host.js';
@@ -32,9 +32,6 @@ const HAPPENED_MS = 500;
 /* Milliseconds between two requests without an event, while events arrive: for health, processes and times. */
 const HEARD_MS = 10000;
 const WARN_BEFORE_MS = 5 * 60 * 1000;
-const BAD_REQUEST = 400, FORBIDDEN = 403, NOT_FOUND = 404, CONFLICT = 409;
-/* Statuses of answers about the object of an address; other errors are of the service. */
-const OF_ADDRESSES = [BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT];
 
 /* {view: [class for the list, class for one object]} */
 const SHOWN_BY = {overview: [OverviewView], aggregates: [AggregateView], plans: [PlansView], hosts: [HostsView, HostView], servers: [ServersView, ServerView],

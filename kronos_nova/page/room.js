@@ -1,6 +1,7 @@
 /* Room: what is kept for new servers, and questions about a cloud as it is or would be. */
 
 import { badge, el, memory, plural, scrolled, table } from './elements.js';
+import { OF_ADDRESSES } from './client.js';
 import { Filters } from './filters.js';
 import { hostLink, serverLink } from './links.js';
 import { roomsList } from './lists.js';
@@ -37,13 +38,14 @@ export class RoomView extends View {
     this.node.append(this.rooms.node, el('section', {id: 'question'}, el('h2', {}, 'The cloud as it is, or would be'), this.filters.node, this.answer));
   }
 
-  /* The whole cloud is read for a question: it is asked once, also where it is refused, and again when it changes. */
+  /* The whole cloud is read for a question: it is asked once, also where it is refused, and again when it changes, or
+     when there was no answer. */
   async learn({query}) {
     const key = JSON.stringify(query);
     if (key !== this.askedFor) {
       this.askedFor = key;
       this.asked = FIELDS[query.ask] ? this.question(query) : Promise.resolve(null);
-      this.asked.catch(() => {});
+      this.asked.catch(error => { if (this.askedFor === key && !OF_ADDRESSES.includes(error.status)) this.askedFor = null; });
     }
     const [{rooms}, found] = await Promise.all([this.client.get('v1/rooms'), this.asked]);
     return {rooms, found};

@@ -8,6 +8,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import holds
 from kronos_nova.db import models
@@ -127,9 +128,12 @@ class RoomTest(test_room.LoadTestCase, ViewsTestCase):
     kronos = 'aggregates = gpu, racks, db'
 
     flavor_reads = 0
+    is_away = False
 
     def read_flavors(self):
         self.flavor_reads += 1
+        if self.is_away:
+            raise exception.InventoryError(problem='Nova is away')
         return super().read_flavors()
 
     def ask_for(self, what, expected, **fields):
@@ -170,6 +174,15 @@ class RoomTest(test_room.LoadTestCase, ViewsTestCase):
         self.driver.execute_script('location.hash = "#/room?ask=capacity"')
         self.wait_for(lambda: 'm1.small' in self.text('#answer'))
         self.assertEqual(2, self.flavor_reads)
+
+    def test_a_question_without_an_answer_is_asked_again(self):
+        """As the page says."""
+        self.open(base.READER, 'room')
+        self.is_away = True
+        self.driver.execute_script('location.hash = "#/room?ask=capacity"')
+        self.wait_for(lambda: 'asked again every few seconds' in self.text('#fresh'))
+        self.is_away = False
+        self.wait_for(lambda: 'm1.small' in self.text('#answer'))
 
 
 class AddressTest(ViewsTestCase):
