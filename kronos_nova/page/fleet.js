@@ -76,7 +76,7 @@ function policyLine(policy) {
 export class Problems {
   constructor() {
     const list = el('ul', {class: 'plainlist'});
-    this.rows = new Rows(list, each => each.what, each => ({update() {}, node: el('li', {class: `problem ${each.severity}`},
+    this.rows = new Rows(list, each => JSON.stringify(each), each => ({update() {}, node: el('li', {class: `problem ${each.severity}`},
       el('b', {}, each.severity), ` ${each.what} `, el('span', {}, each.remedy))}));
     this.node = el('section', {id: 'problems'}, el('h2', {}, 'To look at'), list);
   }

@@ -2,6 +2,7 @@
 
 import datetime
 
+import sqlalchemy as sa
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -273,6 +274,20 @@ class FactsTest(ViewsTestCase):
         self.go('aggregates/db')
         self.wait_for(lambda: 'every server that was considered was planned'
                       in self.text('#stayed'))
+
+    def test_a_notice_that_becomes_a_warning_is_shown_as_one(self):
+        """It has the same text as before."""
+        def kinds():
+            return [each.get_attribute('class') for each in self.driver.find_elements(
+                By.CSS_SELECTOR, '#problems li') if 'waits for approval' in each.text]
+
+        self.open(base.READER, 'overview')
+        self.wait_for(lambda: kinds() == ['problem notice'])
+        with self.database.writer() as session:
+            for plan in session.scalars(sa.select(models.PlanRow)):
+                plan.created_at = clock.utcnow() - datetime.timedelta(days=1)
+        self.look()
+        self.wait_for(lambda: kinds() == ['problem warning'])
 
     def test_a_server_has_its_story(self):
         self.finish(3)
