@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import ssl
 import time
 from collections.abc import Callable
 
@@ -473,10 +474,12 @@ def _broker(conf):
 
 def _unreachable(conf, url, host):
     """Return the reason why a broker cannot be used; None if it can be used."""
+    group = conf.oslo_messaging_rabbit
     connection = kombu.Connection(
         hostname=host.hostname, port=host.port or 5672, userid=host.username,
         password=host.password, virtual_host=url.virtual_host or '/',
-        ssl=conf.oslo_messaging_rabbit.ssl, connect_timeout=_BROKER_SECONDS)
+        login_method=group.rabbit_login_method, ssl=_tls(group, url),
+        connect_timeout=_BROKER_SECONDS)
     try:
         with connection:
             connection.connect()
@@ -484,6 +487,18 @@ def _unreachable(conf, url, host):
             *connection.channel_errors) as error:
         return f'{host.hostname}:{host.port or 5672}: {error}'
     return None
+
+
+def _tls(group, url):
+    """Return the argument ``ssl`` of a kombu connection, as oslo.messaging makes it from its
+    options: false for a connection without TLS, else the files and checks of TLS."""
+    files = {'keyfile': group.ssl_key_file, 'certfile': group.ssl_cert_file,
+             'ca_certs': group.ssl_ca_file}
+    found = {name: path for name, path in files.items() if path}
+    if group.ssl_ca_file:
+        found['cert_reqs'] = ssl.CERT_REQUIRED
+        found['server_hostname'] = url.hosts[0].hostname if len(url.hosts) == 1 else None
+    return group.ssl and (found or True)
 
 
 def _claims(conf):

@@ -8,6 +8,9 @@ import json
 import pathlib
 import re
 import socket
+import socketserver
+import ssl
+import threading
 from unittest import mock
 
 import ddt
@@ -24,6 +27,7 @@ from kronos_nova.objects import plan as plans
 from tests.unit.cmd import configured
 from tests.unit.fakes_web_server import WebServer
 from tests.unit.fakes_web_server import say
+from tests.unit.fakes_web_server import self_signed
 
 
 @ddt.ddt
@@ -739,6 +743,62 @@ class TestConfigTest(configured.ConfiguredTestCase):
             status, checks, _queries = self.report()
             self.assertNotIn('failed', [state for state, _detail in checks.values()], line)
             self.assertNotEqual(1, status)
+
+    def broker(self, client=None):
+        """Start a broker that speaks TLS, but then no AMQP. Return (its URL, the file with its
+        certificate, the list of clients that have got in).
+
+        :param client: certificate that clients have to show
+        """
+        seen, context = [], ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        path = self.folder / 'broker.pem'
+        path.write_bytes(self_signed())
+        context.load_cert_chain(path)
+        if client:
+            context.load_verify_locations(client)
+            context.verify_mode = ssl.CERT_REQUIRED
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                with contextlib.suppress(OSError), context.wrap_socket(
+                        self.request, server_side=True) as tls:
+                    tls.recv(1)
+                    seen.append(tls.getpeercert())
+
+        server = socketserver.ThreadingTCPServer(('127.0.0.1', 0), Handler)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return f'rabbit://u:p@127.0.0.1:{server.server_address[1]}/', path, seen
+
+    def broker_check(self, url, **files):
+        self.transport_url = url
+        self.write()
+        with open(self.conf, 'a') as file:
+            file.write('[oslo_messaging_rabbit]\nssl = true\n' + ''.join(
+                f'ssl_{name}_file = {path}\n' for name, path in files.items()))
+        return self.report()[1]['broker'][1]
+
+    def test_a_broker_is_checked_with_the_authority_that_the_services_trust(self):
+        url, authority, seen = self.broker()
+        self.assertIn('CERTIFICATE_VERIFY_FAILED', self.broker_check(url))
+        other = self.folder / 'other.pem'
+        other.write_bytes(self_signed())
+        self.assertIn('CERTIFICATE_VERIFY_FAILED', self.broker_check(url, ca=other))
+        self.assertEqual([], seen)
+        self.assertNotIn('CERTIFICATE_VERIFY_FAILED', self.broker_check(url, ca=authority))
+        self.assertNotEqual([], seen)
+
+    def test_a_broker_is_shown_the_certificate_of_the_services(self):
+        client = self.folder / 'client.pem'
+        client.write_bytes(self_signed())
+        url, authority, seen = self.broker(client)
+        self.broker_check(url, ca=authority)
+        self.assertEqual([], seen)
+        self.broker_check(url, ca=authority, cert=client, key=client)
+        self.assertNotEqual([], seen)
 
     def test_an_aggregate_of_one_host_deserves_a_look(self):
         self.cloud.aggregates[0]['hosts'] = ['cmp1']
