@@ -75,6 +75,8 @@ class RecordedMetrics:
             self._read(policy, kind)
         except exception.MetricsNotUnderstood as error:
             problems.add(str(path.relative_to(self._folder)), error.kwargs['problem'])
+        except OSError as error:
+            problems.add(str(path.relative_to(self._folder)), f'cannot be read: {error.strerror}')
         # The file may be a recorded error of the API. It is valid, and the policy has no data.
         except exception.MetricsError:
             return

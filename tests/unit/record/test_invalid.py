@@ -149,6 +149,12 @@ class InvalidTest(testtools.TestCase):
         self.folder = self.folder / ('n' * 300)
         self.assertIn('is not a folder', self.found())
 
+    def test_an_answer_that_cannot_be_read_is_named(self):
+        """As one of another user. No user can read the first byte of this file."""
+        (self.folder / IMBALANCE).unlink()
+        (self.folder / IMBALANCE).symlink_to('/proc/self/mem')
+        self.assertIn(f'{IMBALANCE}: cannot be read: ', self.found())
+
     def test_a_folder_that_is_not_there(self):
         code, _out, err = run(self.folder / 'nowhere')
         self.assertEqual((1, f'{self.folder}/nowhere: is not a folder\n'), (code, err))
