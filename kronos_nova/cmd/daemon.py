@@ -59,10 +59,12 @@ def load_config(prog, arguments):
 
 
 def refuse_unless_wanted(conf):
-    """Refuse to start a daemon unless ``[kronos] run_in`` is ``daemons``.
+    """Refuse to start a daemon unless ``[kronos] run_in`` is ``daemons``, and the options of the
+    process itself have valid values. Other invalid values are logged by the parts that use them.
 
-    :raises ConfigurationError: nova-conductor does the work
+    :raises ConfigurationError: nova-conductor does the work, or a value is invalid
     """
+    invalid_values.refuse(conf, kronos_conf.executor.GROUP.name)
     if conf.kronos.run_in != 'daemons':
         raise exception.ConfigurationError(
             what='[kronos] run_in', problem=f'is {conf.kronos.run_in}, so that nova-conductor does '
