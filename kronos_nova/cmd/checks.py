@@ -188,11 +188,12 @@ def sentence(error: Exception) -> str:
 
 
 class Reach:
-    """Access to Nova and placement. The access is prepared when it is first used."""
+    """Access to Nova and placement. The access is prepared when it is first used. If that fails,
+    each later use has the same error, because Nova's configuration can be read only once."""
 
     def __init__(self, role):
         self._role = role
-        self._found = None
+        self._found = self._error = None
 
     def read(self):
         return self._parts()[0]()
@@ -204,8 +205,14 @@ class Reach:
         return self._parts()[2]()
 
     def _parts(self):
+        if self._error is not None:
+            raise self._error
         if self._found is None:
-            self._found = self._role.connect()
+            try:
+                self._found = self._role.connect()
+            except Exception as error:
+                self._error = error
+                raise
         return self._found
 
 

@@ -543,6 +543,19 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.proposed()
         self.assertEqual(1, len(connected))
 
+    def test_a_connection_that_fails_is_tried_once_and_reported_wherever_it_is_needed(self):
+        tries = []
+
+        def connect(conf):
+            tries.append(conf)
+            raise ValueError('already parsed' if tries[1:] else 'the first and true reason')
+
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.cmd.roles.connect', connect))
+        checks = self.report()[1]
+        self.assertEqual([('failed', 'the first and true reason')] * 2,
+                         [checks['placement'], checks['nova']])
+        self.assertEqual(1, len(tries))
+
     def test_a_file_is_proposed_and_each_host_is_shown_beside_nova(self):
         self.exporters()
         _status, proposal, _err, path = self.proposed()
