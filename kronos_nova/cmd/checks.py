@@ -234,7 +234,8 @@ def _typos(conf, role):
     problems = unknown_options.unknown_keys(conf)
     if role.name != roles.DAEMON and unknown_options.lacks_driver(conf):
         problems.append('Nova does not load Kronos, because "kronos" is not among the notification '
-                        'drivers: add the line "driver = kronos" to [oslo_messaging_notifications]')
+                        'drivers: add the line "driver = kronos" to '
+                        '[oslo_messaging_notifications], in which each driver has its own line')
     if problems:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),

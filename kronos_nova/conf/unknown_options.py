@@ -63,9 +63,10 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
 
 def lacks_driver(conf: cfg.ConfigOpts) -> bool:
     """Return true if nova.conf does not name ``kronos`` as a notification driver; false if
-    nova.conf names it. Without this driver, Nova does not load Kronos."""
+    nova.conf names it. Without this driver, Nova does not load Kronos. oslo.messaging does not
+    split a value at commas, so that each driver needs a line of its own."""
     values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
-    return DRIVER not in {each.strip() for value in values for each in value.split(',')}
+    return DRIVER not in {value.strip() for value in values}
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:

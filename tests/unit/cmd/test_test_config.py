@@ -818,6 +818,21 @@ class TestConfigTest(configured.ConfiguredTestCase):
         state, detail = self.report()[1]['scope']
         self.assertEqual(('warning', True), (state, 'gpu has 1 host;' in detail))
 
+    @ddt.data(('conductor', 'messagingv2,kronos', 'failed'), ('conductor', 'messagingv2', 'failed'),
+              ('conductor', 'kronos', 'ok'), ('daemon', 'messagingv2', 'ok'))
+    @ddt.unpack
+    def test_a_nova_that_does_not_load_kronos_is_reported(self, role, driver, state):
+        """oslo.messaging takes a value with a comma for the name of one driver."""
+        path = pathlib.Path(self.conf)
+        path.write_text(path.read_text().replace('driver = kronos', f'driver = {driver}'))
+        with contextlib.ExitStack() as stack:
+            if role == 'conductor':
+                stack.enter_context(mock.patch.object(
+                    roles, '_in_process', lambda conf, options: roles._by_api(conf)))
+            found = json.loads(self.run_command('-f', 'json', '--role', role)[1])
+        [check] = [each for each in found['checks'] if each['check'] == 'typos']
+        self.assertEqual(state, check['state'], check['detail'])
+
     def test_a_small_aggregate_hides_no_aggregate_that_does_not_exist(self):
         """Every name that is wrong is reported, whatever comes before it."""
         self.cloud.aggregates[0]['hosts'] = ['cmp1']
