@@ -112,7 +112,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             finding = _with_file(finding, found_exporters)
         elif query.kind == metrics.VM_PROFILE:
             finding = _with_label(asked, query, policy, cloud.instances, finding)
-        finding = _with_iowait(source, query, finding)
+        finding = _with_iowait(source, query, finding, found_exporters)
         yield _with_ranges(source, query, _with_extra(source, query, expected, finding, extra))
     for query in migration_queries(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
@@ -217,9 +217,12 @@ def _with_file(finding, found):
                   f'{node.naming}: kronos-test-config --propose FILE writes such queries')
 
 
-def _with_iowait(source, query, finding):
+def _with_iowait(source, query, finding, found):
     """Return the finding, with a warning if the query counts iowait as load and CPUs of a host wait
-    for disks. The warning names the host."""
+    for disks. The warning names the host. Other machines, such as those of a storage cluster, do
+    not count.
+    :param found: the exporters that Prometheus scrapes; None if they are not known
+    """
     if query.kind not in (metrics.IMBALANCE, metrics.CAPACITY) or 'iowait' in query.promql:
         return finding
     windows = [each.window for each in ranges.ranges(query.promql)
@@ -230,6 +233,10 @@ def _with_iowait(source, query, finding):
         waiting = source.instant(_IOWAIT.format(window=windows[0])).samples
     except exception.MetricsError:
         return finding
+    node = found and found.exporter(exporters.NODE)
+    if node and node.naming:
+        ours = {labels.get('instance') for labels in node.hosts.values()}
+        waiting = [sample for sample in waiting if sample.labels.get('instance') in ours]
     if not waiting:
         return finding
     most = max(waiting, key=lambda sample: sample.value)

@@ -385,6 +385,21 @@ class TestConfigTest(configured.ConfiguredTestCase):
                              '38% of those of cmp1:9100' in row['detail'])
         self.assertIn('[9m]', ' '.join(promql for promql in asked if 'iowait' in promql))
 
+    def test_disks_of_other_machines_for_which_cpus_wait_are_no_warning(self):
+        """Such as those of a storage cluster that the same Prometheus scrapes."""
+        self.exporters()
+        (self.folder / 'policies.yaml').write_text(configured.POLICIES.replace(
+            'imbalance_query: load', "imbalance_query: 'load or "
+            '1 - avg by (host) (rate(node_cpu_seconds_total{mode="idle"}[9m]))\''))
+        for address, state in (('192.0.2.9:9100', 'ok'), ('192.0.2.2:9100', 'warning')):
+            with self.subTest(address):
+                waiting = [({'instance': address}, 0.6)]
+                self.series['max'] = lambda promql, found=waiting: (
+                    found if 'iowait' in promql else [])
+                row = self.report()[2]['imbalance']
+                self.assertEqual((state, state == 'warning'),
+                                 (row['state'], address in row['detail']), row['detail'])
+
     @ddt.data(('domain', 'vm_profile_label: domain, vm_profile_label_type: name'),
               ('uuid', 'vm_profile_label_type: name'))
     @ddt.unpack
