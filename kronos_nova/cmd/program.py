@@ -71,10 +71,16 @@ def run(command, name, argv=None):
     options = parser(command, name).parse_args(argv)
     _configure_logging(options.debug)
     try:
-        return command(Program(options), None).run(options)
+        code = command(Program(options), None).run(options)
+        sys.stdout.flush()
+        return code
     except Refused as refused:
         return _say(refused, refused.code)
-    except (exception.KronosException, cfg.Error) as error:
+    except BrokenPipeError:
+        raise   # The output is not read to its end, which is no failure of the command.
+    except (exception.KronosException, cfg.Error, OSError) as error:
+        if options.debug and isinstance(error, OSError):
+            raise
         return _say(error, FAILED)
 
 
@@ -92,13 +98,20 @@ def _configure_logging(is_debugging):
         logging.getLogger('stevedore').setLevel(logging.CRITICAL)
 
 
+class _Console(Console):
+    """A console that leaves it to the program to end if the output is not read to its end."""
+
+    def on_broken_pipe(self):
+        raise   # noqa: PLE0704 - called while the error is handled
+
+
 def console(app, width=0):
     """Return a rich console that prints tables to a command's output.
 
     :param width: number of characters in a line. With 0, lines are as wide as the terminal; if the
         output is no terminal, their length is not limited
     """
-    return Console(file=app.stdout, width=width or (
+    return _Console(file=app.stdout, width=width or (
         None if app.stdout.isatty() else columns.WIDE))
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 
 from kronos_nova.engine import gc_tuning
@@ -10,6 +11,9 @@ from kronos_nova.plugin import standalone
 INTERRUPTED = 130
 """Exit code of a program that the user has ended with Ctrl-C (no unit). Fixed by shells: 128 plus
 the number of the signal SIGINT, which is 2."""
+UNREAD = 141
+"""Exit code of a program whose output is not read to its end, as by ``head`` (no unit). Fixed by
+shells: 128 plus the number of the signal SIGPIPE, which is 13."""
 
 
 def _run(module):
@@ -19,6 +23,10 @@ def _run(module):
     """
     try:
         return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+    except BrokenPipeError:
+        # Otherwise Python would report the same error again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return INTERRUPTED

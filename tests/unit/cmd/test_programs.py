@@ -19,6 +19,7 @@ from kronos_nova.cmd import status
 from kronos_nova.cmd import test_config
 from tests.e2e.box.settings import command
 from tests.unit.cmd import base
+from tests.unit.record.clouds import Cloud
 
 CLIFFS_OWN = ('max_width',)
 """Arguments of the library, which bounds them itself."""
@@ -69,6 +70,36 @@ class InterruptTest(testtools.TestCase):
             said = program.communicate(timeout=60)
         self.assertEqual(start.INTERRUPTED, program.returncode, said)
         self.assertNotIn('Traceback', said[1])
+
+
+@ddt.ddt
+class OutputTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        Cloud(2).write(self.folder)
+
+    def replay(self, stdout, *arguments):
+        done = subprocess.run([*command('kronos-nova', 'kronos-replay'), self.folder, *arguments],
+                              text=True, stdout=stdout, stderr=subprocess.PIPE)
+        self.assertNotIn('Traceback', done.stderr)
+        self.assertNotIn('Exception ignored', done.stderr)
+        return done
+
+    @ddt.data(('-f', 'json'), ('-f', 'value', '-c', 'format'), ())
+    def test_a_reader_that_has_read_enough_ends_a_program(self, arguments):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, 'w') as out:
+            done = self.replay(out, *arguments)
+        self.assertEqual((start.UNREAD, ''), (done.returncode, done.stderr))
+
+    @ddt.data(('-f', 'json'), ('-f', 'value', '-c', 'format'), ())
+    def test_a_disk_that_is_full_is_named(self, arguments):
+        with open('/dev/full', 'w') as out:
+            done = self.replay(out, *arguments)
+        self.assertEqual(1, done.returncode)
+        self.assertIn('No space left on device', done.stderr)
 
 
 @ddt.ddt
