@@ -28,7 +28,9 @@ class CommandsTest(testtools.TestCase):
 
     def test_nova_is_read_in_threads_without_a_word_of_how(self):
         code, said = self.run_command('kronos-manage', 'allocations', 'audit')
-        self.assertEqual((1, 'An auth plugin is required to determine endpoint URL'),
+        self.assertEqual((1, '[placement]: has no credentials: auth_type is not set. Set '
+                          'auth_type, auth_url, username, password, project_name and the domains '
+                          'as for the services of Nova, or read the nova.conf of nova-conductor.'),
                          (code, said.strip()))
 
     def test_this_nova_fits(self):
