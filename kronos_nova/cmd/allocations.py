@@ -20,6 +20,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import holds
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs as repairs_db
+from kronos_nova.db.error_text import error_text
 from kronos_nova.objects import hold
 from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
@@ -196,7 +197,16 @@ class Heal(_Auditing):
     def _apply(self, held, findings):
         healer = heal.Healer(self.cloud.placement, self.cloud.nova, held, self.limits,
                              _journal(self.app.conf), lambda: self._rooms() or {})
-        return [healer.heal(each) for each in findings]
+        return [self._healed(healer, each) for each in findings]
+
+    @staticmethod
+    def _healed(healer, finding):
+        """Return the Outcome of a repair. An error of the control database, in which the repair is
+        recorded, must not hide the outcomes of the other repairs."""
+        try:
+            return healer.heal(finding)
+        except db_exc.DBError as error:
+            return heal.Outcome(finding=finding, state=repairs.FAILED, detail=error_text(error))
 
     @staticmethod
     def _judge(result, outcomes, is_applied):

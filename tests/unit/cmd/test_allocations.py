@@ -1,15 +1,20 @@
 """Exit codes of ``kronos-manage allocations`` where a cell does not answer."""
 
+import dataclasses
+import json
 import os
 import types
 
 import ddt
 import fixtures
+from oslo_db import exception as db_exc
 
 from kronos_nova.cmd import allocations
 from kronos_nova.db import counters
 from kronos_nova.db import engine as db_engine
+from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
+from kronos_nova.placement import heal
 from tests.unit.cmd import base
 
 FINDING = audit.Finding(kind=audit.LEAKED, instance='vm1', host='a', evidence='e', remedy='r')
@@ -39,6 +44,27 @@ class SilentCellTest(base.ManageTestCase):
     def test_healing_where_nothing_was_found(self, silent, words, code):
         self.audited(silent)
         self.assertEqual(code, self.run_manage('allocations', 'heal', *words))
+
+    def test_repairs_that_were_made_are_listed_if_the_database_fails_at_one(self):
+        """Otherwise an operator would not learn of them."""
+        others = [dataclasses.replace(FINDING, instance=uuid) for uuid in ('vm2', 'vm3')]
+        self.audited((), FINDING, *others)
+
+        def healed(healer, finding):
+            if finding.instance == 'vm2':
+                raise db_exc.DBConnectionError('gone away')
+            return heal.Outcome(finding=finding, state=repairs.HEALED,
+                                repair=f'r-{finding.instance}')
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'kronos_nova.cmd.allocations.heal.Healer.heal', healed))
+        self.assertEqual(allocations.LEFT, self.run_manage(
+            'allocations', 'heal', '--apply', '-f', 'json'))
+        said = self.written(self.out)
+        self.assertEqual([('vm1', 'healed', 'r-vm1'), ('vm2', 'failed', ''),
+                          ('vm3', 'healed', 'r-vm3')],
+                         [(each['Instance'], each['State'], each['Repair'])
+                          for each in json.loads(said[said.index('['):])])
 
     def test_an_undone_repair_is_named(self):
         self.audited(())
