@@ -24,11 +24,14 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
+from kronos_nova.conf import invalid_values
 from kronos_nova.engine import gc_tuning
 from kronos_nova.inventory import request_clock
 from kronos_nova.operations.snapshots import SnapshotFolder
 
 NAME = 'kronos-api'
+GROUPS = ('kronos', 'kronos_api', 'kronos_database', 'kronos_executor')
+"""Names of the groups of options without which hardly any operation works."""
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
@@ -93,9 +96,12 @@ class _App:
 def services(conf) -> Services:
     """Return the Services that the operations of kronos-api use.
 
+    :raises ConfigurationError: the value of an option is invalid
     :raises DatabaseVersionError: the control database is not at the revision of this code
     :raises DBError: the control database does not answer
     """
+    invalid_values.refuse(conf, *GROUPS)
+
     @functools.cache
     def opened():
         return cloud.open_cloud(_App(conf))
@@ -127,18 +133,23 @@ def serve(made, conf):
     An open stream of events occupies a thread. The server therefore has a thread for each permitted
     stream, in addition to the threads for other requests and health checks.
 
-    :raises OSError: the server cannot listen at the configured address
+    :raises ConfigurationError: the server cannot listen at the configured address
     """
     group = conf.kronos_api
     most = WAITING * group.threads
-    server = api_server.create(
-        AdmissionLimit(made, most), group.listeners, host=group.address, port=group.port,
-        threads=most + SPARE + group.listeners,
-        outbuf_high_watermark=MOST_UNSENT, ident=None,
-        # By default waitress removes the headers of a proxy, so every client would have the proxy's
-        # address.
-        clear_untrusted_proxy_headers=not conf.oslo_middleware.enable_proxy_headers_parsing,
-        max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
+    try:
+        server = api_server.create(
+            AdmissionLimit(made, most), group.listeners, host=group.address, port=group.port,
+            threads=most + SPARE + group.listeners,
+            outbuf_high_watermark=MOST_UNSENT, ident=None,
+            # By default waitress removes the headers of a proxy, so every client would have the
+            # proxy's address.
+            clear_untrusted_proxy_headers=not conf.oslo_middleware.enable_proxy_headers_parsing,
+            max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
+    except OSError as error:
+        raise exception.ConfigurationError(
+            what='[kronos_api] port', problem=f'{group.address} port {group.port}: {error}',
+            remedy='Set address to an address of this host, and port to a free port.') from error
     # waitress has no argument for socket options, but sets these for every connection.
     server.adj.socket_options = [*server.adj.socket_options, (
         socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]

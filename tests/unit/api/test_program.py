@@ -69,6 +69,30 @@ class ProgramTest(ProgramTestCase):
         self.assertEqual(1, process.returncode)
         self.assertIn('kronos-manage db sync', said)
 
+    def refused(self):
+        """Return what the program says that does not start."""
+        manage.main([f'--config-file={self.config}', 'db', 'sync', 'control'])
+        process = self.start()
+        _out, said = process.communicate(timeout=60)
+        self.assertEqual(1, process.returncode)
+        self.assertNotIn('Traceback', said)
+        return said
+
+    def test_a_port_that_is_taken_is_named_with_its_remedy(self):
+        with socket.create_server(('127.0.0.1', self.port)):
+            said = self.refused()
+        self.assertIn(f'[kronos_api] port: 127.0.0.1 port {self.port}: ', said)
+        self.assertIn('port to a free port', said)
+
+    def test_invalid_values_are_named_at_the_start_instead_of_failing_every_request(self):
+        self.config.write_text(self.config.read_text().replace(
+            '[kronos_api]\n', '[kronos_executor]\nmax_concurrent_migrations = few\n'
+                              '[kronos_api]\nthreads = many\n'))
+        said = self.refused()
+        for part in ("[kronos_api] threads: 'many' is no whole number",
+                     "[kronos_executor] max_concurrent_migrations: 'few' is no whole number"):
+            self.assertIn(part, said)
+
     def test_a_database_that_takes_connections_and_says_nothing_is_reported_soon(self):
         with socket.create_server(('127.0.0.1', 0)) as silent:
             self.config.write_text(
