@@ -131,7 +131,8 @@ def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
     samples = instance_weights.by_label(profile, policy.vm_profile_label, policy.host_label, names)
     share, _seen, _repeated = instance_weights.shares(policy, samples, placed)
     sums = np.bincount(placed.vm_host, weights=np.nan_to_num(share), minlength=len(names))
-    sums[np.isnan(placed.host_scale)] = math.nan
+    # Without instances, bincount returns integers.
+    sums = np.where(np.isnan(placed.host_scale), math.nan, sums)
     return dict(zip(names, sums.tolist(), strict=True))
 
 

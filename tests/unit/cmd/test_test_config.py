@@ -286,6 +286,15 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual((None, ''), tuple(
             self.policies()['cpu'][key] for key in ('sizes', 'sizes_from')))
 
+    def test_a_new_cloud_without_servers_has_a_row(self):
+        self.cloud.servers.clear()
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace(
+            'weight}', 'weight, host_capacity_query: cores}'))
+        self.series['cores'] = [({'host': f'cmp{n}'}, 8) for n in (1, 2)]
+        row = self.policies()['cpu']
+        self.assertEqual(([3, 3], 0.0), (row['hosts'], row['instances_load']))
+
     def test_of_a_server_with_two_series_that_of_its_own_host_counts(self):
         self.series['weight'] = [({'uuid': s['id'], 'host': s['OS-EXT-SRV-ATTR:host']}, 0.25)
                                  for s in self.cloud.servers]
