@@ -40,7 +40,7 @@ function restart_service { echo "restart $1" >>"$BOX/services"; }
 function stop_service { echo "stop $1" >>"$BOX/services"; }
 function database_connection_url { echo "${DATABASE_URL/\{\}/$1}"; }
 function recreate_database {
-    mariadb --user root --socket "$BOX/run/mariadb.sock" \
+    mariadb --user root --socket "$BOX/mariadb/mariadb.sock" \
         --execute "DROP DATABASE IF EXISTS $1; CREATE DATABASE $1"
 }
 function iniset { "$PYTHON" "$TOP_DIR/tests/e2e/devstack/ini.py" set "$@"; }
