@@ -138,6 +138,9 @@ class OpenStackInventory:
         on_host = collections.defaultdict(list)
         for server in servers:
             on_host[server[shape.HOST]].append(server)
+        # A host that was registered after the services were read has no servers yet.
+        hypervisors = [h for h in hypervisors for name in [h['service']['host']]
+                       if name in services or name in on_host]
         placement = PlacementClient(Shortcut(self._connection.placement))
         trees = self._providers.read(placement, {
             h['id']: frozenset(server['id'] for server in on_host[h['service']['host']])

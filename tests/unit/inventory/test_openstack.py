@@ -263,6 +263,13 @@ class OpenStackInventoryTest(testtools.TestCase):
             del server['OS-EXT-SRV-ATTR:host']
         self.assertIn('admin role', self.refused())
 
+    def test_a_host_that_is_registered_after_the_services_were_read_is_left_out(self):
+        del self.cloud.services[0]
+        self.assertIn('cmp1', self.refused())  # It has servers, so that its service must be there.
+        self.cloud.servers = [each for each in self.cloud.servers
+                              if each['OS-EXT-SRV-ATTR:host'] != 'cmp1']
+        self.assertEqual(['cmp2', 'cmp3'], [host.name for host in self.read().hosts])
+
     def test_a_hypervisor_that_placement_does_not_know(self):
         del self.cloud.providers[1]
         log = self.useFixture(fixtures.FakeLogger())
