@@ -132,7 +132,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
         return [], False
     found = Incumbents([End(state.objective(), [])])
     best: list[tuple[int, int]] = []
-    is_asked = limits.budget <= STAIRS and is_tight(space)
+    is_asked = limits.budget <= STAIRS and is_tight(space, BUDGET.most_pairs)
     if is_asked and (gap := add_best(space, found, limits)) < np.inf:
         best = best_orderable(space, found, limits, best)
         if gap <= 2 * BUDGET.gap and not is_stuck(state, best, found):
@@ -166,10 +166,14 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     return best, goes_on
 
 
-def is_tight(space: SearchSpace) -> bool:
-    """Return True if the cluster is small and less than the share :data:`TIGHT` of the candidate
-    moves are possible as the first move of a plan; False otherwise."""
-    if len(space.vms) * len(space.hosts) > BUDGET.most_pairs:
+def is_tight(space: SearchSpace, most_pairs: float) -> bool:
+    """Return True if less than the share :data:`TIGHT` of the candidate moves are possible as the
+    first move of a plan; False otherwise. Return False also for large clusters.
+
+    :param most_pairs: number of pairs of an instance and a host above which a cluster counts as
+        large
+    """
+    if len(space.vms) * len(space.hosts) > most_pairs:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
     return feasible.sum() < TIGHT * len(space.vms) * (len(space.hosts) - 1)

@@ -6,7 +6,10 @@ import fixtures
 import numpy as np
 import testtools
 
+from bench import inputs
+from bench import trial
 from kronos_nova.model import Prices
+from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import level
@@ -185,6 +188,14 @@ class LevelTest(testtools.TestCase):
         problem = cloud([.04] * 10 + [.08] * 5, [0] * 15, 2, .05, [1000] * 10 + [2200] * 5)
         few = Level().plan(clouds.start(problem), Limits(budget=5, overload_ceiling=9.0))
         self.assertEqual((5, 11000), (len(few), copied(problem, few)))
+
+    def test_full_hosts_are_levelled_by_moves_that_only_help_together(self):
+        problem = inputs.random_cluster(7103, 12, 118, fill=.8)
+        state = State(trial.model_of(problem))
+        steps = Level().plan(state, Limits(budget=50))
+        self.assertTrue(state.is_balanced)
+        self.assertLess(copied(problem, steps), 400 * 1024)
+        self.assertLess(len(steps), 40)
 
     def test_a_move_that_takes_away_less_than_its_price_is_not_made(self):
         problem = cloud([.3, .2, .2, .1, .1], [0, 0, 0, 0, 1], 2, .1)
