@@ -115,13 +115,14 @@ class DaemonsTest(base.ExecutorTestCase):
     def test_an_engine_plans_when_it_is_allowed_to(self):
         self.boot(3)
         crowd = self.boot(4, 'compute1')
-        self.executors(1)
         self.configure(automation='off')
+        [executor] = self.executors(1)
         engine = self.daemon('kronos-engine', 'kronos-engine')
         time.sleep(15)
         self.assertEqual([], self.planned())
         self.configure(automation='auto')
-        os.kill(engine.pid, signal.SIGHUP)
+        for daemon in (executor, engine):
+            os.kill(daemon.pid, signal.SIGHUP)
         wait_for(self.planned, 90, 'nothing is planned')
         self.wait_ended(120)
         plan = self.planned()[-1]
