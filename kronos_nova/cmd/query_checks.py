@@ -221,6 +221,7 @@ def _with_iowait(source, query, finding, found):
     """Return the finding, with a warning if the query counts iowait as load and CPUs of a host wait
     for disks. The warning names the host. Other machines, such as those of a storage cluster, do
     not count.
+
     :param found: the exporters that Prometheus scrapes; None if they are not known
     """
     if query.kind not in (metrics.IMBALANCE, metrics.CAPACITY) or 'iowait' in query.promql:
