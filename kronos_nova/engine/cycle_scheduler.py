@@ -268,9 +268,9 @@ class CycleScheduler:
             LOG.debug('Planning aggregates %s', ', '.join(ours))
             self.child = self._started_child(ours)
         except OSError as error:
-            LOG.error('No process can be started that plans aggregates %s: %s. Each of these '
-                      'aggregates is planned later, in a cycle of its own.', ', '.join(ours), error)
-            self._fail()
+            LOG.error('No process can be started that plans aggregates %s: %s. These aggregates '
+                      'are tried again when they are next due.', ', '.join(ours), error)
+            self._dismiss()
         finally:
             if self.child is None:
                 self.scheduler_ports.locks.release_all()
