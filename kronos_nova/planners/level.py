@@ -399,7 +399,8 @@ def _where_full(best: 'Leveling', reach: int, limits: Limits) -> 'Iterator[Level
     :param reach: number of moves that ``best`` may have
     """
     is_last = best.plans(limits.budget) <= 1
-    least = 0.0 if is_last else LEFT * Leveling(best.space, band_of(best.space.state)).left()
+    before = best.space.state
+    least = 0.0 if is_last else LEFT * excess(before, band_of(before))
     is_stuck = best.left() > least and best.count < reach
     if (is_stuck or is_tight(best.space, EFFORT / 100)) and not limits.is_over:
         other = _from_even_loads(best, dataclasses.replace(
