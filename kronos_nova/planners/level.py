@@ -364,10 +364,10 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
         leveling.build(reach, limits)
         return leveling
 
-    best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
-    for part in MOVE_PARTS:
-        best.shorten(part, limits)
-    found = sorted([best, *_where_full(best, reach, limits),
+    present = band_of(state)
+    best = _best_band(present, lambda band: built(band, MOVE_PARTS[0]), reach)
+    best.shorten(MOVE_PARTS, limits)
+    found = sorted([best, *_where_full(best, excess(state, present), reach, limits),
                     *_exact(best, limits, best.plans(limits.budget))],
                    key=lambda each: (each.left(), each.gib()))
     best = found[0]
@@ -385,7 +385,8 @@ def search(state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
         yield [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in each.sequence()]
 
 
-def _where_full(best: 'Leveling', reach: int, limits: Limits) -> 'Iterator[Leveling]':
+def _where_full(best: 'Leveling', before: float, reach: int,
+                limits: Limits) -> 'Iterator[Leveling]':
     """Yield another solution where hosts are full, made from the most even loads that the search of
     ``spread`` finds. Hosts are full in two cases:
 
@@ -396,17 +397,16 @@ def _where_full(best: 'Leveling', reach: int, limits: Limits) -> 'Iterator[Level
       and the search for ``best`` moves large instances in place of two or three small ones.
 
     :param best: a solution
+    :param before: excess before any move
     :param reach: number of moves that ``best`` may have
     """
     is_last = best.plans(limits.budget) <= 1
-    before = best.space.state
-    least = 0.0 if is_last else LEFT * excess(before, band_of(before))
-    is_stuck = best.left() > least and best.count < reach
+    is_stuck = best.count < reach and best.left() > (0.0 if is_last else LEFT * before)
+    # To check all pairs once takes at most a hundredth of the work of a search.
     if (is_stuck or is_tight(best.space, EFFORT / 100)) and not limits.is_over:
         other = _from_even_loads(best, dataclasses.replace(
             limits, budget=reach if is_stuck else limits.budget))
-        for part in EVEN:
-            other.shorten(part, limits)
+        other.shorten(EVEN, limits)
         yield other
 
 
@@ -454,8 +454,7 @@ def _with_fewer_moves(best: 'Leveling', built: 'Callable[[Band, float], Leveling
     for start, parts in starts:
         other = start()
         other.purpose.fewer = int(SPARE * few.budget)
-        for part in parts:
-            other.shorten(part, limits)
+        other.shorten(parts, limits)
         yield other
 
 
@@ -634,15 +633,16 @@ class Leveling(Search):
         """
         self.purpose.cost = self.memory + part * self.memory.mean()
 
-    def shorten(self, part: float, limits: Limits) -> None:
+    def shorten(self, parts: Sequence[float], limits: Limits) -> None:
         """Make the solution cheaper, and undo needless moves. The search rates at most
         :data:`EFFORT` pairs of an instance and a host with the costs :data:`MOVE_PARTS` together.
 
-        :param part: cost of each move, as in :meth:`charge`
+        :param parts: costs of each move, as in :meth:`charge`, used one after the other
         """
-        self.charge(part)
-        self.refine(min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS), limits)
-        self.trim()
+        for part in parts:
+            self.charge(part)
+            self.refine(min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS), limits)
+            self.trim()
 
     def trim(self) -> None:
         """Undo needless moves, the moves of the largest instances first. A move is needless if

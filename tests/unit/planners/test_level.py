@@ -242,7 +242,7 @@ class LevelTest(testtools.TestCase):
                                 band_of(state))
             leveling.charge(1.0)
             leveling.build(20, ANYWHERE)
-            leveling.shorten(1.0, ANYWHERE)
+            leveling.shorten((1.0,), ANYWHERE)
             self.assertGreater(leveling.count, 0)
             self.assertEqual([np.flatnonzero(leveling.place == host).tolist()
                               for host in range(len(leveling.excess))], leveling.residents)
