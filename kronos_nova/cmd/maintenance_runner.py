@@ -107,7 +107,7 @@ class MaintenanceRunner:
         if drain is not None:
             self.dependencies.drains.enter(drain, (*drains.ACTIVE, *drains.OVER),
                                            drains.RELEASING)
-        self._leave_out(host, 'Nova has no nova-compute of that name any more')
+        self._leave_out(host, drains.GONE)
         return True
 
     def _leave_out(self, host, why):

@@ -38,8 +38,6 @@ WHO = 'the drain service'
 """Name of the drain service in the journal. The journal shows this name for moves that the drain
 service ends."""
 
-GONE = 'Nova has no nova-compute of that name any more'
-
 PREFIX = 'kronos drain'
 """Beginning of the disabled reason of services that Kronos disables. By this beginning, Kronos
 recognises the services that it has disabled."""
@@ -140,7 +138,7 @@ class DrainService:
     def _close(self, drain: drains.Drain) -> None:
         service = self.hosts.service(drain.host)
         if service is None:
-            self._end(drain, GONE, problem=GONE)
+            self._end(drain, drains.GONE, problem=drains.GONE)
             return
         self._leave_alone(drain)
         is_ours = (drain.is_ours or service.status != 'disabled'
@@ -187,7 +185,7 @@ class DrainService:
         self._seen_at[drain.uuid] = now
         service = self.hosts.service(drain.host)
         if service is None and drain.state in drains.ACTIVE:
-            self._end(drain, GONE, problem=GONE)
+            self._end(drain, drains.GONE, problem=drains.GONE)
         elif service is not None and service.status == 'enabled':
             self._end(drain, 'the host was enabled by hand')
         elif drain.state == drains.EMPTY:

@@ -67,6 +67,9 @@ STARTING = 'starting'
 :data:`STOPPED`: the server is off. :data:`STARTING`: Nova was requested to start the server
 again."""
 
+GONE = 'Nova has no nova-compute of that name any more'
+"""Reason that is shown if a host was removed from Nova."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:

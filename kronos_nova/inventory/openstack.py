@@ -139,8 +139,8 @@ class OpenStackInventory:
         for server in servers:
             on_host[server[shape.HOST]].append(server)
         # A host that was registered after the services were read has no servers yet.
-        hypervisors = [h for h in hypervisors for name in [h['service']['host']]
-                       if name in services or name in on_host]
+        known = services.keys() | on_host.keys()
+        hypervisors = [h for h in hypervisors if h['service']['host'] in known]
         placement = PlacementClient(Shortcut(self._connection.placement))
         trees = self._providers.read(placement, {
             h['id']: frozenset(server['id'] for server in on_host[h['service']['host']])
