@@ -429,7 +429,6 @@ class Swaps:
         own, other = _pick(self.parts, self.every, self.here), _pick(
             self.parts, self.every, self.there)
         gone = (other * _pick(softened.leaving, of, second)).astype(np.float32)
-        lefts = [(own * _pick(softened.leaving, kind, first)).astype(np.float32)]
         back = _pick(softened.arriving, kind, second)
         others = 1 - own - other
         goes_home = (self.goals != self.here)[:, :, None]
@@ -437,15 +436,17 @@ class Swaps:
             back = np.where(goes_home, np.float32(1), back)
             others = others + np.where(
                 goes_home, self._going(softened.arriving, self.every, self.goals, second), 0)
-        rights = [back]
-        for number, arriving in enumerate(softened.arriving):
-            lefts.append(arriving.take(first, axis=0))
-            rights.append(gone * (of == number)[:, :, None])
-        lefts.append(np.ones_like(lefts[0]))
-        rights.append(np.maximum(others, FAINTEST).astype(np.float32))
         # BLAS multiplies contiguous matrices about twice as fast.
-        return (np.ascontiguousarray(np.stack(lefts, axis=3).transpose(0, 2, 1, 3)),
-                np.ascontiguousarray(np.stack(rights, axis=3).transpose(0, 2, 3, 1)))
+        (count, items), terms, factors = second.shape, gone.shape[2], 2 + len(softened.arriving)
+        lefts = np.ones((count, terms, first.shape[1], factors), dtype=np.float32)
+        rights = np.empty((count, terms, factors, items), dtype=np.float32)
+        left, right = lefts.transpose(3, 0, 2, 1), rights.transpose(2, 0, 3, 1)
+        left[0], right[0] = own * _pick(softened.leaving, kind, first), back
+        for number, arriving in enumerate(softened.arriving, start=1):
+            left[number] = arriving.take(first, axis=0)
+            np.multiply(gone, (of == number - 1)[:, :, None], out=right[number])
+        right[-1] = np.maximum(others, FAINTEST)
+        return lefts, rights
 
     def _alone(self) -> np.ndarray:
         """Return float32 (n, a, b): the additional cost of each swap of an item of ``first`` with

@@ -134,7 +134,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     best: list[tuple[int, int]] = []
     is_asked = limits.budget <= STAIRS and is_tight(space, BUDGET.most_pairs)
     if is_asked and (gap := add_best(space, found, limits)) < np.inf:
-        best = best_orderable(space, found, limits, best)
+        best = best_orderable(space, found, limits, best_possible(space, found, limits, [[]]))
         if gap <= 2 * BUDGET.gap and not is_stuck(state, best, found):
             return best, False
         if limits.is_over:
@@ -155,7 +155,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
                 break  # the more end states without an order are known, the fewer others are kept
     has_guards = bool((state.problem.policy_weights == 0.0).any())
     if not is_asked and (space.spacing or has_guards or is_stuck(state, best, found)):
-        add_best(space, found, limits)
+        if add_best(space, found, limits) < np.inf:
+            best = best_possible(space, found, limits, [[], best])
         best = best_orderable(space, found, limits, best)
     goes_on = still = is_stuck(state, best, found)
     part = int(SLACK * limits.budget)
@@ -181,11 +182,13 @@ def is_tight(space: SearchSpace, most_pairs: float) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan whose moves have a possible order, in this order. The candidates are the
-    plans in ``found`` and the plan ``known``. If the best of these costs much more than the best
-    end state, an integer program with stages of moves searches a better plan. In a later stage,
-    moves can use room that an earlier stage freed."""
-    best = best_possible(space, found, limits, [[], known])
+    """Return the plan ``known``, or a better one whose moves have a possible order, in this order.
+    If ``known`` costs much more than the best end state, an integer program with stages of moves
+    searches a better plan. In a later stage, moves can use room that an earlier stage freed.
+
+    :param known: the best plan in ``found`` whose moves have a possible order
+    """
+    best = known
     for rounds in BUDGET.stages[1:]:
         reached = space.state.after(best).objective()
         if reached <= (1.0 + NEAR) * found.best.cost + STUCK:
