@@ -209,20 +209,20 @@ class Failover:
                 permitted[inside] = False
 
         def may(position: int, placed: Mapping[int, int]) -> np.ndarray:
-            may = permitted[position]
-            rooms = _GroupRooms(self, hosts)
-            mates = set(rooms.groups_of(vms[position:position + 1]))
-            if mates:
+            allowed, vm = permitted[position], vms[position:position + 1]
+            if self._is_grouped[vm].any():
+                rooms = _GroupRooms(self, hosts)
+                mates = set(rooms.groups_of(vm))
                 for other, host in placed.items():
                     if mates & set(rooms.groups_of(vms[other:other + 1])):
                         rooms.occupy(vms[other:other + 1], host)
-                may = may & rooms.allow(vms[position:position + 1])
+                allowed = allowed & rooms.allow(vm)
             use = self._cell_use()
             if use is not None:
                 for other, host in placed.items():
                     use.add(int(vms[other]), int(hosts[host]), 1)
-                may = may & self._fit_cells(use, vms[position:position + 1], hosts)
-            return may
+                allowed = allowed & self._fit_cells(use, vm, hosts)
+            return allowed
 
         order = nova_order.in_order([self._instances[self.problem.vms[vm]] for vm in vms.tolist()])
         return nova_order.restarts(order, self.problem.demands[vms], self._free[hosts],

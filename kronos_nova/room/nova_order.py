@@ -76,9 +76,9 @@ def _chosen(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes
         hosts = np.flatnonzero(_fits(demands[vm], free) & may(vm, placed))
         if not len(hosts):
             return None
-        weights = sum((_normal(free[hosts, c]) for c in weighed), np.zeros(len(hosts)))
+        weights = _normal(free[hosts][:, weighed]).sum(axis=1)
         if avoid:
-            weights = weights - _normal(busy[hosts])
+            weights -= _normal(busy[hosts, np.newaxis])[:, 0]
         host = int(hosts[weights.argmax()])
         placed[vm] = host
         free[host] -= demands[vm]
@@ -92,6 +92,8 @@ def _fits(demand: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 
 def _normal(values: np.ndarray) -> np.ndarray:
-    """Return the values scaled to the range 0 to 1, as ``nova.weights.normalize`` does."""
-    low, high = values.min(), values.max()
-    return (values - low) / (high - low) if high > low else np.zeros(len(values))
+    """Return the values with each column scaled to the range 0 to 1, as ``nova.weights.normalize``
+    does. A column of equal values becomes 0."""
+    low = values.min(axis=0)
+    width = values.max(axis=0) - low
+    return (values - low) / np.where(width > 0, width, np.inf)
