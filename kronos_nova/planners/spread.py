@@ -155,9 +155,9 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
                 break  # the more end states without an order are known, the fewer others are kept
     has_guards = bool((state.problem.policy_weights == 0.0).any())
     if not is_asked and (space.spacing or has_guards or is_stuck(state, best, found)):
-        if add_best(space, found, limits) < np.inf:
-            best = best_possible(space, found, limits, [[], best])
-        best = best_orderable(space, found, limits, best)
+        is_added = add_best(space, found, limits) < np.inf
+        known = best_possible(space, found, limits, [[], best]) if is_added else best
+        best = best_orderable(space, found, limits, known)
     goes_on = still = is_stuck(state, best, found)
     part = int(SLACK * limits.budget)
     while part and still and not limits.is_over:
