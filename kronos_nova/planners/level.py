@@ -283,7 +283,20 @@ class Level:
             moves += more
             if not more or is_whole or limits.is_past:
                 break
+        moves = _without_detours(capped, moves)
         return order.carry_out(moves, state, lambda source: 'evens the load')
+
+
+def _without_detours(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the moves without needless moves of instances that move more than once. The other
+    moves lower the excess as far, and raise no imbalance above its threshold."""
+    band, end = band_of(state), state.after(moves)
+    most = np.maximum(end.imbalances(), state.problem.thresholds) + TOLERANCE
+
+    def cost(after: State) -> float:
+        return excess(after, band) if (after.imbalances() <= most).all() else np.inf
+
+    return order.without_detours(state, moves, cost)
 
 
 def _best_possible(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:

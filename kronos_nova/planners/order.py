@@ -264,6 +264,7 @@ def without_detours(state: State, moves: Sequence[tuple[int, int]], cost: Callab
                     every: bool = False) -> list[tuple[int, int]]:
     """Return the moves without needless moves of instances that move more than once. A move is
     needless if all other moves are possible without it, and the cost of the end state is no higher.
+    If an instance returns to the host that it left, its two moves are needless together.
 
     :param state: the state before the moves
     :param moves: (instance, destination) in order
@@ -276,12 +277,26 @@ def without_detours(state: State, moves: Sequence[tuple[int, int]], cost: Callab
     while n >= 0:
         vm = kept[n][0]
         if every or sum(other == vm for other, _host in kept) > 1:
-            fewer = kept[:n] + kept[n + 1:]
+            fewer = _without(kept, n, int(state.vm_host[vm]))
             after = state_after(state, fewer)
             if after is not None and cost(after) <= most:
                 kept = fewer
         n -= 1
     return kept
+
+
+def _without(moves: Sequence[tuple[int, int]], n: int, home: int) -> list[tuple[int, int]]:
+    """Return the moves without the move at position ``n``, and without the next move of the same
+    instance if it would then begin and end at the same host.
+
+    :param home: the host of this instance before the moves
+    """
+    vm, before, after = moves[n][0], list(moves[:n]), list(moves[n + 1:])
+    source = next((host for other, host in reversed(before) if other == vm), home)
+    following = next((m for m, (other, _host) in enumerate(after) if other == vm), None)
+    if following is not None and after[following][1] == source:
+        del after[following]
+    return before + after
 
 
 def joined(state: State, moves: Sequence[Choice],

@@ -118,6 +118,7 @@ class Spread:
             moves += more
             if not more or not goes_on or len(moves) >= limits.budget or limits.is_over:
                 break
+        moves = order.without_detours(capped, moves, State.objective)
         return order.carry_out(moves, state, lambda source: 'evens the load')
 
 

@@ -207,6 +207,32 @@ def idle(vm_host, hosts=None, groups=()):
         limits=np.full((hosts, 1), 100.0), demands=np.ones((vms, 1)), groups=tuple(groups))
 
 
+def crowded(seed, hosts, free, threshold):
+    """Hosts of 16 GiB with instances of 1 to 8 GiB, nearly full and unevenly loaded.
+
+    :param free: GiB that a host has free at most
+    """
+    rng = np.random.default_rng(seed)
+    place, gib = [], []
+    for host in range(hosts):
+        left = 16 - rng.integers(0, free + 1)
+        while left:
+            size = min(1 << int(left).bit_length() - 1, rng.choice([1, 2, 4, 8]))
+            place.append(host)
+            gib.append(size)
+            left -= size
+    demands = np.array(gib, dtype=float)[:, None]
+    loads = rng.choice([.1, .3, .6, .9], hosts)[place] * rng.uniform(.5, 1, len(place))
+    weights, scores, used = loads[:, None] * demands / 16, np.zeros((hosts, 1)), np.zeros(
+        (hosts, 1))
+    np.add.at(scores, place, weights)
+    np.add.at(used, place, demands)
+    return dataclasses.replace(
+        idle(place, hosts=hosts), weights=weights, scores=scores, used=used, demands=demands,
+        limits=np.full((hosts, 1), 16.0), memory_mb=np.array(gib) * 1024,
+        thresholds=np.array([threshold]))
+
+
 def step(state, vm, destination):
     """Make a move, as a planner would."""
     source = state.move(vm, destination)

@@ -197,6 +197,13 @@ class LevelTest(testtools.TestCase):
         self.assertLess(copied(problem, steps), 400 * 1024)
         self.assertLess(len(steps), 40)
 
+    def test_a_server_of_full_hosts_does_not_move_twice_if_once_is_enough(self):
+        problem = clouds.crowded(0, hosts=5, free=1, threshold=.1)
+        state = clouds.start(problem)
+        steps = Level().plan(state, Limits(budget=20, overload_ceiling=9.0))
+        self.assertTrue(state.is_balanced)
+        self.assertEqual(len(steps), len({step.vm for step in steps}))
+
     def test_a_move_that_takes_away_less_than_its_price_is_not_made(self):
         problem = cloud([.3, .2, .2, .1, .1], [0, 0, 0, 0, 1], 2, .1)
         free = Level().plan(clouds.start(problem), ANYWHERE)

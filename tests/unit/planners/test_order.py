@@ -204,5 +204,10 @@ class DetoursTest(testtools.TestCase):
     def test_one_that_moves_twice_moves_once(self):
         self.assertEqual([(0, 1), (1, 2)], self.kept())
 
+    def test_one_that_returns_stays(self):
+        self.assertEqual([(0, 1)], without_detours(
+            clouds.start(clouds.idle([0, 0], hosts=4)), [(0, 1), (1, 2), (1, 0)],
+            lambda state: float(state.vm_host[1] != 0)))
+
     def test_one_that_serves_nothing_is_left_out(self):
         self.assertEqual([(1, 2)], self.kept(every=True))
