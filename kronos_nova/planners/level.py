@@ -577,7 +577,8 @@ class WithinBands:
                      + self.cost[moved].sum())
 
     def deviation(self, search: Search) -> float:
-        return float(DEVIATION * self.cost[search.moved].mean())
+        moved = search.moved
+        return float(DEVIATION * self.cost[moved].sum() / max(1, len(moved)))
 
 
 class Leveling(Search):

@@ -1,6 +1,7 @@
 """Every policy within its target, with the least memory to copy."""
 
 import dataclasses
+import warnings
 
 import fixtures
 import numpy as np
@@ -203,6 +204,12 @@ class LevelTest(testtools.TestCase):
         steps = Level().plan(state, Limits(budget=20, overload_ceiling=9.0))
         self.assertTrue(state.is_balanced)
         self.assertEqual(len(steps), len({step.vm for step in steps}))
+
+    def test_a_search_may_undo_every_move(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            problem = clouds.crowded(9, hosts=2, free=1, threshold=.1)
+            self.assertEqual([], Level().plan(clouds.start(problem), ANYWHERE))
 
     def test_a_move_that_takes_away_less_than_its_price_is_not_made(self):
         problem = cloud([.3, .2, .2, .1, .1], [0, 0, 0, 0, 1], 2, .1)
