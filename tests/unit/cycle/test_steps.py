@@ -6,6 +6,7 @@ import itertools
 
 import testtools
 
+from kronos_client.contract import reasons
 from kronos_nova import exception
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
@@ -126,6 +127,15 @@ class PipelineTest(PipelineTestCase):
         self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
         self.assertIn('1024 MiB', report.moves[0].reason)
         self.assertEqual({'no_gain': ('c', 'd')}, self.stayed(report))
+
+    def test_a_server_stays_whose_move_is_not_needed_to_reach_the_threshold(self):
+        """The move of server b would lower the imbalance further."""
+        self.policy = {**self.policy, 'threshold': 0.65}
+        report = self.plan(restraint=Restraint(1.0))
+        self.assertEqual(1, len(report.moves))
+        self.assertEqual(3, len(self.stayed(report)['no_gain']))
+        self.assertIn('every imbalance is low enough without it',
+                      reasons.WHY_SERVERS_STAY['no_gain'])
 
     def test_what_leaves_a_disabled_host_leaves_the_room_that_a_rule_needs(self):
         """Server x may go to h2, which is the least loaded host, or to h3. Server v has to leave

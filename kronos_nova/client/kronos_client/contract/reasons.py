@@ -25,6 +25,7 @@ WHY_SERVERS_STAY = {
     'threshold': 'every move that would help makes a policy worse and leaves it above its '
                  'threshold, or a host above its target',
     'late': 'its move would begin only after the plan is too old',
-    'no_gain': 'no move of it makes the imbalance smaller',
+    'no_gain': 'no move of it makes the imbalance smaller, or every imbalance is low enough '
+               'without it',
     'budget': 'a move would help, but the plan has as many moves as it may have',
 }
