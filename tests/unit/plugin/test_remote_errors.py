@@ -9,6 +9,7 @@ from neutronclient.common import exceptions as neutron_exc
 from nova import exception as nova_exception
 
 from kronos_nova import exception
+from kronos_nova.placement import errors
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import dry_run
 
@@ -49,6 +50,19 @@ class RemoteErrorsTest(testtools.TestCase):
         verdict = asked(mock.Mock(instance_uuid='vm'), None, None)
         self.assertEqual(('', False), (verdict.refused, verdict.is_silent))
         self.assertIn('could not be asked', verdict.unasked)
+
+    def test_a_refusal_of_placement_about_one_server_ends_no_check_of_others(self):
+        asked = object.__new__(dry_run.SchedulerDryRun)     # as above
+        self.patch(dry_run.cells, 'target_instance', lambda *_args: True)
+        for error, is_of_every_move in (
+                (errors.PlacementRefused(problem='HTTP 400: no such trait'), False),
+                (errors.NotFound(problem='HTTP 404: no such provider'), False),
+                (errors.AccessRefused(problem='HTTP 403'), True),
+                (errors.PlacementUnavailable(problem='HTTP 503'), True)):
+            asked._select = mock.Mock(side_effect=error)
+            verdict = asked(mock.Mock(instance_uuid='vm'), None, None)
+            self.assertEqual(('', is_of_every_move), (verdict.refused, verdict.is_silent), error)
+            self.assertIn('could not be asked', verdict.unasked)
 
     def test_a_faulty_record_is_a_refusal(self):
         asked = object.__new__(dry_run.SchedulerDryRun)     # as above
