@@ -196,7 +196,11 @@ class Reconciler:
         marked = self.nova.marked(before)
         if marked:
             for uuid in sorted(marked - self.tasks.instances()):
-                self.nova.set_free(uuid, before)
+                try:
+                    self.nova.set_free(uuid, before)
+                except exception.InventoryError as error:
+                    LOG.warning('Kronos could not check whether the task_state of instance %s is '
+                                'stale, and will check again later: %s', uuid, error)
 
     def _end_dead_task(self, task):
         """End a task whose worker is dead. After an error the record of the task is kept, and the

@@ -18,7 +18,7 @@ class RecordedNova:
     def __init__(self, clock):
         self.clock = clock
         self.accepted_at, self.marked_at = {}, {}
-        self.given_up, self.freed = [], []
+        self.given_up, self.freed, self.unreadable = [], [], set()
         self.gives_up = lambda uuid: True
 
     def recent(self, seconds):
@@ -41,6 +41,8 @@ class RecordedNova:
         return [uuid for uuid, at in self.accepted_at.items() if at <= created_before]
 
     def set_free(self, instance_uuid, marked_before):
+        if instance_uuid in self.unreadable:
+            raise exception.InventoryError(problem='its cell does not answer')
         self.freed.append(instance_uuid)
         self.marked_at.pop(instance_uuid, None)
 
@@ -105,6 +107,16 @@ class DeadTasksTest(testtools.TestCase):
         self.assertEqual([], self.nova.freed)
         self.look(2)
         self.assertEqual(['vm1'], self.nova.freed)
+
+    def test_one_that_cannot_be_set_free_keeps_none_of_the_others_waiting(self):
+        for name in ('broken', 'fine'):
+            self.nova.marked_at[name] = self.clock()
+        self.nova.unreadable.add('broken')
+        self.look(3601)
+        self.assertEqual(['fine'], self.nova.freed)
+        self.nova.unreadable.clear()
+        self.look(60)
+        self.assertEqual(['fine', 'broken'], self.nova.freed)
 
     def test_but_not_while_a_worker_is_at_it(self):
         self.nova.marked_at['vm1'] = self.clock()
