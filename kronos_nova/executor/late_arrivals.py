@@ -59,16 +59,23 @@ class LateArrivals:
                         'destinations, because the control database does not answer: %s',
                         db_engine.first_line(e))
         except Exception:
-            LOG.exception('Kronos could not check whether instances in quarantine have arrived at '
-                          'their destinations. The check is repeated later.')
+            LOG.exception('Kronos could not find the instances in quarantine that may have arrived '
+                          'at their destinations. The search is repeated later.')
         finally:
             self._is_looking = False
 
     def _release_arrived(self) -> None:
         quarantined = self._executor_ports.cooldowns.quarantined(self._executor_ports.utcnow())
         for move in self._executor_ports.journal.newest_timeouts(quarantined):
-            if self._has_arrived(move):
-                self._release(move)
+            try:
+                if self._has_arrived(move):
+                    self._release(move)
+            except db_exc.DBError:
+                raise
+            except Exception:
+                LOG.exception('Kronos could not check whether instance %s in quarantine has '
+                              'arrived at %s. The check is repeated later.', move.instance_uuid,
+                              move.destination)
 
     def _has_arrived(self, move: MoveRecord) -> bool:
         """Return True if the instance of a move has arrived at the destination and its migration

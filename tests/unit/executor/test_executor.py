@@ -496,6 +496,35 @@ class ExecutorTest(ExecutorTestCase):
         self.tick(60)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
+    def test_one_that_cannot_be_read_keeps_no_other_server_in_quarantine(self):
+        asked = []
+
+        def fails_once(uuid):
+            asked.append(uuid)
+            if len(asked) == 1:
+                raise KeyError('flavor')
+
+        def put(host, **what):
+            self.nova.instances |= dict.fromkeys(
+                servers, compute.InstanceState(host=host, status='ACTIVE', **what))
+
+        servers = ('vm1', 'vm2')
+        put('a')
+        self.plan(*((uuid, 'a', 'b') for uuid in servers))
+        self.tick()
+        put('a', task_state='migrating')
+        self.nova.migrations = dict.fromkeys(servers, compute.MigrationState(
+            uuid='migration', status='running', was_started=True))
+        self.tick(101)
+        self.tick(30)
+        self.assertEqual({*servers}, {*self.cooldowns.quarantined(self.clock())})
+        put('b')
+        self.nova.on_instance = fails_once
+        self.tick(60)
+        self.assertEqual({asked[0]}, {*self.cooldowns.quarantined(self.clock())})
+        self.tick(60)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
     def test_a_server_that_comes_back_or_is_in_error_is_not_released(self):
         self.give_up()
         for host, status in (('a', 'ACTIVE'), ('b', 'ERROR')):
