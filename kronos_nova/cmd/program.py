@@ -75,16 +75,17 @@ def run(command, name, argv=None):
         sys.stdout.flush()
         return code
     except Refused as refused:
-        return _say(refused, refused.code)
+        return say(refused, refused.code)
     except BrokenPipeError:
         raise   # The output is not read to its end, which is no failure of the command.
     except (exception.KronosException, cfg.Error, OSError) as error:
         if options.debug and isinstance(error, OSError):
             raise
-        return _say(error, FAILED)
+        return say(error, FAILED)
 
 
-def _say(error, code):
+def say(error, code):
+    """Print an error to stderr, and return ``code``."""
     for line in str(error).split('\n'):
         print(boundary.shown(line, LONGEST), file=sys.stderr)
     return code

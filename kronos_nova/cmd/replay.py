@@ -36,8 +36,9 @@ WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file
 class Replay(program.Report):
     """Plan a recorded cloud offline, as Kronos plans the live one. Nothing is moved.
 
-    Exit codes: 0 the plan was made, with or without moves; 1 the snapshot or the policies are
-    invalid, and stderr has every error; 2 the arguments or the configuration are wrong.
+    Exit codes: 0 the plan was made, with or without moves; 1 a snapshot or the policies are
+    invalid, and stderr has every error; 2 the arguments or the configuration are wrong. Of several
+    snapshots, the valid ones are planned.
     """
 
     def get_parser(self, prog_name):
@@ -73,11 +74,17 @@ class Replay(program.Report):
             configured = _configured(parsed_args)
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
             raise program.Refused(program.USAGE, f'The configuration is wrong: {error}') from error
-        page, self.day = html.Page(), []
+        page, self.day, wrong = html.Page(), [], {}
         changes = Changes(**change_arguments.changes(parsed_args))
-        for folder in replay.folders(parsed_args.folder):
-            recording, policies = replay.read(folder, parsed_args.policies)
-            chosen = _in_force(configured, parsed_args, recording)
+        folders = replay.folders(parsed_args.folder)
+        for folder in folders:
+            try:
+                recording, policies = replay.read(folder, parsed_args.policies)
+                chosen = _in_force(configured, parsed_args, recording)
+            except exception.SnapshotError as error:
+                # Lines about a policies file are the same for every snapshot.
+                wrong |= dict.fromkeys(str(error).split('\n'))
+                continue
             try:
                 replayed, snapshot = _replayed(folder.name, recording, policies, chosen, changes)
             except (exception.ConfigurationError, exception.HostNotFound) as error:
@@ -85,13 +92,19 @@ class Replay(program.Report):
             self.day.append(replayed)
             if parsed_args.html:
                 page.add(folder.name, snapshot, replayed.report, chosen.note)
+        if wrong:
+            error = exception.SnapshotError('\n'.join(wrong))
+            if not self.day:
+                raise error
+            self.code = program.say(error, program.FAILED)
         if parsed_args.html:
             _write(page, parsed_args.html)
-        return self.dict2columns(render.as_object(self.day[0]) if len(self.day) == 1
+        self.is_one = len(folders) == 1
+        return self.dict2columns(render.as_object(self.day[0]) if self.is_one
                                  else render.day_as_object(self.day))
 
     def print_tables(self, console, data):
-        if len(self.day) == 1:
+        if self.is_one:
             render.print_tables(self.day[0], console)
         else:
             render.print_day(self.day, console)

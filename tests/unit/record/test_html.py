@@ -126,13 +126,34 @@ class CommandTest(testtools.TestCase):
         code, out, _ = run(self.folder.join('day'))
         self.assertIn('Snapshots: 2', out)
 
-    def test_one_broken_snapshot_of_a_day_is_an_error(self):
-        Cloud(1, 'spread').write(self.folder.join('day', '1'))
-        broken = Cloud(2, 'spread').write(self.folder.join('day', '2'))
-        os.unlink(os.path.join(broken, 'inventory.json'))
-        code, out, err = run(self.folder.join('day'), '--html', self.page)
+    def test_broken_snapshots_of_a_day_are_an_error_and_the_others_are_planned(self):
+        day = [Cloud(number, 'spread').write(self.folder.join('day', f'{number}'))
+               for number in (1, 2, 3)]
+        os.unlink(os.path.join(day[0], 'inventory.json'))
+        with open(os.path.join(day[1], 'options.json'), 'w') as file:
+            json.dump({'kronos': {'no_such': 1}}, file)
+        code, out, err = run(self.folder.join('day'), '-f', 'json', '--html', self.page)
+        self.assertEqual(1, code)
+        lines = err.splitlines()
+        self.assertEqual(2, len(lines), err)
+        self.assertIn('inventory.json', lines[0])
+        self.assertIn('no_such', lines[1])
+        self.assertEqual(['3'], [row['snapshot'] for row in json.loads(out)['snapshots']])
+        self.assertEqual(['3'], [cycle['label'] for cycle in self.cycles()])
+        code, out, err = run(self.folder.join('day'))
+        self.assertEqual(1, code)
+        self.assertIn('Snapshots: 1', out)
+
+    def test_a_day_without_a_valid_snapshot_is_an_error_alone(self):
+        for number in (1, 2):
+            Cloud(number, 'spread').write(self.folder.join('day', f'{number}'))
+        policies = self.folder.join('trial.yaml')
+        with open(policies, 'w') as file:
+            file.write('mode: nowhere')
+        code, out, err = run(self.folder.join('day'), '--policies', policies, '--html', self.page)
         self.assertEqual((1, ''), (code, out))
-        self.assertIn('inventory.json', err)
+        self.assertEqual(len(err.splitlines()), len({*err.splitlines()}), err)
+        self.assertIn('trial.yaml', err)
         self.assertFalse(os.path.exists(self.page))
 
     def test_a_page_that_cannot_be_written(self):
