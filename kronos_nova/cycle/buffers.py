@@ -230,20 +230,24 @@ def permitted(find: Callable[[set[str]], RoomPlan | None], held: Collection[str]
 def _shaped(wanted: Iterable[Buffer], inventory: FlavorSource, source: str
             ) -> tuple[list[tuple[Buffer, Shape]], dict[str, list[str]]]:
     """Return the buffers with the shapes of their flavors (the resources of one server), and
-    warnings about buffers whose flavor does not exist.
+    warnings about buffers whose flavor does not exist or cannot be read.
 
     :returns: ([(buffer, shape)], {aggregate: warnings})
     """
     found, warnings = [], dict[str, list[str]]()
-    flavors = {each.name: each for each in inventory.read_flavors()} if any(
-        not shapes.TEXT.fullmatch(each.flavor) for each in wanted) else {}
+    flavors, problem = dict[str, Shape](), ''
+    if any(not shapes.TEXT.fullmatch(each.flavor) for each in wanted):
+        try:
+            flavors = {each.name: each for each in inventory.read_flavors()}
+        except exception.InventoryError as error:
+            problem = f'the flavors cannot be read ({error})'
     for each in wanted:
         try:
             found.append((each, flavors.get(each.flavor) or shapes.parse(each.flavor)))
         except exception.RequestRefused:
             warnings.setdefault(each.aggregate, []).append(
-                f'buffer {each.name}: {source} has no flavor {each.flavor}; nothing is kept for '
-                'it')
+                f'buffer {each.name}: {problem or f"{source} has no flavor {each.flavor}"}; '
+                'nothing is kept for it')
     return found, warnings
 
 

@@ -10,6 +10,7 @@ import testtools
 from oslo_db import exception as db_exc
 
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import buffers
@@ -428,6 +429,19 @@ class BufferTest(RoomTestCase):
         self.assertIn('buffer spare: Nova has no flavor none; nothing is kept for it',
                       report.warnings)
         self.assertEqual(plans.PLANNED, report.outcome)
+
+    def test_flavors_that_cannot_be_read_keep_no_plan_waiting(self):
+        def fails():
+            raise exception.InventoryError(problem='HTTP 500')
+
+        self.cloud.read_flavors = fails
+        self.buffers = ('buffers: [{name: spare, aggregate: gpu, flavor: fits, keep: 1}, '
+                        '{name: plain, aggregate: gpu, flavor: "1:1024", keep: 1}]\n')
+        [report] = self.evaluate()
+        self.assertIn('buffer spare: the flavors cannot be read (Nova could not be read: '
+                      'HTTP 500); nothing is kept for it', report.warnings)
+        self.assertEqual((plans.PLANNED, ['plain']),
+                         (report.outcome, [each.name for each in report.buffers]))
 
 
 class LostBufferTest(RoomTestCase):
