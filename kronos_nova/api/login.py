@@ -188,14 +188,16 @@ class Login:
             user_domain_name=given.user_domain, include_catalog=False, **scope)
         try:
             access = plugin.get_access(keystone_session(self._conf))
-        except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound,
-                exceptions.BadRequest) as error:
+        except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.BadRequest) as error:
             self._wrong.add(*who)
             LOG.warning('keystone refused a login as %s from %s', boundary.shown(who[0]), who[1])
             raise falcon.HTTPUnauthorized(
                 description='keystone did not accept this user, password and project.') from error
         except exceptions.ClientException as error:
-            LOG.error('keystone did not answer a login: %s', error)
+            # A wrong user or project is a 401. A 404 means that the address is wrong.
+            LOG.error('keystone at %s did not answer a login: %s. Check that keystone runs, and '
+                      'the address (auth_url or www_authenticate_uri in [keystone_authtoken]).',
+                      address, error)
             raise falcon.HTTPServiceUnavailable(
                 description='keystone does not answer; the log of kronos-api has its error.'
             ) from error

@@ -72,11 +72,21 @@ class LoginTest(LoginTestCase):
         self.assertEqual({'system': {'all': True}}, self.keystone.asked[0][1]['scope'])
 
     def test_whom_keystone_refuses_learns_no_more_than_that(self):
-        for status in (400, 401, 403, 404):
+        for status in (400, 401, 403):
             self.keystone.status = status
             [error] = self.login(expected=401)['errors']
             self.assertEqual('keystone did not accept this user, password and project.',
                              error['detail'])
+
+    def test_a_wrong_address_of_keystone_is_no_wrong_password(self):
+        logged = self.useFixture(fixtures.FakeLogger())
+        self.keystone.status = 404
+        for _ in range(6):
+            [error] = self.login(expected=503)['errors']
+        self.assertIn('keystone does not answer', error['detail'])
+        self.assertIn(f'keystone at http://127.0.0.1:{self.keystone.server_port} did not answer',
+                      logged.output)
+        self.assertIn('404', logged.output)
 
     def test_the_fifth_wrong_password_locks_out_and_keystone_is_not_asked(self):
         self.keystone.status = 401
