@@ -37,6 +37,7 @@
     ├── TooManyListeners            the maximum number of clients already listens to events
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
+    ├── RepairUnrecorded            the end of a repair of allocations could not be recorded
     ├── ClaimError                  the claims of a compute node cannot be read or changed
     ├── JournalError                the state of a plan, drain or other object forbids the request
     │   ├── DrainNotFound           the host has no drain
@@ -263,6 +264,12 @@ class InventoryError(KronosException):
 class PlacementError(KronosException):
     msg_fmt = 'Placement: %(problem)s'
     code = 'kronos.placement'
+
+
+class RepairUnrecorded(KronosException):
+    msg_fmt = ('Repair %(repair)s is %(state)s, but the control database could not record this, '
+               'and still lists the repair in its state before: %(problem)s')
+    code = 'kronos.repair_unrecorded'
 
 
 class ClaimError(KronosException):

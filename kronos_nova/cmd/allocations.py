@@ -240,7 +240,8 @@ class Undo(command.Command):
 
     The command is refused if any of these allocations has changed since the repair.
 
-    Exit codes: 0 the repair is undone; 1 the repair is not undone.
+    Exit codes: 0 the repair is undone; 1 the repair is not undone, or it is undone and the control
+    database could not record this. The error says which.
     """
 
     def get_parser(self, prog_name):

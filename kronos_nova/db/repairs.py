@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 from oslo_utils import uuidutils
 
+from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.engine import Database
+from kronos_nova.db.error_text import error_text
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import repair as repairs
 
@@ -38,13 +41,21 @@ class Repairs:
                 after=json.dumps(repair.after), state=repairs.PLANNED, created_at=self.clock()))
         return uuid
 
-    @retried
     def close(self, uuid: str, state: str, detail: str = '') -> None:
         """Record the end of a repair.
 
         :param uuid: uuid of the record
         :param state: ``healed``, ``failed`` or ``undone``
+        :raises RepairUnrecorded: the database does not answer
         """
+        try:
+            self._close(uuid, state, detail)
+        except db_exc.DBError as error:
+            raise exception.RepairUnrecorded(repair=uuid, state=state,
+                                             problem=error_text(error)) from error
+
+    @retried
+    def _close(self, uuid: str, state: str, detail: str) -> None:
         with self.database.writer() as session:
             row = session.get_one(models.RepairRow, uuid)
             row.state, row.detail, row.closed_at = state, detail, self.clock()

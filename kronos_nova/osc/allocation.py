@@ -39,9 +39,13 @@ class Replace(lister.Lister):
             wanted = AllocationSet(tuple(
                 _completed(uuid, held, client.consumer(uuid)) for uuid, held in body.items()))
             client.post(wanted)
-            return _rows((('', '', client.consumer(uuid)) for uuid in body), client)
         except exception.PlacementError as error:
             raise exceptions.CommandError(str(error)) from error
+        try:
+            return _rows((('', '', client.consumer(uuid)) for uuid in body), client)
+        except exception.PlacementError as error:
+            raise exceptions.CommandError('The allocations were replaced, but cannot be shown: '
+                                          f'{error}') from error
 
 
 class ShowMove(lister.Lister):

@@ -47,7 +47,10 @@ class RepairJournal(Protocol):
         uuid of the record."""
 
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Record the end of a repair. ``state`` is healed, failed or undone."""
+        """Record the end of a repair. ``state`` is healed, failed or undone.
+
+        :raises RepairUnrecorded: the end cannot be recorded
+        """
 
     def get(self, uuid: str) -> Repair | None:
         """Return a repair that was made and not undone; None if there is no such repair."""
@@ -100,7 +103,8 @@ class Healer:
         """
         try:
             return self._heal(finding)
-        except (exception.PlacementError, exception.InventoryError) as error:
+        except (exception.PlacementError, exception.InventoryError,
+                exception.RepairUnrecorded) as error:
             return Outcome(finding=finding, state=repairs.FAILED, detail=str(error))
 
     def _heal(self, finding):
@@ -182,9 +186,12 @@ class Healer:
                     raise
                 last = error
                 continue
-            self._journal.close(repair, repairs.HEALED)
-            return Outcome(finding=finding, state=repairs.HEALED, detail=again.remedy,
-                           repair=repair)
+            detail = again.remedy
+            try:
+                self._journal.close(repair, repairs.HEALED)
+            except exception.RepairUnrecorded as error:
+                detail = f'{detail}. {error}'
+            return Outcome(finding=finding, state=repairs.HEALED, detail=detail, repair=repair)
         return Outcome(finding=finding, state=repairs.FAILED,
                        detail=str(last or f'{finding.host} has no room for it, or not on the '
                                           'providers where its ports and devices lie, or lacks a '
@@ -207,6 +214,7 @@ def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:
 
     :raises NothingToMove: there is no such repair, or the consumers' allocations have changed since
     :raises PlacementError: placement refused the change; nothing was changed
+    :raises RepairUnrecorded: the allocations are restored, but the journal does not say so
     """
     repair = journal.get(uuid)
     if repair is None:

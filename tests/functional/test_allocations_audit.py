@@ -2,12 +2,16 @@
 
 import datetime
 import threading
+import types
 
+import fixtures
 from nova import objects
 from nova.db.main import api as main_db
+from oslo_db import exception as db_exc
 from oslo_utils import uuidutils
 
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
@@ -392,6 +396,37 @@ class BrokenByHandTest(AuditTestCase):
         self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
         self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
                           self.repairs, outcome.repair)
+
+    def lose_the_database_after_the_change(self):
+        real = self.placement_client.post
+
+        def fails():
+            raise db_exc.DBError('gone away')
+
+        def post(wanted):
+            real(wanted)
+            self.repairs.database = types.SimpleNamespace(writer=fails)
+        self.useFixture(fixtures.MockPatchObject(self.placement_client, 'post', post))
+
+    def test_a_repair_that_was_made_and_not_recorded_is_reported_as_made(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
+        self.lose_the_database_after_the_change()
+        [outcome] = self.heal()
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assertEqual(repairs.HEALED, outcome.state)
+        self.assertIn(f'Repair {outcome.repair} is healed, but the control database could not '
+                      'record this', outcome.detail)
+
+    def test_a_repair_that_was_undone_and_not_recorded_is_reported_as_undone(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
+        [outcome] = self.heal()
+        self.lose_the_database_after_the_change()
+        error = self.assertRaises(exception.RepairUnrecorded, heal.undo, self.placement_client,
+                                  self.repairs, outcome.repair)
+        self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
+        self.assertIn('is undone, but the control database could not record this', str(error))
 
     def test_a_repair_is_not_undone_over_what_came_after(self):
         server = self.boot('host1')

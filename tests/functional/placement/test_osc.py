@@ -7,6 +7,7 @@ import fixtures
 from osc_lib import exceptions
 
 from kronos_nova.osc import allocation
+from kronos_nova.placement import errors
 from kronos_nova.placement.allocations import MIGRATION
 from kronos_nova.placement.allocations import AllocationSet
 from tests.functional.placement import base
@@ -46,6 +47,17 @@ class ReplaceTest(base.PlacementTestCase):
         self.assertEqual([(self.instance.uuid, 'INSTANCE', 'VCPU=1'),
                           (self.migration.uuid, 'MIGRATION', 'VCPU=1')],
                          [(row[1], row[2], row[-1]) for row in rows])
+
+    def test_what_was_replaced_and_cannot_be_shown_is_not_reported_as_a_failure(self):
+        real = self.client.post
+
+        def post(wanted):
+            real(wanted)
+            self.useFixture(fixtures.MockPatchObject(
+                self.client, 'consumer', side_effect=errors.PlacementUnavailable(problem='503')))
+        with fixtures.MockPatchObject(self.client, 'post', post):
+            error = self.assertRaises(exceptions.CommandError, self.replace, self.split())
+        self.assertIn('The allocations were replaced, but cannot be shown', str(error))
 
     def test_a_generation_that_was_given_guards(self):
         error = self.assertRaises(exceptions.CommandError, self.replace,
