@@ -134,7 +134,7 @@ class Daemon(cotyledon.Service):
         try:
             _refuse_invalid(self._conf)
             self._conf.mutate_config_files()
-        except cfg.Error as error:
+        except (cfg.Error, logging.LogConfigError) as error:
             # An error that was raised here would end the process, and its moves in progress would
             # be left to other processes.
             LOG.error('%s continues with the options that it has, because its configuration cannot '
@@ -148,6 +148,7 @@ def _refuse_invalid(conf):
     :raises cfg.Error: a file cannot be read, or an option has an invalid value
     """
     fresh = cfg.ConfigOpts()
+    logging.register_options(fresh)
     kronos_conf.register_opts(fresh)
     kronos_conf.read(
         fresh, [*(f'--config-file={path}' for path in conf.config_file or ()),

@@ -47,12 +47,16 @@ def load_service_config(conf, prog, arguments):
 
     :param arguments: the command line
     :returns: ``conf``
+    :raises cfg.Error: the configuration cannot be read, or has an invalid option of logging
     """
     log.register_options(conf)
     kronos_conf.register_opts(conf)
     kronos_conf.read(conf, arguments, project='nova', prog=prog,
                      version=f'{prog} {version_string()}')
-    log.setup(conf, 'kronos')
+    try:
+        log.setup(conf, 'kronos')
+    except (ValueError, log.LogConfigError) as error:
+        raise cfg.ConfigFileValueError(f'an option of logging is invalid: {error}') from error
     return conf
 
 

@@ -4,7 +4,10 @@ The functions of this package use the ``ConfigOpts`` that is passed to them, nev
 ``ConfigOpts``. Only ``plugin/`` and ``cmd/`` choose the ``ConfigOpts``.
 """
 
+import contextlib
 import copy
+import io
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,11 +55,21 @@ def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
     """Make ``conf`` parse a command line and the configuration files.
 
-    :raises cfg.Error: a file cannot be read or is not UTF-8, or the command line or a file is
-        malformed
+    :raises cfg.Error: a file cannot be read or is not UTF-8, the command line or a file is
+        malformed, or a file has an invalid value of an option of the command line, such as
+        ``debug``
     """
+    said = io.StringIO()
     try:
-        conf(arguments, **rest)
+        with contextlib.redirect_stderr(said):
+            conf(arguments, **rest)
+    except SystemExit as ended:
+        # oslo.config ends the process with 1 after such a value, and argparse with 0 or 2.
+        if ended.code == 1:
+            raise cfg.ConfigFileValueError(
+                said.getvalue().strip().removeprefix('argument --')) from None
+        sys.stderr.write(said.getvalue())
+        raise
     except OSError as error:
         raise cfg.ConfigFileParseError(error.filename, str(error.strerror)) from error
     except UnicodeDecodeError as error:

@@ -1,5 +1,6 @@
 """A daemon that is asked by a signal to read its configuration again, or to end."""
 
+import logging
 import pathlib
 import unittest.mock
 
@@ -8,10 +9,35 @@ import fixtures
 import testtools
 from oslo_config import cfg
 from oslo_db import exception as db_exc
+from oslo_log import log
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import daemon
 from kronos_nova.cmd import executor
+from kronos_nova.cmd import manage
+
+
+@ddt.ddt
+class StartTest(testtools.TestCase):
+    @ddt.data(('debug = maybe', 'debug: '), ('use_syslog = perhaps', 'use_syslog: '),
+              ('default_log_levels = a=loud', 'loud'), ('log_config_append = /nowhere', '/nowhere'))
+    @ddt.unpack
+    def test_an_invalid_option_of_logging_is_an_error_of_the_configuration(self, line, said):
+        root = logging.getLogger()
+        self.addCleanup(setattr, root, 'handlers', [*root.handlers])
+        file = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
+        file.write_text(f'[DEFAULT]\n{line}\n')
+        error = self.assertRaises(cfg.Error, manage.load_service_config, cfg.ConfigOpts(),
+                                  'kronos-engine', [f'--config-file={file}'])
+        self.assertIn(said, str(error))
+
+    def test_a_wrong_argument_ends_the_process(self):
+        with fixtures.StringStream('err') as err, fixtures.MonkeyPatch('sys.stderr', err.stream):
+            ended = self.assertRaises(SystemExit, manage.load_service_config, cfg.ConfigOpts(),
+                                      'kronos-engine', ['--no-such'])
+            err.stream.seek(0)
+            self.assertIn('--no-such', err.stream.read())
+        self.assertEqual(2, ended.code)
 
 
 @ddt.ddt
@@ -21,6 +47,7 @@ class ReloadTest(testtools.TestCase):
         self.file = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
         self.write('max_concurrent_migrations = 3')
         self.conf = cfg.ConfigOpts()
+        log.register_options(self.conf)
         kronos_conf.register_opts(self.conf)
         kronos_conf.read(self.conf, [f'--config-file={self.file}'], project='nova')
         self.logger = self.useFixture(fixtures.FakeLogger())
@@ -37,7 +64,8 @@ class ReloadTest(testtools.TestCase):
         self.write('max_concurrent_migrations = 5')
         self.assertEqual(5, self.most())
 
-    @ddt.data('max_retries', 'poll_interval = soon', 'max_retries = -1', '# \xe9')
+    @ddt.data('max_retries', 'poll_interval = soon', 'max_retries = -1', '# \xe9',
+              '[DEFAULT]\ndebug = maybe')
     def test_a_file_with_an_error_changes_nothing_and_ends_nothing(self, line):
         self.write('max_concurrent_migrations = 5', line)
         self.assertEqual(3, self.most())
@@ -46,6 +74,12 @@ class ReloadTest(testtools.TestCase):
                       'read again: ', self.logger.output)
         self.write('max_concurrent_migrations = 6')
         self.assertEqual(6, self.most())
+
+    def test_a_logging_file_that_is_gone_ends_nothing(self):
+        self.conf.register_mutate_hook(log._mutate_hook)    # as log.setup does
+        self.write('[DEFAULT]', 'log_config_append = /nowhere')
+        self.daemon.reload()
+        self.assertIn('/nowhere', self.logger.output)
 
     def test_a_file_that_is_gone_changes_nothing_and_ends_nothing(self):
         self.file.unlink()

@@ -61,6 +61,13 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(('ok', 2, 2), tuple(
             queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
 
+    @ddt.data('debug = maybe', 'use_journal = perhaps')
+    def test_an_invalid_option_of_another_library_is_an_invalid_configuration(self, line):
+        (self.folder / 'nova.conf').write_text(f'[DEFAULT]\n{line}\n')
+        status, out, err = self.run_command()
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn(line.partition(' ')[0], err)
+
     def test_rules_are_listed_with_what_they_select_and_what_violates_them(self):
         self.cloud.aggregates[0]['metadata'] |= {'rack': 'r1'}
         self.cloud.servers[0]['tags'] = ['db']
