@@ -173,7 +173,8 @@ class DrainService:
 
         * If an operator has enabled the host by hand, the drain ends.
         * If the host was removed from Nova before it was empty, the drain ends as well. Until then,
-          Kronos would not balance the aggregate.
+          Kronos would not balance the aggregate. If the host was removed later, the drain gets a
+          problem that names the remedy.
         * If an empty host has servers again, such as after a reverted cold migration, the drain
           continues.
         * If no servers are left except servers that the drain is to stop, these servers are
@@ -184,9 +185,15 @@ class DrainService:
             return
         self._seen_at[drain.uuid] = now
         service = self.hosts.service(drain.host)
-        if service is None and drain.state in drains.ACTIVE:
-            self._end(drain, drains.GONE, problem=drains.GONE)
-        elif service is not None and service.status == 'enabled':
+        if drain.state in drains.OVER:
+            problem = '' if service else (
+                f'{drains.GONE}; "host release {drain.host}" ends the drain')
+            if problem != drain.problem:
+                self.drains.note(drain, drains.OVER, problem=problem)
+        if service is None:
+            if drain.state in drains.ACTIVE:
+                self._end(drain, drains.GONE, problem=drains.GONE)
+        elif service.status == 'enabled':
             self._end(drain, 'the host was enabled by hand')
         elif drain.state == drains.EMPTY:
             # Servers with unconfirmed migrations do not count: they run on other hosts, and it is

@@ -202,7 +202,8 @@ class _Case:
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
         self.services = {host.name: host.service for host in snapshot.hosts}
-        self.hosts = self.drains.keys() & self.services.keys()
+        # A host may have left the aggregate since its drain began.
+        self.hosts = self.drains.keys() & self.services.keys() & {*self._members()}
         self.failures = {uuid: errors[-1] for uuid, errors in failures.items()
                          if len(errors) >= FAILURES}
         here = [each for each in snapshot.instances if each.host in self.hosts]

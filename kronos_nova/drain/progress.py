@@ -219,12 +219,14 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 def _unread(snapshot: Snapshot, drain: Drain) -> str:
     """Return a text about the evaluation for which a drain waits, because the host of the drain is
-    not in the snapshot."""
+    not in the snapshot, or has left its aggregate."""
     why = snapshot.unread.get(drain.aggregate)
     if why is not None:
         return f'an evaluation that can read {drain.host} (aggregate {drain.aggregate}: {why})'
+    is_known = drain.host in {host.name for host in snapshot.hosts}
     return (f'an evaluation that finds {drain.host}: it is not in aggregate {drain.aggregate} any '
-            'more, or placement does not know it')
+            f'more{"" if is_known else ", or placement does not know it"}; '
+            f'"host release {drain.host}" ends the drain')
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:

@@ -104,12 +104,14 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
     """
     api = context.host_api()
     service = api.service(request.host)
+    drain = db_drains.Drains(context.database).latest(request.host)
     if service is None:
+        is_drained = drain is not None and drain.state in (*drains.ACTIVE, *drains.OVER)
         raise exception.HostNotFound(
             what=f'Host {request.host}', problem='Nova has no nova-compute of that name',
-            remedy='"openstack compute service list" shows the names.')
+            remedy=f'"host release {request.host}" ends its drain.' if is_drained else
+                   '"openstack compute service list" shows the names.')
     servers = api.servers_on(request.host)
-    drain = db_drains.Drains(context.database).latest(request.host)
     state = _occupancy(service, servers, drain)
     return contract.Occupancy(
         host=request.host, state=state, drain=None if drain is None else view(drain),

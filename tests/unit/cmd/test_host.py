@@ -463,7 +463,8 @@ class StatusTest(HostTestCase):
             self.drain(name)
         del self.cloud.services['b']
         said = self.manage('host', 'status', expected=host.NOT_YET)
-        self.assertIn('b could not be read: Host b: Nova has no nova-compute of that name', said)
+        self.assertIn('b could not be read: Host b: Nova has no nova-compute of that name. "host '
+                      'release b" ends its drain.', said)
         self.assertIn('a: 2 servers', said)
         self.assertIn('c: empty', said)
         self.assertNotIn('No host is drained', self.manage('host', 'status', 'b', expected=1))

@@ -713,6 +713,15 @@ class DrainingTest(CycleTestCase):
         self.assertIn('placement does not know it', found.waits_for)
         self.assertEqual(1, self.board.get('e').left)
 
+    def test_a_host_that_has_left_its_aggregate_is_not_blocked_by_its_servers(self):
+        self.drain()
+        self.cloud.aggregates = {'gpu': ('b',), 'other': ('a',)}
+        self.run_cycle()
+        found = self.board.get('d')
+        self.assertEqual(('draining', None, {}), (found.state, found.left, found.blocked))
+        self.assertEqual('an evaluation that finds a: it is not in aggregate gpu any more; "host '
+                         'release a" ends the drain', found.waits_for)
+
     def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
         self.drain()
         self.cloud.status['b'] = 'disabled'

@@ -513,9 +513,23 @@ class DrainingTest(DrainTestCase):
         self.clock.go(60)
         self.service.tick()
         self.assertEqual(drains.EMPTY, self.state())
+        self.assertEqual('Nova has no nova-compute of that name any more; "host release a" ends '
+                         'the drain', self.board.get('d').problem)
         self.release()
         self.service.tick()
         self.assertEqual(drains.RELEASED, self.state())
+
+    def test_an_overdue_host_that_is_removed_and_comes_back_has_no_problem_any_more(self):
+        self.request()
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('d'), drains.OVERDUE)
+        known = dict(self.nova.services)
+        for services, has_problem in (({}, True), (known, False)):
+            self.nova.services = services
+            self.clock.go(60)
+            self.service.tick()
+            found = self.board.get('d')
+            self.assertEqual((drains.OVERDUE, has_problem), (found.state, bool(found.problem)))
 
     def test_what_the_drain_of_a_removed_host_has_stopped_starts_where_it_is(self):
         self.request()
