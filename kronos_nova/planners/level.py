@@ -53,6 +53,7 @@ from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.planners.spread import is_tight
 from kronos_nova.planners.spread import plan_of
 from kronos_nova.planners.spread import program_of
+from kronos_nova.planners.spread import without_detours
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
@@ -283,20 +284,8 @@ class Level:
             moves += more
             if not more or is_whole or limits.is_past:
                 break
-        moves = _without_detours(capped, moves)
+        moves = without_detours(capped, moves, functools.partial(excess, band=band_of(capped)))
         return order.carry_out(moves, state, lambda source: 'evens the load')
-
-
-def _without_detours(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without needless moves of instances that move more than once. The other
-    moves lower the excess as far, and raise no imbalance above its threshold."""
-    band, end = band_of(state), state.after(moves)
-    most = np.maximum(end.imbalances(), state.problem.thresholds) + TOLERANCE
-
-    def cost(after: State) -> float:
-        return excess(after, band) if (after.imbalances() <= most).all() else np.inf
-
-    return order.without_detours(state, moves, cost)
 
 
 def _best_possible(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:

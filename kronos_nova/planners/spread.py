@@ -10,6 +10,7 @@ end state is the combined imbalance plus the prices of the moves.
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -118,8 +119,21 @@ class Spread:
             moves += more
             if not more or not goes_on or len(moves) >= limits.budget or limits.is_over:
                 break
-        moves = order.without_detours(capped, moves, State.objective)
+        moves = without_detours(capped, moves, State.objective)
         return order.carry_out(moves, state, lambda source: 'evens the load')
+
+
+def without_detours(state: State, moves: list[tuple[int, int]],
+                    cost: Callable[[State], float]) -> list[tuple[int, int]]:
+    """Return the moves without needless moves of instances that move more than once. The other
+    moves lead to no higher cost, and raise no imbalance above its threshold.
+
+    :param state: the state before the moves
+    :param cost: returns the cost of an end state
+    """
+    most = np.maximum(state.after(moves).imbalances(), state.problem.thresholds) + TOLERANCE
+    return order.without_detours(state, moves, lambda after: (
+        cost(after) if (after.imbalances() <= most).all() else np.inf))
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
