@@ -133,6 +133,19 @@ class SpreadTest(testtools.TestCase):
             self.assertLessEqual(state.combined(), found.best.cost + 1e-3)
             self.assertLessEqual(state.imbalances()[1], problem.thresholds[1] + 1e-9)
 
+    def test_a_detour_that_a_policy_of_weight_0_needs_is_not_left_out(self):
+        """Without the second move, both instances would load the same host."""
+        problem = clouds.idle([0, 1], 3)
+        loads = np.array([[0.0, 0.1], [0.0, 0.1]])
+        problem = dataclasses.replace(
+            problem, policies=('p', 'guard'), policy_weights=np.array([1.0, 0.0]), weights=loads,
+            thresholds=np.full(2, .02), scores=np.vstack([loads, [0.0, 0.0]]),
+            host_scale=np.ones((3, 2)), capacity_scores=np.full((3, 2), np.nan),
+            capacity_thresholds=np.full(2, np.inf))
+        kept = spread.without_detours(clouds.start(problem), [(0, 1), (0, 2)],
+                                      lambda state: state.objective())
+        self.assertEqual([(0, 2)], kept)
+
     @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_the_same_input_gives_the_same_plan(self, problem):
