@@ -17,7 +17,7 @@ from tests.unit.test_layers import modules
 WRITERS = {'PlanRow': {('db/journal/plans.py', '_write_state')},
            'DrainRow': {('db/drains.py', '_write_state')},
            'HoldRow': {('db/holds.py', 'enter')}}
-OTHERS = {('db/check.py', '_end_maintenance'), ('db/repairs.py', 'close')}
+OTHERS = {('db/check.py', '_end_maintenance'), ('db/repairs.py', '_close')}
 """Functions that set the state of a row of another table."""
 
 
