@@ -6,6 +6,7 @@ first. The instance waits there until its destination has room. This method is k
 impact process move problem (Sirdey et al., RAIRO 2007).
 """
 
+import collections
 import itertools
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -271,15 +272,18 @@ def without_detours(state: State, moves: Sequence[tuple[int, int]], cost: Callab
     :param cost: returns the cost of an end state
     :param every: True if needless moves of instances that move once are left out as well
     """
-    kept = list(moves)
+    kept, times = list(moves), collections.Counter(vm for vm, _host in moves)
+    if not every and len(times) == len(kept):
+        return kept
     most = cost(state.after(kept)) + TOLERANCE
     n = len(kept) - 1
     while n >= 0:
         vm = kept[n][0]
-        if every or sum(other == vm for other, _host in kept) > 1:
+        if every or times[vm] > 1:
             fewer = _without(kept, n, int(state.vm_host[vm]))
             after = state_after(state, fewer)
             if after is not None and cost(after) <= most:
+                times[vm] -= len(kept) - len(fewer)
                 kept = fewer
         n -= 1
     return kept
