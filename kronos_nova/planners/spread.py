@@ -196,14 +196,13 @@ def is_tight(space: SearchSpace, most_pairs: float) -> bool:
 
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
-                   known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the plan ``known``, or a better one whose moves have a possible order, in this order.
-    If ``known`` costs much more than the best end state, an integer program with stages of moves
+                   best: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the plan ``best``, or a better one whose moves have a possible order, in this order.
+    If ``best`` costs much more than the best end state, an integer program with stages of moves
     searches a better plan. In a later stage, moves can use room that an earlier stage freed.
 
-    :param known: the best plan in ``found`` whose moves have a possible order
+    :param best: the best plan in ``found`` whose moves have a possible order
     """
-    best = known
     for rounds in BUDGET.stages[1:]:
         reached = space.state.after(best).objective()
         if reached <= (1.0 + NEAR) * found.best.cost + STUCK:
