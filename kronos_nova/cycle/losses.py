@@ -1,6 +1,7 @@
 """The check of which losses of hosts are covered. A loss is covered if all servers of the lost host
 could restart elsewhere. The check is made only in some evaluations. On average, the check takes
-about ``failover_check_percent`` of the duration of the evaluations."""
+about ``failover_check_percent`` of the duration of the evaluations. As long as the cloud does not
+change, the results of a complete check stay valid, and no other check is made."""
 
 import collections
 import dataclasses
@@ -20,6 +21,7 @@ from kronos_nova.objects.plan import SlotReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.objects.snapshot import is_supported
+from kronos_nova.policies import OperatorRule
 from kronos_nova.policies import PolicySet
 from kronos_nova.room import failover
 from kronos_nova.room import losses
@@ -80,6 +82,27 @@ class RoomFigures:
     losses: tuple[LossReport, ...] = ()
     slots: tuple[SlotReport, ...] = ()
 
+    def at(self, now: float) -> 'RoomFigures':
+        """Return a copy in which the results are of the time ``now``."""
+        return dataclasses.replace(self, losses=tuple(
+            dataclasses.replace(each, judged_at=now) for each in self.losses))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """All that the results of a complete check depend on, without flavors.
+
+    snapshot : the cloud, without the time at which it was read
+    names : names of the aggregates
+    rules : the rules of the operator
+    options : the options of the evaluation
+    """
+
+    snapshot: Snapshot
+    names: tuple[str, ...]
+    rules: tuple[OperatorRule, ...]
+    options: EngineOptions
+
 
 class LossJudge:
     """A checker of which losses of hosts and failure domains are covered in each aggregate. The
@@ -94,6 +117,7 @@ class LossJudge:
         self._allowance = FIRST_SECONDS
         self._last_round: dict[tuple[str, ...], float] = {}
         self._figures: dict[str, RoomFigures] = {}
+        self._final: _Facts | None = None
         self._memories: dict[str, LossMemory] = collections.defaultdict(LossMemory)
 
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
@@ -114,16 +138,23 @@ class LossJudge:
             return {}
         there = {each.name for each in snapshot.aggregates} | {UNASSIGNED}
         known = tuple(sorted(there & {*names}))
+        facts = _Facts(snapshot=dataclasses.replace(snapshot, taken_at=''), names=known,
+                       rules=policies.rules, options=options)
+        if facts == self._final:
+            return {name: self._figures[name].at(planner_ports.now) for name in known}
         self._allowance = min(MOST_SECONDS, self._allowance + max(
             LEAST_SECONDS, seconds * options.failover_check_percent / 100))
         needed = min(MOST_SECONDS, SAVED * self._last_round.get(known, 0.0))
         if known and self._allowance > 0 and self._allowance >= needed:
-            self._judge(snapshot, known, policies, options, planner_ports, inventory)
+            is_final = self._judge(snapshot, known, policies, options, planner_ports, inventory)
+            self._final = facts if is_final else None
         return {name: self._figures[name] for name in known if name in self._figures}
 
     def _judge(self, snapshot: Snapshot, names: tuple[str, ...], policies: PolicySet,
                options: EngineOptions, planner_ports: PlannerPorts,
-               inventory: InventorySource) -> None:
+               inventory: InventorySource) -> bool:
+        """Check the losses of hosts of the aggregates. Return True if a further check of the same
+        cloud would have the same results."""
         clock = planner_ports.clock
         begun = clock()
         deadline = begun + self._allowance
@@ -147,6 +178,8 @@ class LossJudge:
                 losses=tuple(_reports(judge, found[name].values(), planner_ports.now)),
                 slots=slots.get(name, ()))
         self._allowance -= clock() - begun
+        return not options.slot_flavors and all(
+            _is_final(each) for judged in found.values() for each in judged.values())
 
     @staticmethod
     def _slots(snapshot: Snapshot, rules: ConstraintRules,
@@ -163,6 +196,14 @@ class LossJudge:
         return {name: slot_figures.slot_reports(counter.within(snapshot.hosts_of(name)),
                                                 judged.values(), left)
                 for name, judged in found.items()}
+
+
+def _is_final(each: JudgedLoss) -> bool:
+    """Return True if a further check of the same cloud would have the same result: no part of the
+    check was left out, and no search ended without a result."""
+    if each.verdict is None or each.verdict.verdict == failover.NOT_FOUND:
+        return False
+    return each.in_order is not None or each.verdict.verdict == failover.DOES_NOT
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:

@@ -71,9 +71,9 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
         self.time += self.step
         return self.time
 
-    def reports(self, step=0.1, seconds=1.0, names=('gpu',), cloud=None):
+    def reports(self, step=0.1, seconds=1.0, names=('gpu',), cloud=None, now=0.0):
         self.step = step
-        planner_ports = PlannerPorts(source=self.cloud, clock=self.tick, now=0.0)
+        planner_ports = PlannerPorts(source=self.cloud, clock=self.tick, now=now)
         return self.judge.reports(
             cloud or self.cloud.read(), names, loader.parse(test_evaluation.POLICIES),
             self.options, planner_ports, seconds, self.cloud)
@@ -96,6 +96,27 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
             self.reports(step=1.0, seconds=20.0)
             waited += 1
         self.assertIn(waited, range(2, 6))
+
+    def test_while_the_cloud_does_not_change_verdicts_stay_true_without_a_check(self):
+        first = self.reports(step=0.01)['gpu'].losses
+        later = dataclasses.replace(self.cloud.read(), taken_at='2026-01-05T10:05:00')
+        [found] = self.reports(step=0.01, seconds=100.0, cloud=later, now=300.0)['gpu'].losses
+        self.assertEqual((1, 300.0), (self.made, found.judged_at))
+        self.assertEqual(first, (dataclasses.replace(found, judged_at=0.0),))
+
+    def test_a_change_of_the_cloud_or_of_an_option_is_checked(self):
+        self.reports(step=0.01)
+        self.cloud.used = FULL
+        [found] = self.reports(step=0.01, seconds=100.0)['gpu'].losses
+        self.assertEqual((2, 2), (self.made, found.does_not_fit))
+        self.options = dataclasses.replace(self.options, restrict_to_az=True)
+        self.reports(step=0.01, seconds=100.0)
+        self.assertEqual(3, self.made)
+
+    def test_a_check_that_time_has_cut_goes_on_although_the_cloud_does_not_change(self):
+        self.reports(step=5.0)
+        [found] = self.reports(step=0.01, seconds=1000.0)['gpu'].losses
+        self.assertEqual((2, 2, 0), (self.made, found.fits, found.not_judged))
 
     def test_what_there_was_no_time_for_is_counted_as_not_judged(self):
         [found] = self.reports(step=5.0)['gpu'].losses
