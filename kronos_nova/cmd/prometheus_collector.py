@@ -111,7 +111,7 @@ class Collector:
                      (), _any(seen.quarantined))
         yield _gauge('kronos_cooling_servers', 'Servers in cooldown, which are not moved because '
                      'they were moved lately; no series for 0.', (),
-                     _any(len(cooldowns.cooling(db_cooldowns.INSTANCE, now))))
+                     _any(len(cooldowns.cooling(now)[db_cooldowns.INSTANCE])))
         yield _gauge('kronos_resting_servers', 'Servers that are not moved because Nova refused '
                      'every host tried for them; no series for 0.', (), _any(found.resting))
         yield _gauge('kronos_allocation_repairs', 'Recorded repairs of allocations, by kind of the '

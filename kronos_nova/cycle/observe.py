@@ -119,14 +119,13 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
             for aggregate, uuid, state in journal.plans_under_way() if state in UNDER_WAY}
     waiting = {name: busy[other] for name, unit in units.items()
                for other in sorted(unit) if other in busy}
-    cooling = cooldowns.cooling(db_cooldowns.AGGREGATE, now)
-    spread = cooldowns.cooling(db_cooldowns.SPREAD, now)
+    cooling = cooldowns.cooling(now)
     projects_moved, caused = journal.moved_since(now - DAY) if limits.look_back else ({}, {})
     return PlanningHistory(
         under_way=waiting | busy, proposals=proposals,
-        aggregates=cooling | _of_units(cooling, units),
-        spread=spread | _of_units(spread, units),
-        instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
+        aggregates=_of_units(cooling[db_cooldowns.AGGREGATE], units),
+        spread=_of_units(cooling[db_cooldowns.SPREAD], units),
+        instances=cooling[db_cooldowns.INSTANCE],
         quarantines=cooldowns.quarantined(now), refused=cycle_ports.refusals.resting(now),
         refused_hosts=journal.refused_since(
             now - datetime.timedelta(seconds=rules.rejection_backoff)),
@@ -169,4 +168,5 @@ def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
     """Return {aggregate: seconds of its remaining cooldown}. Aggregates that share hosts form a
     unit. All aggregates of a unit have the longest cooldown in the unit."""
-    return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}
+    return {**seconds} | {name: max(seconds.get(other, 0.0) for other in unit)
+                          for name, unit in units.items()}

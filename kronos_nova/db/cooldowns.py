@@ -71,13 +71,15 @@ class Cooldowns:
         self.database = database
 
     @retried
-    def cooling(self, scope: str, now: datetime.datetime) -> dict[str, float]:
-        """Return {name of an aggregate or uuid of an instance: seconds left} of the cooldowns that
-        are in force in a scope."""
+    def cooling(self, now: datetime.datetime) -> dict[str, dict[str, float]]:
+        """Return the cooldowns that are in force, as {scope: {name of an aggregate or uuid of an
+        instance: seconds left}}. Scopes without cooldowns are in the result as well."""
+        found: dict[str, dict[str, float]] = {AGGREGATE: {}, INSTANCE: {}, SPREAD: {}}
         with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.CooldownRow).where(
-                models.CooldownRow.scope == scope, models.CooldownRow.until > now))
-            return {row.name: (row.until - now).total_seconds() for row in rows}
+            for row in session.scalars(sa.select(models.CooldownRow).where(
+                    models.CooldownRow.scope.in_(found), models.CooldownRow.until > now)):
+                found[row.scope][row.name] = (row.until - now).total_seconds()
+        return found
 
     @retried
     def times(self) -> dict[str, int]:

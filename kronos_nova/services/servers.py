@@ -65,7 +65,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         planned=None if planned is None else plan_service.planned(planned, names),
         planned_in=planned_in,
         quarantined_until=until, quarantined_because=because,
-        cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
+        cooling_seconds=cooldowns.cooling(now)[db_cooldowns.INSTANCE].get(uuid),
         refused_because=None if refusal is None else refusal.reason,
         refused_hosts=list(refusal.hosts) if refusal else [],
         moves=_explained(context, found), movable=immovable.can if immovable else LIVE,

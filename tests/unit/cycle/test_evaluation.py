@@ -142,9 +142,9 @@ class CycleTest(CycleTestCase):
         self.assertEqual(plans.PLANNED, report.outcome)
         [move] = self.journal.moves()
         self.assertEqual(('a', 'b'), (move.source, move.destination))
-        self.assertEqual({'gpu': 60}, self.cooldowns.cooling(cooldowns.AGGREGATE, self.clock()))
+        self.assertEqual({'gpu': 60}, self.cooldowns.cooling(self.clock())[cooldowns.AGGREGATE])
         self.assertEqual({move.instance_uuid: 100},
-                         self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
+                         self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE])
         self.assertAlmostEqual(0.3, scores.Scores(self.database).combined(self.clock())['a'][1])
 
     def test_with_restraint_what_instances_are_like_is_remembered_from_cycle_to_cycle(self):
@@ -180,7 +180,7 @@ class CycleTest(CycleTestCase):
         fixtures.cool(self.database, cooldowns.INSTANCE, list(self.cloud.placed), self.clock())
         self.clock.go(1)
         self.run_cycle()
-        [left] = self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()).values()
+        [left] = self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE].values()
         self.assertEqual(200, left)
 
     def fail_the_move(self, **values):

@@ -32,15 +32,15 @@ class CooldownsTest(ControlDatabaseTest):
         fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1', 'vm2'], self.later(60))
         self.clock.go(20)
         self.assertEqual({'vm1': 40, 'vm2': 40},
-                         self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
-        self.assertEqual({}, self.cooldowns.cooling(cooldowns.AGGREGATE, self.clock()))
+                         self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE])
+        self.assertEqual({}, self.cooldowns.cooling(self.clock())[cooldowns.AGGREGATE])
         self.clock.go(41)
-        self.assertEqual({}, self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
+        self.assertEqual({}, self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE])
 
     def test_cooling_again_counts_and_never_shortens(self):
         fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(60))
         fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(10))
-        self.assertEqual({'vm1': 60}, self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
+        self.assertEqual({'vm1': 60}, self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE])
         self.assertEqual({'vm1': 2}, self.cooldowns.times())
 
     def test_a_quarantine_ends_by_time_or_by_hand(self):

@@ -334,7 +334,7 @@ class IndexesTest(ControlTestCase):
         register.beat()
         register.dead(early, early)
         cooldowns = db_cooldowns.Cooldowns(self.database)
-        cooldowns.cooling(db_cooldowns.INSTANCE, now)
+        cooldowns.cooling(now)[db_cooldowns.INSTANCE]
         cooldowns.quarantined(now)
         self.plan(('vm9', 'a', 'b'), state=plans.OBSERVED, name='third')
         retention.Retention(self.database, retention.Days.from_conf(self.conf)).step(now)

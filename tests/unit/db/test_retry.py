@@ -87,8 +87,8 @@ class LostAnswerTest(testtools.TestCase):
     def assert_cooling(self):
         """The cooldowns of :meth:`cooling` began, and each was counted once."""
         found = cooldowns.Cooldowns(self.database)
-        self.assertEqual({'gpu': 60.0}, found.cooling(cooldowns.AGGREGATE, self.now))
-        self.assertEqual({'vm1': 9.0}, found.cooling(cooldowns.INSTANCE, self.now))
+        self.assertEqual({'gpu': 60.0}, found.cooling(self.now)[cooldowns.AGGREGATE])
+        self.assertEqual({'vm1': 9.0}, found.cooling(self.now)[cooldowns.INSTANCE])
         self.assertEqual({'vm1': 1}, found.times())
 
     def test_a_plan_with_its_cooldowns(self):
@@ -112,7 +112,7 @@ class LostAnswerTest(testtools.TestCase):
             exception.PlanPending, found.record_plan, fixtures.report([('vm1', 'a', 'b')]),
             plans.EXECUTING, self.now, self.now, cooldowns=self.cooling())
         self.assertEqual({}, cooldowns.Cooldowns(self.database).cooling(
-            cooldowns.AGGREGATE, self.now))
+            self.now)[cooldowns.AGGREGATE])
 
     def test_the_cooldown_at_the_end_of_a_plan(self):
         found, move = self.accepted()
@@ -122,7 +122,7 @@ class LostAnswerTest(testtools.TestCase):
         found.close_plans(self.now, datetime.timedelta(seconds=60))
         self.assertEqual([plans.DONE], [plan.state for plan in found.plans()])
         self.assertEqual({'gpu': 60.0}, cooldowns.Cooldowns(self.database).cooling(
-            cooldowns.AGGREGATE, self.now))
+            self.now)[cooldowns.AGGREGATE])
 
     def test_the_release_of_a_quarantine(self):
         self.commits = 1    # this one is not lost
@@ -326,4 +326,4 @@ class SameRowTest(testtools.TestCase):
             fixtures.report([('vm1', 'a', 'b')]), plans.EXECUTING, self.now, self.now,
             cooldowns=[cooldowns.Cooldown(cooldowns.INSTANCE, ['vm1'],
                                           self.now + datetime.timedelta(seconds=9))])
-        self.assertEqual({'vm1': 9.0}, self.cooldowns.cooling(cooldowns.INSTANCE, self.now))
+        self.assertEqual({'vm1': 9.0}, self.cooldowns.cooling(self.now)[cooldowns.INSTANCE])

@@ -223,7 +223,7 @@ class FutureTimesTest(testtools.TestCase):
 
         self.assertEqual({'cooldowns': 1, 'quarantines': 1}, self.correct())
 
-        self.assertEqual({'gpu': 300}, self.cooldowns.cooling('aggregate', self.clock()))
+        self.assertEqual({'gpu': 300}, self.cooldowns.cooling(self.clock())['aggregate'])
         self.assertEqual({'vm1': 3600}, self.cooldowns.quarantined(self.clock()))
         self.assertEqual({}, self.correct())
 
@@ -231,7 +231,7 @@ class FutureTimesTest(testtools.TestCase):
         for clock in self.wrong, self.clock:
             db_fixtures.cool(self.database, 'aggregate', ['gpu'], clock() + self.seconds(300),
                              clock())
-        self.assertEqual({'gpu': 300}, self.cooldowns.cooling('aggregate', self.clock()))
+        self.assertEqual({'gpu': 300}, self.cooldowns.cooling(self.clock())['aggregate'])
 
     def test_a_plan_of_the_future_expires_in_time(self):
         journal = db_journal.Journal(self.database, 'one')
