@@ -205,7 +205,8 @@ Related options: ``instance_cooldown``, ``spread_interval``.
 """),
     cfg.IntOpt('instance_cooldown', mutable=True, default=3600, min=0, help="""
 Seconds for which an instance is not moved again, counted from the start of the plan that moves the
-instance.
+instance. If the move is abandoned before it is requested from Nova, this time ends, unless an
+operator aborted the move.
 
 By default, an hour.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+from collections.abc import Collection
 from collections.abc import Iterable
 
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from kronos_nova.db import models
 from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
+from kronos_nova.objects import plan as plans
 
 CLOCKS_APART = datetime.timedelta(seconds=60)
 """Maximum difference (60 seconds) between the clocks of the nodes of a database cluster. A cooldown
@@ -62,6 +64,26 @@ def begin(session: orm.Session, cooldowns: Iterable[Cooldown],
             is_wrong = row.set_at and now and row.set_at > now + CLOCKS_APART
             row.until = each.until if is_wrong else max(row.until, each.until)
             row.times, row.set_at = row.times + 1, now
+
+
+def end_unmoved(session: orm.Session, move_uuids: Collection[str], now: datetime.datetime) -> None:
+    """End the cooldowns of instances that stay where they are, because their moves were abandoned
+    before they were requested from Nova. Do this within the transaction that abandons the moves.
+
+    Only cooldowns that began with the plans of these moves end. Three kinds of cooldowns continue:
+    those of moves that an operator aborted, those of moves that were requested from Nova, and those
+    of moves that empty hosts. Moves that empty hosts ignore cooldowns, so an instance may have been
+    in a cooldown before.
+
+    :param move_uuids: uuids of moves that were abandoned
+    """
+    move, row = models.MoveRow, models.CooldownRow
+    for cooldown in session.scalars(sa.select(row).join(move, sa.and_(
+            row.scope == INSTANCE, row.name == move.instance_uuid,
+            row.set_at == move.checked_at)).where(
+                move.uuid.in_(move_uuids), move.requested_at.is_(None),
+                move.abort_requested.is_(False), move.phase != plans.EVACUATE)).all():
+        cooldown.until, cooldown.times = min(cooldown.until, now), cooldown.times - 1
 
 
 class Cooldowns:

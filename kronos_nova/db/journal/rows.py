@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from kronos_nova import exception
+from kronos_nova.db import cooldowns
 from kronos_nova.db import counters
 from kronos_nova.db import models
 from kronos_nova.db import notifications
@@ -137,7 +138,8 @@ def note(session: orm.Session, uuids: Sequence[str], step: tuple[str | None, str
          now: datetime.datetime, worker: str | None, detail: str = '',
          has_failed: bool = False) -> None:
     """Record that some moves have changed their state. The change is written to the history of each
-    move and to the totals for monitoring, and notifications about it are queued.
+    move and to the totals for monitoring, and notifications about it are queued. If the moves were
+    abandoned before they began, the cooldowns of their instances end.
 
     :param step: (old state, new state)
     :param has_failed: True if the state changed because an attempt at the move failed
@@ -148,6 +150,8 @@ def note(session: orm.Session, uuids: Sequence[str], step: tuple[str | None, str
          'detail': detail} for uuid in uuids])
     if new in moves.TERMINAL:
         counters.count_ended(session, uuids)
+    if new == moves.ABANDONED:
+        cooldowns.end_unmoved(session, uuids, now)
     notifications.step(session, uuids, step, now, detail, has_failed)
 
 

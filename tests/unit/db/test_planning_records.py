@@ -9,8 +9,13 @@ from kronos_nova import exception
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
 from kronos_nova.db import scores as db_scores
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
+
+WIDE = moves.Caps(total=100, per_source=100, per_destination=100)
 
 
 class ControlDatabaseTest(testtools.TestCase):
@@ -42,6 +47,64 @@ class CooldownsTest(ControlDatabaseTest):
         fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(10))
         self.assertEqual({'vm1': 60}, self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE])
         self.assertEqual({'vm1': 2}, self.cooldowns.times())
+
+    def begin(self, *uuids, phase=plans.SPREAD, begun=()):
+        """Start a plan that moves some instances, with their cooldowns of 60 s.
+
+        :param begun: uuids of instances whose moves are requested from Nova
+        """
+        found = journal.Journal(self.database, 'one')
+        found.record_plan(
+            fixtures.report([(uuid, 'a', 'b') for uuid in uuids], phase=phase), plans.EXECUTING,
+            self.clock(), self.clock(), cooldowns=[
+                cooldowns.Cooldown(cooldowns.INSTANCE, uuids, self.later(60))])
+        for move in found.dispatch(WIDE, self.clock) if begun else ():
+            if move.instance_uuid in begun:
+                claimed = found.claim(move.uuid, self.clock())
+                found.advance(claimed, moves.MIGRATING, self.clock(), requested_at=self.clock())
+        return found
+
+    def cooling(self):
+        return self.cooldowns.cooling(self.clock())[cooldowns.INSTANCE]
+
+    def test_an_instance_whose_move_is_abandoned_before_it_began_does_not_cool(self):
+        fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(10))
+        self.clock.go(20)
+        found = self.begin('vm1', 'vm2')
+        self.clock.go(5)
+        found.abandon(self.clock(), self.later(-4))
+        self.assertEqual({}, self.cooling())
+        self.assertEqual({'vm1': 1, 'vm2': 0}, self.cooldowns.times())
+        found.close_plans(self.clock())
+        self.begin('vm2', 'vm3')
+        self.assertEqual({'vm2': 60, 'vm3': 60}, self.cooling())
+        self.assertEqual({'vm1': 1, 'vm2': 1, 'vm3': 1}, self.cooldowns.times())
+
+    def test_an_instance_whose_move_was_requested_cools(self):
+        found = self.begin('vm1', 'vm2', begun=['vm1'])
+        for move in found.mine():
+            found.advance(move, moves.ABANDONED, self.clock(), finished_at=self.clock())
+        self.assertEqual({'vm1': 60, 'vm2': 60}, self.cooling())
+
+    def test_an_instance_whose_move_an_operator_aborts_cools(self):
+        found = self.begin('vm1', 'vm2')
+        found.request_abort(found.moves()[0].uuid, 'jane', self.clock())
+        self.clock.go(5)
+        found.abandon(self.clock(), self.later(-4))
+        self.assertEqual({'vm1': 55}, self.cooling())
+
+    def test_a_cooldown_of_another_plan_does_not_end_with_an_abandoned_move(self):
+        """Moves off hosts that are emptied are planned during cooldowns."""
+        fixtures.cool(self.database, cooldowns.INSTANCE, ['vm1'], self.later(60), self.clock())
+        for phase in (plans.EVACUATE, plans.SPREAD):
+            self.clock.go(1)
+            found = journal.Journal(self.database, 'one')
+            found.record_plan(fixtures.report([('vm1', 'a', 'b')], phase, phase), plans.EXECUTING,
+                              self.clock(), self.clock())
+        self.begin('vm2', phase=plans.EVACUATE)
+        self.clock.go(5)
+        self.assertEqual(3, len(found.abandon(self.clock(), self.later(-4))))
+        self.assertEqual({'vm1': 53, 'vm2': 55}, self.cooling())
 
     def test_a_quarantine_ends_by_time_or_by_hand(self):
         self.cooldowns.quarantine('vm1', 60, 'failed', self.clock())
