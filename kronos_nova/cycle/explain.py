@@ -490,9 +490,11 @@ def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str
     """Yield a note if a plan has fewer moves than its budget permits. The reason is that further
     moves would begin so late that the measured load would be out of date."""
     if timely.is_short:
-        yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
-               f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
-               'because the load that they would be chosen for would not be the load there is.')
+        count = len(timely.moves)
+        yield (f'{count} move{"s" if count != 1 else ""} of {budget} (max_migrations_per_cycle) '
+               f'can begin within {options.stale_plan_age:.0f} s (stale_plan_age); more are left '
+               'to later plans, because the load that they would be chosen for would not be the '
+               'load there is.')
 
 
 def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:

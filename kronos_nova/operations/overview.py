@@ -443,7 +443,8 @@ def _balanced(_report: plans.AggregateReport) -> str:
 
 def _planned(report: plans.AggregateReport) -> str:
     count = len(report.moves)
-    return ' '.join([f'{count} move{"s" if count != 1 else ""} planned', *report.notes])
+    planned = f'{count} move{"s" if count != 1 else ""} planned'
+    return f'{planned}. {" ".join(report.notes)}' if report.notes else planned
 
 
 def _first_warning(report: plans.AggregateReport) -> str:

@@ -72,6 +72,16 @@ class StatusTest(test_automation.OperatorTestCase):
             self.evaluate(policies=(dataclasses.replace(self.policy(.05), forecast=forecast),))
             self.assertIn(said, self.manage('status'))
 
+    def test_the_notes_of_a_plan_follow_the_number_of_its_moves(self):
+        self.beat()
+        self.evaluate(outcome=plans.PLANNED, intended=2, notes=('A first note.', 'A second note.'),
+                      moves=db_fixtures.report([('vm1', 'a', 'b'), ('vm2', 'a', 'b')]).moves)
+        self.assertIn('planned: 2 moves planned. A first note. A second note.\n',
+                      self.manage('status'))
+        self.evaluate(outcome=plans.PLANNED, intended=1,
+                      moves=db_fixtures.report([('vm1', 'a', 'b')]).moves)
+        self.assertIn('planned: 1 move planned\n', self.manage('status'))
+
     def test_the_failure_domains_of_an_aggregate_are_counted(self):
         self.beat()
         self.evaluate()

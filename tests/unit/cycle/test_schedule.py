@@ -82,7 +82,7 @@ class PaceTest(Paced):
         self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
         self.assertEqual({'late': ('b', 'c', 'd')},
                          {skip.reason: skip.instances for skip in report.not_moved})
-        self.assertIn('1 moves of 10 (max_migrations_per_cycle) can begin within 10 s',
+        self.assertIn('1 move of 10 (max_migrations_per_cycle) can begin within 10 s',
                       ' '.join(report.notes))
 
     def test_what_is_in_progress_is_on_its_link(self):
