@@ -126,6 +126,12 @@ class CheckTest(HostTestCase):
         self.assertIn('Expected: about ', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
+    def test_a_server_that_migrates_already_is_counted(self):
+        self.cloud.under_way = ('web1',)
+        said = self.manage('host', 'drain', 'a', '--check')
+        self.assertIn('a: 2 servers, 1 can leave, 1 migrates already, 0.5 GiB', said)
+        self.assertIn('Everything can leave.', said)
+
     def test_what_blocks_is_named_with_its_reason(self):
         self.cloud.status['web1'] = 'SHUTOFF'
         said = self.manage('host', 'drain', 'a', '--check', expected=host.BLOCKED)

@@ -227,8 +227,11 @@ class Drain(_OfHosts):
     def _show(self, found):
         for each in found.checked:
             cold = f' ({each.cold} cold)' if each.cold else ''
+            under_way = each.servers - each.leaving - len(each.blocked) - len(each.stopped)
+            already = (f', {under_way} migrate{"s" if under_way == 1 else ""} already'
+                       if under_way > 0 else '')
             self.say(f'{each.host}: {columns.count(each.servers, "server")}, {each.leaving} can '
-                     f'leave{cold}, {each.memory_mb / 1024:.1f} GiB')
+                     f'leave{cold}{already}, {each.memory_mb / 1024:.1f} GiB')
             for destination, count in each.destinations.items():
                 self.say(f'    {count} to {destination}')
             for uuid, why in sorted(each.interrupted.items()):
