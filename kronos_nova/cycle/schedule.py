@@ -170,8 +170,10 @@ class Pace:
         """Return the factor by which the number of moves could grow until the last move begins
         ``stale_plan_age`` after the start of the plan. The factor is an estimate. If every move
         begins immediately, no estimate is possible, and 1 is returned. Moves that empty hosts are
-        not considered."""
+        not considered. If the plan has no other moves, infinity is returned."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
+        if moves and not begins:
+            return math.inf
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
     def _unscheduled(self, move: PlannedMove) -> PlannedMove:

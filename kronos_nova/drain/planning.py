@@ -14,6 +14,7 @@ violate soft server groups, because Nova treats these as preferences as well.
 
 import collections
 import dataclasses
+import math
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -369,8 +370,9 @@ class _Case:
 
     def _pace(self, pace: PaceOptions, now: float) -> PaceOptions:
         drains = self.drains.values()
+        # Moves of a drain do not depend on a load that changes.
         return dataclasses.replace(
-            pace, caps=dataclasses.replace(pace.caps, sources={
+            pace, stale_plan_age=math.inf, caps=dataclasses.replace(pace.caps, sources={
                 drain.host: drain.parallel for drain in drains if drain.parallel}),
             due={drain.host: drain.deadline.timestamp() - now
                  for drain in drains if drain.deadline})

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import math
 
 import fixtures
 import numpy as np
@@ -20,6 +21,7 @@ from kronos_nova.drain import planning
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.move import Caps
+from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import MigrationQueries
@@ -41,7 +43,7 @@ class Paced(testtools.TestCase):
         super().setUp()
         self.policies = PolicySet(policies=(Policy(**clouds.POLICY),))
         self.instances = [clouds.instance(name, 'h0') for name in 'abcd']
-        self.under_way = ()
+        self.under_way, self.disabled = (), frozenset()
         self.ports = PlannerPorts(
             source=clouds.Recorded(imbalance={'h0': .8, 'h1': 0.0, 'h2': 0.0},
                                    vm_profile=dict.fromkeys('abcd', .2)),
@@ -50,7 +52,8 @@ class Paced(testtools.TestCase):
     def snapshot(self):
         return objects.Snapshot(
             taken_at='', hosts=tuple(dataclasses.replace(
-                clouds.host(name), inventory={**clouds.ROOM, 'DISK_GB': DISK}) for name in HOSTS),
+                clouds.host(name, status='disabled' if name in self.disabled else 'enabled'),
+                inventory={**clouds.ROOM, 'DISK_GB': DISK}) for name in HOSTS),
             instances=tuple(self.instances),
             moves_under_way=self.under_way,
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=HOSTS),))
@@ -196,6 +199,29 @@ class PaceTest(Paced):
         self.assertEqual(2, [move.begins_after for move in self.drained(wish)].count(0.0))
 
 
+    def test_what_leaves_a_disabled_host_is_not_limited_by_the_age_of_its_plan(self):
+        self.instances = [clouds.instance(f'vm{n:02}', 'h0') for n in range(20)]
+        self.ports.source.answers['vm_profile'] = {each.uuid: .01 for each in self.instances}
+        self.disabled = {'h0'}
+        self.policies = PolicySet(policies=(Policy(
+            **clouds.POLICY | {'max_migrations_per_cycle': 15}),))
+        options = dataclasses.replace(self.options(stale_plan_age=10.0),
+                                      evacuate_disabled_hosts=True)
+        self.options = lambda: options
+        report = self.plan()
+        self.assertEqual((15, ('budget',)), (
+            len(report.moves), tuple(skip.reason for skip in report.not_moved)))
+
+    def test_a_drain_is_not_limited_by_the_age_of_its_plan(self):
+        self.instances = [clouds.instance(f'vm{n:02}', 'h0') for n in range(20)]
+        self.ports.source.answers['vm_profile'] = {each.uuid: .01 for each in self.instances}
+        wish = Drain(uuid='h0', host='h0', aggregate='agg', state='draining',
+                     requested_by='jane', requested_at=NOON)
+        options = self.options(stale_plan_age=10.0)
+        self.options = lambda: options
+        self.assertEqual(20, len(self.drained(wish)))
+
+
 class BudgetTest(Paced):
     """Ten hosts of which the first three are full, and time for some moves only."""
 
@@ -258,9 +284,12 @@ class FakePace:
                      for number, move in enumerate(moves))
 
     def late(self, moves):
-        return frozenset(move.order for move in moves if move.begins_after > 100)
+        return frozenset(move.order for move in moves
+                         if move.begins_after > 100 and move.phase != EVACUATE)
 
     def room(self, moves):
+        if moves and {move.phase for move in moves} == {EVACUATE}:
+            return math.inf
         return 100 / moves[-1].begins_after if moves else 1.0
 
 
@@ -297,6 +326,16 @@ class TimelyTest(testtools.TestCase):
         found, budgets = self.plan(200, likely=30)
         self.assertEqual([30, 48], budgets[:2])
         self.assertEqual((50, True), (len(found.moves), found.is_short))
+
+    def test_moves_that_empty_hosts_are_not_limited_by_time(self):
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            return FakeChosen(min(limits.budget, 150), phase=EVACUATE)
+
+        found = schedule.timely(FakePace(likely=30), choose, {}, Limits(budget=200))
+        self.assertEqual(([30, 200], 150, False), (budgets, len(found.moves), found.is_short))
 
     def test_without_a_budget_one_plan_without_moves_is_made(self):
         found, budgets = self.plan(0)
